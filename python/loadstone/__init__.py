@@ -1,0 +1,1 @@
+"""Loadstone finds out what load a database really holds."""
