@@ -1,0 +1,16 @@
+//! Loadstone's core, seen from Python: parse the arguments, detach from the interpreter, call, wrap the result.
+
+mod errors;
+mod fetch;
+
+use pyo3::prelude::*;
+
+/// The module `loadstone._core`; `python/loadstone/_core.pyi` says what each name means.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("is_debug_build", cfg!(debug_assertions))?;
+    errors::register(module)?;
+    module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;
+    Ok(())
+}
