@@ -1,0 +1,352 @@
+"""The run folder on disk (format: docs/run-folder.md): written while the run goes on, read when it is over.
+
+A run that is killed at any moment leaves a folder that can be read: documents are replaced as a whole, lists
+are appended to one whole line at a time, and the reader forgives a torn last line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from loadstone.errors import LoadstoneError
+from loadstone.jsonfile import (
+    Document,
+    JsonLines,
+    mend,
+    read_json,
+    read_jsonl,
+    to_json,
+    write_atomic,
+    write_error,
+)
+from loadstone.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+FORMAT = 1
+"""The format this version writes; older ones are read as well, newer ones refused."""
+
+DEFAULT_PARENT = Path("loadstone-runs")
+NEED_BYTES = 64 * 1024 * 1024
+"""Free space below which a run is not begun: its records would not fit."""
+
+RunState = Literal["running", "complete", "failed", "interrupted", "killed"]
+Level = Literal["info", "warning", "error"]
+EventKind = Literal["phase-start", "phase-end", "warning", "skip", "outage", "check", "note"]
+
+_NAME_LENGTH = 120
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,{_NAME_LENGTH - 1}}}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PhaseFolder:
+    """The folder of one phase on one target."""
+
+    path: Path
+
+    @property
+    def key(self) -> str:
+        """The phase's place in the run and its id: `003-one-table-single`."""
+        return self.path.name
+
+    @property
+    def latency_path(self) -> Path:
+        """Where the driver writes its histogram log."""
+        return self.path / "latency.hlog"
+
+    @property
+    def series_path(self) -> Path:
+        """Where the driver writes one object an interval."""
+        return self.path / "series.jsonl"
+
+    def write_phase(self, document: Mapping[str, object]) -> None:
+        """Replace phase.json."""
+        write_atomic(self.path / "phase.json", to_json(document, indent=1))
+
+    def read_phase(self) -> Document:
+        """Return phase.json."""
+        return read_json(self.path / "phase.json")
+
+    def write_drive(self, text: str) -> None:
+        """Replace drive.json by the driver's own text."""
+        write_atomic(self.path / "drive.json", text)
+
+    def read_drive(self) -> Document | None:
+        """Return drive.json; None when the phase has none (no drive phase, or killed before its end)."""
+        path = self.path / "drive.json"
+        return read_json(path) if path.exists() else None
+
+    def read_series(self) -> Iterator[Document]:
+        """Yield the intervals of series.jsonl."""
+        return read_jsonl(self.series_path)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TargetFolder:
+    """The folder of one target."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The target's id."""
+        return self.path.name
+
+    def write_target(self, document: Mapping[str, object]) -> None:
+        """Replace target.json."""
+        write_atomic(self.path / "target.json", to_json(document, indent=1))
+
+    def read_target(self) -> Document | None:
+        """Return target.json; None when the run ended before the target was reached."""
+        path = self.path / "target.json"
+        return read_json(path) if path.exists() else None
+
+    def monitor(self) -> JsonLines:
+        """Open monitor.jsonl for appending."""
+        return JsonLines(self.path / "monitor.jsonl")
+
+    def read_monitor(self) -> Iterator[Document]:
+        """Yield the samples of monitor.jsonl."""
+        return read_jsonl(self.path / "monitor.jsonl")
+
+    def phase(self, number: int, key: str) -> PhaseFolder:
+        """Create the folder of the phase at `number` (from 1) in the run."""
+        return PhaseFolder(_subfolder(self.path / "phases", f"{number:03d}-{key}"))
+
+    def phases(self) -> list[PhaseFolder]:
+        """Return the phases begun so far, in the order in which they ran."""
+        return [PhaseFolder(path) for path in sorted(_folders(self.path / "phases"), key=_phase_order)]
+
+
+def _phase_order(path: Path) -> tuple[int, str]:
+    number = path.name.partition("-")[0]
+    return (int(number) if number.isdecimal() else 0, path.name)
+
+
+def _folders(parent: Path) -> list[Path]:
+    if not parent.is_dir():
+        return []
+    return [path for path in sorted(parent.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+
+
+def _subfolder(parent: Path, name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        raise LoadstoneError(
+            f"“{name}” cannot name a folder of the run.",
+            "Use letters, digits, dots, dashes and underscores only, beginning with a letter or a digit.",
+        )
+    path = parent / name
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(path, error) from error
+    return path
+
+
+def make_run_id(started_at: str, scenarios: Sequence[str]) -> str:
+    """Name a run by its start (run.json's `started_at`, UTC) and scenarios: `20261120T101500Z-iot-feed`."""
+    stamp = re.sub(r"[-:]|\.\d+", "", started_at)
+    names = re.sub(r"[^A-Za-z0-9._+-]+", "-", "+".join(scenarios))
+    return f"{stamp}-{names}"[:_NAME_LENGTH]
+
+
+class RunFolder:
+    """One run on disk: `create` begins one, `open` reads one."""
+
+    def __init__(self, path: Path) -> None:
+        """Wrap a folder without looking at it; use `create` or `open`."""
+        self.path = path
+        self._run: Document = {}
+        self._events: JsonLines | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def create(cls, out: Path | None, run_id: str, *, need_bytes: int = NEED_BYTES) -> Self:
+        """Make the folder: `out`, or `loadstone-runs/RUN_ID` below the working folder.
+
+        Raises LoadstoneError when the place holds something already, may not be written, or has less than
+        `need_bytes` free.
+        """
+        path = _fresh_default(run_id) if out is None else out
+        _make_folder(path)
+        _check_space(path, need_bytes)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a folder for reading. Raises LoadstoneError for one that is not ours or is too new."""
+        if not (path / "run.json").is_file():
+            raise _no_run_folder(path)
+        folder = cls(path)
+        folder._run = read_json(path / "run.json")
+        version = folder._run.get("format")
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise LoadstoneError(
+                f"{path}/run.json is not Loadstone's.", "Name a folder that `loadstone run` made."
+            )
+        if version > FORMAT:
+            raise LoadstoneError(
+                f"{path} was written by a newer Loadstone: {folder._run.get('loadstone')}, format {version}.",
+                "Update Loadstone to read it.",
+            )
+        return folder
+
+    @property
+    def run(self) -> Document:
+        """The content of run.json, as last written or read."""
+        return self._run
+
+    def write_run(self, **changes: object) -> None:
+        """Change keys of run.json and replace the file. Who writes first is the run's process."""
+        if not self._run:
+            self._run = {"format": FORMAT, "pid": os.getpid(), "process": _process_identity(os.getpid())}
+        self._run = {**self._run, **changes}
+        write_atomic(self.path / "run.json", to_json(self._run, indent=1))
+
+    def write_json(self, name: str, document: object) -> None:
+        """Replace a document of the run: plan.json, environment.json, calibration.json, summary.json."""
+        write_atomic(self.path / name, to_json(document, indent=1))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Replace a text of the run: report.html."""
+        write_atomic(self.path / name, text)
+
+    def read_json(self, name: str) -> Document | None:
+        """Return a document of the run; None when the run ended before it was written."""
+        path = self.path / name
+        return read_json(path) if path.exists() else None
+
+    def event(
+        self,
+        level: Level,
+        kind: EventKind,
+        message: str,
+        *,
+        hint: str | None = None,
+        target: str | None = None,
+        phase: str | None = None,
+    ) -> bool:
+        """Append to events.jsonl, stamped now; passwords in the words are hidden.
+
+        `phase` is a phase folder's key. Returns False and raises as `JsonLines.write` does.
+        """
+        record = {
+            "t_ns": time.monotonic_ns(),
+            "level": level,
+            "kind": kind,
+            "target": target,
+            "phase": phase,
+            "message": redact(message),
+            "hint": redact(hint) if hint else None,
+        }
+        with self._lock:  # the monitor's thread tells events as well
+            if self._events is None:
+                self._events = JsonLines(self.path / "events.jsonl")
+        return self._events.write(record)
+
+    def read_events(self) -> Iterator[Document]:
+        """Yield the events so far."""
+        return read_jsonl(self.path / "events.jsonl")
+
+    def target(self, target_id: str) -> TargetFolder:
+        """Create the folder of a target."""
+        return TargetFolder(_subfolder(self.path / "targets", target_id))
+
+    def targets(self) -> list[TargetFolder]:
+        """Return the targets of the run, in the order of the plan where it names them."""
+        planned = [str(target.get("id")) for target in (self.read_json("plan.json") or {}).get("targets", [])]
+        found = [TargetFolder(path) for path in _folders(self.path / "targets")]
+        return sorted(found, key=lambda t: planned.index(t.id) if t.id in planned else len(planned))
+
+    def close(self) -> None:
+        """Close what is open; safe to call twice."""
+        with self._lock:
+            if self._events is not None:
+                self._events.close()
+                self._events = None
+
+
+def _fresh_default(run_id: str) -> Path:
+    """Two runs may begin within one second: the second gets a number."""
+    path, number = DEFAULT_PARENT / run_id, 1
+    while path.exists():
+        number += 1
+        path = DEFAULT_PARENT / f"{run_id}-{number}"
+    return path
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise LoadstoneError(
+                f"The folder {path} is not empty.",
+                "Name a new folder with --out: results are never overwritten.",
+            )
+        probe = path / f".probe.{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except (FileExistsError, NotADirectoryError) as error:
+        raise LoadstoneError(f"{path} is a file or lies below one.", "Name a folder with --out.") from error
+    except OSError as error:
+        raise LoadstoneError(f"Cannot make the folder {path}: {error.strerror}.", mend(error)) from error
+
+
+def _check_space(path: Path, need_bytes: int) -> None:
+    free = shutil.disk_usage(path).free
+    if free < need_bytes:
+        raise LoadstoneError(
+            f"{free / 2**20:.0f} MiB are free for results in {path}; {need_bytes / 2**20:.0f} are needed.",
+            "Free some space there, or put the results elsewhere with --out.",
+        )
+
+
+def _no_run_folder(path: Path) -> LoadstoneError:
+    if not path.exists():
+        return LoadstoneError(
+            f"There is no folder {path}.", "Check the path; `loadstone run` prints it at its end."
+        )
+    if not path.is_dir():
+        return LoadstoneError(f"{path} is not a folder.", "Name the run's folder, not a file in it.")
+    inside = [sub.name for sub in _folders(path) if (sub / "run.json").is_file()]
+    if inside:
+        return LoadstoneError(
+            f"{path} holds runs but is none.", f"Name one of them, the latest: {path / inside[-1]}"
+        )
+    return LoadstoneError(
+        f"{path} is no run folder: it has no run.json.", "Name a folder that `loadstone run` made."
+    )
+
+
+def state_of(folder: RunFolder) -> RunState:
+    """Say how the run stands: `killed` when it is marked running but its process is gone.
+
+    A process id may have been given away again, or the folder been copied from another machine: the process
+    must be of the same boot and have started at the same moment.
+    """
+    state = folder.run.get("state")
+    if state in ("complete", "failed", "interrupted"):
+        return state  # type: ignore[no-any-return]
+    pid = folder.run.get("pid")
+    identity = _process_identity(pid) if isinstance(pid, int) else None
+    return "running" if identity is not None and identity == folder.run.get("process") else "killed"
+
+
+def _process_identity(pid: int) -> str | None:
+    """Return boot and start time (clock ticks since boot): with the id they are unique; None if gone."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        fields = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return None
+    return None if fields[0] in ("Z", "X") else f"{boot}/{fields[19]}"
