@@ -1,1 +1,6 @@
-//! placeholder, replaced before the first commit
+//! Seeded generators: everything random that Loadstone does starts here.
+//!
+//! Nothing in this crate reads a clock, opens a socket or keeps global state: the same seed gives
+//! the same values on every machine.
+
+pub mod random;
