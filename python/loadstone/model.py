@@ -126,6 +126,10 @@ class PlannedPhase:
     headline: str = "tps"
     rows_per_transaction: int | None = None
     published: tuple[Published, ...] = ()
+    optional: bool = False
+    """A failing setup skips the phase, with the server's words as the reason, instead of failing the run."""
+    setup_estimate_s: float = 0.0
+    """About how long `setup` takes, in the scenario author's judgement; 0 when not worth counting."""
     skip: str | None = None
     """Why this phase cannot run on this target, in words; None when it can."""
 

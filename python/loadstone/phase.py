@@ -1,0 +1,176 @@
+"""A phase of a scenario with its templates filled in: [[phase]] → PlannedPhase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.model import Drive, Pace, PlannedPhase, Published, RowCheck, Script
+from loadstone.scenario import SCENARIO_FILE, Phase, Scenario, file_named, key_problems
+from loadstone.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
+from loadstone.sql import split_statements
+from loadstone.template import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from loadstone.model import Value
+
+_VERBATIM = ("id", "kind", "sweep", "published")
+_LIMITS = ("clients", "threads", "duration_s", "transactions_per_client", "warmup_s")
+_SAME_IN_DRIVE = (*_LIMITS, "mode", "latency_limit_ms", "timeout_s", "reconnect", "variables")
+
+
+def fill_phase(scenario: Scenario, phase: Phase, values: Mapping[str, Value]) -> dict[str, Any]:
+    """Fill in the templates of a phase's table; what comes out empty counts as left out.
+
+    Raises LoadstoneError with the key path when a value is not possible.
+    """
+    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index))}"
+    table = {key: value for key, value in phase.body.items() if key not in _VERBATIM}
+    filled: dict[str, Any] = {key: phase.body[key] for key in ("id", "kind")}
+    filled |= _fill(table, values, where, scenario_schema()["$defs"]["phase"])
+    path = ("phase", phase.index)
+    problems = phase_problems(filled, phase.index) or list(key_problems(filled, path))
+    raise_problems(str(scenario.folder / SCENARIO_FILE), problems or list(_clashes(filled, path)))
+    return filled
+
+
+def planned_phase(
+    scenario: Scenario, phase: Phase, values: Mapping[str, Value], seed: int
+) -> tuple[PlannedPhase, dict[str, Any]]:
+    """Return the phase ready to run, but for key, repeat and skip, and the table that it was made of."""
+    table = fill_phase(scenario, phase, values)
+    rows = table.get("rows_per_transaction")
+    planned = PlannedPhase(
+        key="",
+        id=phase.id,
+        scenario=scenario.id,
+        kind=phase.kind,
+        title=table["title"],
+        why=table.get("why", "").strip(),
+        setup=tuple(
+            statement
+            for text in table.get("setup", ())
+            for statement in split_statements(*_sql(scenario, text, values))
+        ),
+        drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
+        row_check=_row_check(scenario, table, values),
+        checks=tuple(
+            (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
+            for check in table.get("checks", ())
+        ),
+        headline=table.get("headline", "tps"),
+        rows_per_transaction=rows,
+        published=tuple(_published(phase, values)),
+        optional=table.get("optional", False),
+        setup_estimate_s=float(table.get("setup_estimate_s", 0)),
+    )
+    return planned, table
+
+
+def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[str, Any]) -> Any:
+    """Fill in a tree; `schema` says where a number is meant."""
+    if isinstance(value, str):
+        return _convert(render(value, values, where), schema) if "{" in value else value
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        found = {
+            key: _fill(item, values, f"{where}.{key}", _resolve(known.get(key, {})))
+            for key, item in value.items()
+        }
+        return {key: item for key, item in found.items() if item != "" or value[key] == ""}
+    if isinstance(value, list):
+        items = _resolve(schema.get("items", {}))
+        filled = [_fill(item, values, f"{where}[{place}]", items) for place, item in enumerate(value)]
+        return [item for item in filled if item != ""]
+    return value
+
+
+def _resolve(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = schema.get("$ref")
+    found: Mapping[str, Any] = (
+        scenario_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
+    )
+    return found
+
+
+def _convert(text: str, schema: Mapping[str, Any]) -> Value:
+    """Read a filled-in text as the type that the key is to have; what does not fit is left to the schema."""
+    choices = schema.get("anyOf", [{}])
+    wanted = choices[0].get("type")
+    text = text.strip() if wanted else text
+    try:
+        if wanted == "integer":
+            return int(text)
+        return float(text) if wanted == "number" else text
+    except ValueError:
+        return text
+
+
+def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Yield keys that cannot stand together."""
+    if "duration_s" in table and "transactions_per_client" in table:
+        where = key_path((*path, "transactions_per_client"))
+        yield Problem(
+            where, "the phase cannot end by time and by count.", "Let one of the two come out empty."
+        )
+    paced = table.get("pace", "closed") != "closed"
+    if paced != ("rate_per_s" in table):
+        where = key_path((*path, "rate_per_s"))
+        yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
+    scripts = table.get("scripts", ())
+    if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):
+        yield Problem(key_path((*path, "scripts")), "no script has a weight above 0.", "Raise one weight.")
+
+
+def _sql(scenario: Scenario, text: str, values: Mapping[str, Value]) -> tuple[str, str]:
+    """Return SQL and its name for errors: the text of a file, filled in, or `text` itself."""
+    name = file_named(text, ".sql")
+    if name is None:
+        return text, f"SQL `{text[:30]}`"
+    where = str(scenario.folder / name)
+    return render(scenario.files[name], values, where), where
+
+
+def _one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) -> str:
+    sql, where = _sql(scenario, text, values)
+    statements = split_statements(sql, where)
+    if len(statements) != 1:
+        raise LoadstoneError(
+            f"{where} holds {len(statements)} statements.", "Write one query that gives one value."
+        )
+    return statements[0]
+
+
+def _row_check(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value]) -> RowCheck | None:
+    if "row_check" not in table:
+        return None
+    return RowCheck(
+        _one_statement(scenario, table["row_check"]["count"], values), table["rows_per_transaction"]
+    )
+
+
+def _drive(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value], seed: int) -> Drive:
+    rate = table.get("rate_per_s")
+    settings = {key: table[key] for key in _SAME_IN_DRIVE if key in table}
+    return Drive(
+        scripts=tuple(_script(scenario, script, values) for script in table["scripts"]),
+        pace=Pace(table.get("pace", "closed"), rate),
+        seed=seed,
+        **settings,
+    )
+
+
+def _script(scenario: Scenario, script: str | Mapping[str, Any], values: Mapping[str, Value]) -> Script:
+    table: Mapping[str, Any] = {"file": script} if isinstance(script, str) else script
+    name = table["file"]
+    text = render(scenario.files[name], values, str(scenario.folder / name))
+    return Script(name, text, table.get("weight", 1))
+
+
+def _published(phase: Phase, values: Mapping[str, Value]) -> Iterator[Published]:
+    for figure in phase.body.get("published", ()):
+        when = figure.get("when", {})
+        if all(values[name] == value for name, value in when.items()):
+            yield Published(figure["metric"], figure["value"], figure["unit"], figure.get("note", ""))

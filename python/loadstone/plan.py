@@ -1,0 +1,327 @@
+"""The plan: scenarios x targets as pure data, made before anything is touched; same inputs, same bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from loadstone.errors import LoadstoneError
+from loadstone.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
+from loadstone.parameter import nearest
+from loadstone.phase import planned_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from loadstone.model import Drive
+    from loadstone.scenario import Phase, Scenario
+
+SIZES = ("tiny", "small", "full")
+FORMAT = 1
+_AUTOMATIC_VARIABLES = ("client_id", "default_seed", "random_seed", "scale")
+_NOT_IN_A_KEY = re.compile(r"[^a-z0-9._]+")
+_LONGEST_KEY = 120
+"""Keys become folder names: 255 bytes is the limit of common file systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTarget:
+    """What the plan must know of a target; `url` is without password.
+
+    `capabilities` and `server_version` are None while unknown: then nothing is skipped for their sake.
+    Capabilities are names such as `plpgsql`, `brin`, or `extension:pg_prewarm` for one that can be created.
+    """
+
+    id: str
+    engine_name: str
+    url: str
+    capabilities: frozenset[str] | None = None
+    server_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The values of one scenario's parameters, and the sweeps that the user replaced."""
+
+    values: Mapping[str, Value]
+    sweeps: Mapping[str, tuple[Value, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """One phase of the list that every target runs, with what it needs of a target."""
+
+    phase: PlannedPhase
+    capabilities: tuple[str, ...]
+    versions: tuple[str, ...]
+
+
+def make_plan(
+    scenarios: Sequence[Scenario],
+    targets: Sequence[PlanTarget],
+    size: str,
+    overrides: Mapping[str, str] | None = None,
+    seed: int = 1,
+    repeats: int = 1,
+) -> Plan:
+    """Work out every phase on every target.
+
+    `overrides` maps `name` or `scenario.name` to the user's text. For a parameter that phases sweep, the text
+    may be a list (`none,btree`) and replaces the sweep. With `repeats`, each scenario's list of phases runs
+    again with the seed raised by one. Raises LoadstoneError for anything that cannot be run as asked.
+    """
+    _check_request(scenarios, targets, size, repeats)
+    settings = _settings(scenarios, size, overrides or {})
+    variants = [
+        variant
+        for scenario in scenarios
+        for repeat in range(1, repeats + 1)
+        for variant in _variants(
+            scenario, settings[scenario.id], {"size": size, "seed": seed + repeat - 1, "repeat": repeat}
+        )
+    ]
+    numbered = [
+        dataclasses.replace(
+            variant, phase=dataclasses.replace(variant.phase, key=_key(number, variant.phase))
+        )
+        for number, variant in enumerate(variants, 1)
+    ]
+    return Plan(
+        size=size,
+        seed=seed,
+        repeats=repeats,
+        scenarios=tuple(_planned_scenario(scenario, settings[scenario.id]) for scenario in scenarios),
+        targets=tuple(_planned_target(target, numbered) for target in targets),
+    )
+
+
+def estimated_seconds(plan: Plan) -> float:
+    """Return about how long the plan runs: warm-up, duration and the authors' estimates of set-ups.
+
+    A phase that ends by a number of transactions counts by its rate, and with 0 when it has none.
+    """
+    phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
+    return sum(
+        phase.setup_estimate_s + (_drive_seconds(phase.drive) if phase.drive else 0.0) for phase in phases
+    )
+
+
+def plan_to_json(plan: Plan) -> str:
+    """Return the plan as the text of plan.json."""
+    body = msgspec.to_builtins(plan, enc_hook=_encode)
+    return json.dumps({"format": FORMAT} | body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def plan_from_json(text: str) -> Plan:
+    """Read plan.json; raises LoadstoneError when the text is no plan of this format."""
+    try:
+        document = msgspec.json.decode(text)
+        found = document.pop("format") if isinstance(document, dict) and "format" in document else None
+        if found == FORMAT:
+            return msgspec.convert(document, Plan, dec_hook=_decode)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise LoadstoneError(
+            f"This is not a plan: {error}.", "plan.json is written by Loadstone alone."
+        ) from error
+    raise LoadstoneError(
+        f"This plan has format {found!r}; this Loadstone reads format {FORMAT}.",
+        "Use the version of Loadstone that wrote it (run.json names it).",
+    )
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _decode(wanted: type, value: object) -> object:
+    if issubclass(wanted, Path) and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(wanted)
+
+
+def _check_request(
+    scenarios: Sequence[Scenario], targets: Sequence[PlanTarget], size: str, repeats: int
+) -> None:
+    if not scenarios or not targets:
+        raise LoadstoneError("A plan needs a scenario and a target.", "See `loadstone scenarios`.")
+    if size not in SIZES:
+        raise LoadstoneError(
+            f"There is no size `{size}`.", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
+        )
+    if repeats < 1:
+        raise LoadstoneError(f"{repeats} repeats are not possible.", "Give 1 or more.")
+    for what, ids in (("scenario", [s.id for s in scenarios]), ("target", [t.id for t in targets])):
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        if twice:
+            raise LoadstoneError(f"The {what} `{twice[0]}` is given twice.", "Name each once; see --repeat.")
+
+
+def _settings(scenarios: Sequence[Scenario], size: str, overrides: Mapping[str, str]) -> dict[str, _Settings]:
+    """Parameter values by scenario: default, then size, then the user's."""
+    values = {
+        s.id: {n: p.default for n, p in s.parameters.items()} | dict(s.sizes.get(size, {})) for s in scenarios
+    }
+    sweeps: dict[str, dict[str, tuple[Value, ...]]] = {s.id: {} for s in scenarios}
+    # A scoped value beats one for all scenarios, whatever the order they were given in.
+    for asked, text in sorted(overrides.items(), key=lambda item: "." in item[0]):
+        for scenario, name in _addressed(scenarios, asked):
+            parameter = scenario.parameters[name]
+            if name not in _swept(scenario):
+                values[scenario.id][name] = parameter.parse(text)
+                continue
+            several = tuple(parameter.parse(part) for part in text.split(","))
+            values[scenario.id][name] = several[0]
+            sweeps[scenario.id][name] = tuple(dict.fromkeys(several))
+    return {s.id: _Settings(values[s.id], sweeps[s.id]) for s in scenarios}
+
+
+def _swept(scenario: Scenario) -> frozenset[str]:
+    return frozenset(name for phase in scenario.phases for variant in phase.sweep for name in variant)
+
+
+def _addressed(scenarios: Sequence[Scenario], asked: str) -> list[tuple[Scenario, str]]:
+    """Return the scenarios that have the parameter `name` or `scenario.name`."""
+    scope, _, name = asked.rpartition(".")
+    chosen = [scenario for scenario in scenarios if scope in ("", scenario.id)]
+    found = [(scenario, name) for scenario in chosen if name in scenario.parameters]
+    if found:
+        return found
+    if not chosen:
+        ids = [scenario.id for scenario in scenarios]
+        raise LoadstoneError(
+            f"`{asked}`: no scenario `{scope}` is run.", f"{nearest(scope, ids)}Scenarios: {', '.join(ids)}."
+        )
+    known = sorted({name for scenario in chosen for name in scenario.parameters})
+    raise LoadstoneError(
+        f"`{asked}`: there is no parameter `{name}`.",
+        f"{nearest(name, known)}Parameters: {', '.join(known)}.",
+    )
+
+
+def _variants(scenario: Scenario, settings: _Settings, known: Mapping[str, Value]) -> Iterator[_Variant]:
+    """Yield the scenario's phases once, each in all its variants."""
+    seed = int(known["seed"])
+    for phase in scenario.phases:
+        for variant in _sweep(phase, settings):
+            values = {**settings.values, **variant, **known}
+            planned, table = planned_phase(scenario, phase, values, seed)
+            if planned.drive:
+                _check_scripts(scenario, planned.drive)
+            planned = dataclasses.replace(planned, variant=variant, repeat=int(known["repeat"]))
+            versions = (scenario.min_server_version, table.get("min_server_version"))
+            yield _Variant(
+                planned,
+                (*scenario.capabilities, *table.get("requires", ())),
+                tuple(version for version in versions if version),
+            )
+
+
+def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
+    """Return the variants of a phase, with the user's own values in place of the author's."""
+    if not phase.sweep:
+        return [{}]
+    choices = [
+        [
+            {**variant, **dict(zip(replaced, values, strict=True))}
+            for values in itertools.product(*replaced.values())
+        ]
+        for variant in phase.sweep
+        for replaced in [{name: settings.sweeps[name] for name in variant if name in settings.sweeps}]
+    ]
+    unique: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
+    for variant in itertools.chain.from_iterable(choices):
+        unique.setdefault(tuple(variant.items()), variant)
+    return list(unique.values())
+
+
+def _key(number: int, phase: PlannedPhase) -> str:
+    """Return `003-one-table-single-index-brin-r2`: the number alone makes it unique."""
+    parts = [phase.id, *(part for item in phase.variant.items() for part in map(_in_key, item))]
+    tail = f"-r{phase.repeat}" if phase.repeat > 1 else ""
+    return f"{number:03d}-" + "-".join(part for part in parts if part)[:_LONGEST_KEY] + tail
+
+
+def _in_key(value: Value) -> str:
+    return _NOT_IN_A_KEY.sub("-", str(value).lower()).strip("-.")
+
+
+def _planned_scenario(scenario: Scenario, settings: _Settings) -> PlannedScenario:
+    return PlannedScenario(
+        id=scenario.id,
+        version=scenario.version,
+        title=scenario.title,
+        why=scenario.why,
+        source=scenario.source,
+        parameters=dict(settings.values),
+        folder=scenario.folder,
+    )
+
+
+def _planned_target(target: PlanTarget, variants: Sequence[_Variant]) -> PlannedTarget:
+    phases = tuple(dataclasses.replace(variant.phase, skip=_why_not(target, variant)) for variant in variants)
+    return PlannedTarget(id=target.id, engine=target.engine_name, url=target.url, phases=phases)
+
+
+def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
+    """Say in words why a target cannot run a phase; None when it can, or when that is not known."""
+    if target.server_version is not None:
+        for version in variant.versions:
+            if _version(target.server_version) < _version(version):
+                return f"needs a server of version {version} or newer; this one is {target.server_version}"
+    if target.capabilities is None:
+        return None
+    missing = [name for name in variant.capabilities if name not in target.capabilities]
+    words = " and ".join(dict.fromkeys(_capability(name) for name in missing))
+    return f"{target.engine_name} offers no {words} here, which the phase needs" if missing else None
+
+
+def _capability(name: str) -> str:
+    kind, _, what = name.rpartition(":")
+    return f"{kind} {what}" if kind else name
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """Read the leading numbers of `10`, `9.6.24` or `18beta1`."""
+    match = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in match.group().split(".")) if match else ()
+
+
+def _drive_seconds(drive: Drive) -> float:
+    if drive.duration_s is not None:
+        return drive.warmup_s + drive.duration_s
+    count = (drive.transactions_per_client or 0) * drive.clients
+    return drive.warmup_s + (count / drive.pace.rate_per_s if drive.pace.rate_per_s else 0.0)
+
+
+def _check_scripts(scenario: Scenario, drive: Drive) -> None:
+    """Let the core parse the scripts, so that a broken one is refused before anything is touched."""
+    try:
+        from loadstone import _core  # noqa: PLC0415 - planning works without the compiled core
+    except ImportError:
+        return
+    known = sorted({*drive.variables, *_AUTOMATIC_VARIABLES})
+    for script in drive.scripts:
+        where = str(scenario.folder / script.name)
+        try:
+            found: dict[str, Any] = json.loads(_core.check_script(where, script.text, drive.mode, known))
+        except _core.ScriptError as error:
+            message, file, line, column, hint = error.args
+            raise LoadstoneError(f"{file}, line {line}, column {column}: {message}", hint or "") from error
+        warnings = found.get("warnings", [])
+        if warnings:
+            raise LoadstoneError(
+                f"{where}: {_warning(warnings[0])}", "Set it in the script or in `variables`."
+            )
+
+
+def _warning(warning: object) -> str:
+    return str(warning.get("message", warning)) if isinstance(warning, dict) else str(warning)

@@ -1,0 +1,7 @@
+create table feed (id int, val float, crt_time timestamp default now())
+{%- if storage_path %} tablespace loadstone_feed{% endif %};
+{% if index != "none" %}
+create index idx_feed on feed using {{ index }} (crt_time)
+{%- if tablespace %} tablespace {{ tablespace | identifier }}
+{%- elif storage_path %} tablespace loadstone_feed{% endif %};
+{% endif %}
