@@ -1,0 +1,36 @@
+//! Fetching PostgreSQL builds.
+
+use std::path::Path;
+
+use loadstone_fetch::{FetchError as Trouble, fetch_postgres_while};
+use pyo3::prelude::*;
+
+use crate::errors::FetchError;
+
+/// Download, verify and unpack one PostgreSQL build; Ctrl-C ends it within a tenth of a second.
+#[pyfunction]
+#[pyo3(signature = (version, destination, mirror))]
+pub(crate) fn fetch_postgres(
+    py: Python<'_>,
+    version: &str,
+    destination: &str,
+    mirror: Option<&str>,
+) -> PyResult<String> {
+    let mut signalled = None;
+    let fetched = py.detach(|| {
+        let mut go_on = || {
+            signalled = Python::attach(|py| py.check_signals()).err();
+            signalled.is_none()
+        };
+        fetch_postgres_while(version, Path::new(destination), mirror, &mut go_on)
+    });
+    match (fetched, signalled) {
+        (_, Some(signal)) => Err(signal),
+        (Ok(folder), None) => Ok(folder.to_string_lossy().into_owned()),
+        (Err(trouble), None) => Err(raise(&trouble)),
+    }
+}
+
+fn raise(trouble: &Trouble) -> PyErr {
+    FetchError::new_err((trouble.to_string(), trouble.hint()))
+}
