@@ -1,14 +1,6 @@
--- Whatever number of tables an earlier run made. Tables of these names that are not ours stay: creating ours then fails.
-do language plpgsql $$
-declare
-  name text;
-begin
-  for name in
-    select c.oid::regclass::text from pg_class c
-    where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and c.relname ~ '^feed[0-9]*$' and c.relkind = 'r'
-    and obj_description(c.oid, 'pg_class') = 'made by Loadstone'
-  loop
-    execute 'drop table ' || name;
-  end loop;
-end;
-$$;
+-- In several transactions: each table dropped takes about five locks, and max_locks_per_transaction bounds their sum.
+{% for first in range(1, tables + 1, 250) %}
+select loadstone_drop_feed(250);
+{% endfor %}
+-- An earlier run may have made more tables.
+select loadstone_drop_feed(1000000);

@@ -1,5 +1,6 @@
 create table feed (id int, val float, crt_time timestamp default now())
 {%- if storage_path %} tablespace loadstone_feed{% endif %};
+comment on table feed is 'made by Loadstone';
 {% if index != "none" %}
 create index idx_feed on feed using {{ index }} (crt_time)
 {%- if tablespace %} tablespace {{ tablespace | identifier }}
