@@ -136,7 +136,7 @@ def cgroup_limits(root: Path = ROOT) -> Facts:
     """Return the tightest limits of our control groups and all above them: cores, bytes; None without one."""
     cpu_limits: list[float] = []
     memory_limits: list[int] = []
-    for folder in _cgroup_folders(root):
+    for folder in cgroup_folders(root):
         cores = _cpu_quota(folder)
         if cores is not None:
             cpu_limits.append(cores)
@@ -157,7 +157,7 @@ def _cpu_quota(folder: Path) -> float | None:
     return int(quota) / int(period)
 
 
-def _cgroup_folders(root: Path) -> list[Path]:
+def cgroup_folders(root: Path) -> list[Path]:
     """Return the folders of our control groups, each with all its ancestors below the mount."""
     ours = {}
     for line in (read(root / "proc/self/cgroup") or "").splitlines():
