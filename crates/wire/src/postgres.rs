@@ -1,0 +1,24 @@
+//! The PostgreSQL frontend/backend protocol, version 3.0.
+//!
+//! [`Session`] is the client's side, [`Responder`] a server's side that answers at once.
+//! Source of the formats: PostgreSQL's documentation, chapter "Frontend/Backend Protocol".
+
+mod auth;
+mod backend;
+mod certificate;
+mod error;
+mod frontend;
+mod server_error;
+mod session;
+mod settings;
+mod startup;
+mod tls;
+
+pub use auth::Authentication;
+pub use backend::{Columns, DataRow, Message, RowDescription, TransactionStatus, Values, decode};
+pub use error::WireError;
+pub use frontend::{Frontend, cancel_request};
+pub use server_error::{ServerError, ServerErrorOwned};
+pub use session::{Event, Session};
+pub use settings::{ChannelBinding, Password, Settings, TlsMode};
+pub use tls::{RootCertificates, TlsError, TlsFiles};
