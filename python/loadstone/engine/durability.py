@@ -1,0 +1,79 @@
+"""Which settings make a committed transaction survive a crash, and what each one's value means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Durability(TypedDict):
+    """One line of target.json's `durability`."""
+
+    setting: str
+    value: str
+    durable: bool
+    why: str
+
+
+_KEEPS_COMMITS = ("on", "local", "remote_write", "remote_apply")
+
+
+def _fsync(value: str) -> tuple[bool, str]:
+    if value == "on":
+        return True, "commits are forced to the disk"
+    return False, "nothing is forced to the disk: a crash of the machine can destroy the whole database"
+
+
+def _full_page_writes(value: str) -> tuple[bool, str]:
+    if value == "on":
+        return True, "pages torn by a crash are restored from the WAL"
+    return False, "a page torn by a crash stays torn, unless the file system writes pages atomically"
+
+
+def _synchronous_commit(value: str) -> tuple[bool, str]:
+    if value in _KEEPS_COMMITS:
+        return True, "a commit is answered after its WAL is on the disk"
+    return False, "a commit is answered before its WAL is on the disk: a crash loses the last transactions"
+
+
+def _wal_level(value: str) -> tuple[bool, str]:
+    if value == "minimal":
+        return (
+            True,
+            "survives a crash; archiving and replication are impossible, and bulk loads write less WAL",
+        )
+    return True, "WAL is complete enough for archiving and replication"
+
+
+def _data_checksums(value: str) -> tuple[bool, str]:
+    if value == "on":
+        return True, "pages damaged by the disk are noticed when read (costs some CPU time)"
+    return True, "pages damaged by the disk are not noticed (saves some CPU time)"
+
+
+def _unlogged(value: str) -> tuple[bool, str]:
+    if value == "0":
+        return True, "every table of the test is written to the WAL"
+    return False, "unlogged tables are empty after a crash"
+
+
+_RULES: dict[str, Callable[[str], tuple[bool, str]]] = {
+    "fsync": _fsync,
+    "full_page_writes": _full_page_writes,
+    "synchronous_commit": _synchronous_commit,
+    "wal_level": _wal_level,
+    "data_checksums": _data_checksums,
+    "unlogged tables": _unlogged,
+}
+
+
+def judge(values: Mapping[str, str]) -> list[Durability]:
+    """Say of every known setting among `values` whether commits survive a crash with it, and why."""
+    judged: list[Durability] = []
+    for setting, rule in _RULES.items():
+        if setting in values:
+            durable, why = rule(values[setting])
+            judged.append({"setting": setting, "value": values[setting], "durable": durable, "why": why})
+    return judged

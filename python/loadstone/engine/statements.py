@@ -1,0 +1,142 @@
+"""What PostgreSQL is asked: one whole statement per question and range of versions.
+
+Version numbers are `server_version_num` (170000 is 17.0); a statement serves from its number up to the next.
+"""
+
+from __future__ import annotations
+
+IDENTITY = """
+select version() as version_text, current_setting('server_version') as version,
+       current_setting('server_version_num')::int as number, pg_is_in_recovery() as standby
+"""
+
+WORKSPACE = """
+select obj_description(n.oid, 'pg_namespace') as comment,
+       (select count(*) from pg_class c where c.relnamespace = n.oid)
+       + (select count(*) from pg_proc p where p.pronamespace = n.oid)
+       + (select count(*) from pg_type t where t.typnamespace = n.oid) as objects
+from pg_namespace n where n.nspname = %(schema)s
+"""
+
+SETTINGS = """
+select name, current_setting(name) as value, source
+from pg_settings
+where source not in ('default', 'session', 'client') or name = any(%(always)s)
+order by name
+"""
+
+UNLOGGED = """
+select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = %(schema)s and c.relkind in ('r', 'm') and c.relpersistence = 'u'
+"""
+
+EXTENSIONS = "select name from pg_available_extensions order by name"
+LANGUAGES = "select lanname from pg_language where lanpltrusted order by lanname"
+ACCESS_METHODS = "select amname from pg_am where amtype = 'i' order by amname"
+
+DATABASE_SIZE = """
+select pg_database_size(current_database())::bigint as database_bytes,
+       case when pg_is_in_recovery() then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')
+            else pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') end::bigint as wal_lsn_bytes
+"""
+
+# A relation may be dropped while we look: its size is then null, and counts as nothing.
+RELATION_SIZES = """
+select c.relname as name,
+       case when c.relkind in ('r', 'p', 'm') then 'table' when c.relkind in ('i', 'I') then 'index'
+            else 'other' end as kind,
+       coalesce(i.indrelid::regclass::oid, c.oid) as table_oid, c.oid as oid,
+       greatest(coalesce(pg_table_size(c.oid), 0)
+                - case when c.reltoastrelid = 0 then 0
+                       else coalesce(pg_total_relation_size(c.reltoastrelid), 0) end, 0)::bigint as bytes,
+       case when c.relkind in ('r', 'm', 'i') and c.reltuples >= 0 then c.reltuples::bigint end as rows_estimate
+from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_index i on i.indexrelid = c.oid
+where n.nspname = %(schema)s and c.relkind in ('r', 'p', 'm', 'i', 'I', 'S')
+union all
+select t.relname, 'toast', c.oid, t.oid, coalesce(pg_total_relation_size(t.oid), 0)::bigint, null
+from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_class t on t.oid = c.reltoastrelid
+where n.nspname = %(schema)s
+order by bytes desc, name
+"""
+
+_COUNTERS_10 = """
+select case when pg_is_in_recovery() then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')
+            else pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') end::bigint as wal_bytes,
+       null::bigint as wal_records, null::bigint as wal_fpi,
+       d.xact_commit, d.xact_rollback, d.tup_inserted, d.tup_updated, d.tup_deleted, d.tup_returned,
+       d.tup_fetched, d.blks_read, d.blks_hit, d.temp_bytes, d.deadlocks,
+       b.checkpoints_timed, b.checkpoints_req as checkpoints_requested, b.buffers_checkpoint, b.buffers_clean,
+       b.buffers_backend, b.checkpoint_write_time as checkpoint_write_ms,
+       b.checkpoint_sync_time as checkpoint_sync_ms
+from pg_stat_database d, pg_stat_bgwriter b where d.datname = current_database()
+"""
+
+_COUNTERS_14 = """
+select w.wal_bytes::bigint as wal_bytes, w.wal_records, w.wal_fpi,
+       d.xact_commit, d.xact_rollback, d.tup_inserted, d.tup_updated, d.tup_deleted, d.tup_returned,
+       d.tup_fetched, d.blks_read, d.blks_hit, d.temp_bytes, d.deadlocks,
+       b.checkpoints_timed, b.checkpoints_req as checkpoints_requested, b.buffers_checkpoint, b.buffers_clean,
+       b.buffers_backend, b.checkpoint_write_time as checkpoint_write_ms,
+       b.checkpoint_sync_time as checkpoint_sync_ms
+from pg_stat_database d, pg_stat_bgwriter b, pg_stat_wal w where d.datname = current_database()
+"""
+
+# 17 moved the checkpointer's columns to a view of their own, and what backends write to pg_stat_io.
+_COUNTERS_17 = """
+select w.wal_bytes::bigint as wal_bytes, w.wal_records, w.wal_fpi,
+       d.xact_commit, d.xact_rollback, d.tup_inserted, d.tup_updated, d.tup_deleted, d.tup_returned,
+       d.tup_fetched, d.blks_read, d.blks_hit, d.temp_bytes, d.deadlocks,
+       c.num_timed as checkpoints_timed, c.num_requested as checkpoints_requested,
+       c.buffers_written as buffers_checkpoint, b.buffers_clean,
+       (select sum(io.writes)::bigint from pg_stat_io io
+        where io.object = 'relation' and io.backend_type not in ('checkpointer', 'background writer'))
+       as buffers_backend,
+       c.write_time as checkpoint_write_ms, c.sync_time as checkpoint_sync_ms
+from pg_stat_database d, pg_stat_bgwriter b, pg_stat_checkpointer c, pg_stat_wal w
+where d.datname = current_database()
+"""
+
+_COUNTERS = ((170000, _COUNTERS_17), (140000, _COUNTERS_14), (100000, _COUNTERS_10))
+
+GAUGES = """
+select (select coalesce(sum(n_dead_tup), 0)::bigint from pg_stat_user_tables where schemaname = %(schema)s)
+       as dead_tuples,
+       (select coalesce(sum(n_live_tup), 0)::bigint from pg_stat_user_tables where schemaname = %(schema)s)
+       as live_tuples,
+       count(*) as connections, count(*) filter (where state = 'active') as active
+from pg_stat_activity where backend_type = 'client backend' and datname = current_database()
+"""
+
+WAITS = """
+select wait_event_type || ':' || wait_event as wait, count(*) as sessions
+from pg_stat_activity
+where state = 'active' and wait_event is not null and pid <> pg_backend_pid()
+group by 1 order by 1
+"""
+
+SEES_ALL_SESSIONS = """
+select pg_has_role(current_user, 'pg_read_all_stats', 'member')
+       or (select rolsuper from pg_roles where rolname = current_user)
+"""
+
+BACKEND = """
+select pg_backend_pid() as pid, inet_server_addr() is null as by_socket,
+       (select setting from pg_settings where name = 'data_directory') as data_directory
+"""
+
+ROOM = """
+select current_setting('max_connections')::int as allowed,
+       current_setting('superuser_reserved_connections')::int
+       + coalesce(current_setting('reserved_connections', true), '0')::int as reserved,
+       (select rolsuper from pg_roles where rolname = current_user) as superuser,
+       (select case when rolconnlimit < 0 then null else rolconnlimit end from pg_roles
+        where rolname = current_user) as role_limit,
+       (select case when datconnlimit < 0 then null else datconnlimit end from pg_database
+        where datname = current_database()) as database_limit,
+       (select count(*) from pg_stat_activity where backend_type = 'client backend') as used
+"""
+
+
+def counters(number: int) -> str:
+    """Return the statement that reads all cumulative counters of a server of this version number."""
+    return next(text for since, text in _COUNTERS if number >= since)
