@@ -1,1 +1,29 @@
-//! placeholder, replaced before the first commit
+//! Loadstone's driver: the only crate with a clock, threads and sockets.
+//!
+//! A [`Drive`] takes a [`DriveSpec`], connects its clients, lets them begin together, and gives back one account.
+//! Inside, each thread runs an event loop over many clients; what a client does is a program, when it does it is
+//! the pace, and what comes of it is a record. Those three know nothing of each other.
+
+mod account;
+mod client;
+pub mod clock;
+mod collector;
+mod config;
+mod control;
+mod driver;
+mod endpoint;
+mod error;
+mod io;
+mod limits;
+pub mod null_server;
+mod output;
+pub mod pace;
+mod program;
+pub mod record;
+pub mod spec;
+mod timeline;
+mod worker;
+
+pub use driver::Drive;
+pub use error::DriveError;
+pub use spec::DriveSpec;

@@ -1,5 +1,7 @@
 //! The one place where errors of the core become exceptions of Python.
 
+use loadstone_drive::DriveError as CoreDriveError;
+use loadstone_script::ScriptError as CoreScriptError;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -13,4 +15,23 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DriveError", py.get_type::<DriveError>())?;
     module.add("ScriptError", py.get_type::<ScriptError>())?;
     module.add("FetchError", py.get_type::<FetchError>())
+}
+
+/// `DriveError(message, hint)`, or `ScriptError` where a script is to blame.
+#[expect(clippy::needless_pass_by_value, reason = "used as a conversion in map_err")]
+pub(crate) fn drive_error(error: CoreDriveError) -> PyErr {
+    match error {
+        CoreDriveError::Script(error) => script_error(error),
+        error => DriveError::new_err((error.to_string(), error.hint())),
+    }
+}
+
+/// `ScriptError(message, file, line, column, hint)`.
+pub(crate) fn script_error(error: CoreScriptError) -> PyErr {
+    ScriptError::new_err((error.message, error.file, error.line, error.column, error.hint))
+}
+
+/// `DriveError` of a refusal by the operating system.
+pub(crate) fn system_error(error: &std::io::Error) -> PyErr {
+    DriveError::new_err((error.to_string(), String::new()))
 }

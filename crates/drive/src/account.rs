@@ -1,0 +1,164 @@
+//! The final account of a drive: drive.json, as docs/run-folder.md describes it.
+
+use loadstone_script::CommandKind;
+use serde_json::{Value, json};
+
+use crate::clock::CpuTime;
+use crate::collector::{Collected, merge_outages};
+use crate::config::Config;
+use crate::record::Counts;
+use crate::spec::DriveSpec;
+use crate::timeline::Timeline;
+
+/// How the drive ended, apart from what was recorded.
+pub(crate) struct Ending {
+    pub(crate) stopped: bool,
+    pub(crate) threads: usize,
+    /// From the first connection attempt to the last client ready.
+    pub(crate) connect_wall_ns: u64,
+}
+
+/// Tag of each statement in latency.hlog, by flat number; empty for commands that are no statements.
+pub(crate) fn tags(config: &Config) -> Vec<String> {
+    (0..config.set.commands())
+        .map(|flat| {
+            let (script, index) = config.set.locate(flat);
+            match config.set.scripts[script].commands[index].kind {
+                CommandKind::Sql(_) => format!("statement-{script}.{index}"),
+                _ => String::new(),
+            }
+        })
+        .collect()
+}
+
+/// The account as text.
+pub(crate) fn write(
+    spec: &DriveSpec,
+    config: &Config,
+    timeline: Timeline,
+    ending: &Ending,
+    collected: &Collected,
+) -> String {
+    let totals = &collected.totals;
+    let service = totals.service.as_ref().unwrap_or(&totals.response);
+    let (state, reason) = state(ending, collected);
+    let account = json!({
+        "format": 1,
+        "state": state,
+        "reason": reason,
+        "output_error": collected.output_error,
+        "io": collected.finishes.first().map_or("none", |f| f.io),
+        "threads": ending.threads,
+        "clients": spec.clients,
+        "mode": config.set.mode.to_string(),
+        "seed": spec.seed,
+        "pace": spec.pace,
+        "start_ns": timeline.start_ns,
+        "measure_ns": timeline.measure_ns,
+        "deadline_ns": timeline.deadline_ns,
+        "end_ns": collected.end_ns,
+        "connect": {
+            "wall_ns": ending.connect_wall_ns,
+            "latency": totals.connect.stats(),
+            "reconnects": totals.reconnects,
+        },
+        "counts": closed(&totals.counts.measured),
+        "warmup_counts": closed(&totals.counts.warmup),
+        "in_doubt": totals.in_doubt,
+        "retried": totals.retried,
+        "retries": totals.retries,
+        "late": totals.late,
+        "response": totals.response.moments.stats(),
+        "service": service.moments.stats(),
+        "lag": config.under_a_rate.then(|| totals.lag.stats()),
+        "errors": errors(collected),
+        "outages": merge_outages(collected.finishes.iter().flat_map(|f| f.outages.clone()).collect()),
+        "scripts": scripts(spec, config, collected),
+        "statements": statements(config, collected),
+        "bytes_sent": totals.bytes_sent,
+        "bytes_received": totals.bytes_received,
+        "client_cpu": collected.finishes.iter().fold(CpuTime::default(), |sum, f| sum.plus(f.cpu)),
+        "loop": {
+            "iterations": collected.finishes.iter().map(|f| f.iterations).sum::<u64>(),
+            "events": totals.loop_events,
+            "lag": totals.loop_lag.moments.stats(),
+            "lag_p99_ns": totals.loop_lag.histogram.value_at_quantile(0.99),
+        },
+    });
+    let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn state(ending: &Ending, collected: &Collected) -> (&'static str, Option<String>) {
+    if let Some(error) = collected.finishes.iter().find_map(|f| f.error.clone()) {
+        return ("aborted", Some(error));
+    }
+    if !collected.finishes.is_empty() && collected.finishes.iter().all(|f| f.all_gone) {
+        return ("aborted", Some("every client lost its connection or gave up after an error".to_owned()));
+    }
+    if ending.stopped {
+        return ("interrupted", Some("stopped before its end".to_owned()));
+    }
+    ("complete", None)
+}
+
+/// Counts of a drive that has ended: nothing is under way any more.
+fn closed(counts: &Counts) -> Counts {
+    assert_eq!(counts.under_way(), 0, "scheduled = done + failed + skipped + dropped: {counts:?}");
+    *counts
+}
+
+fn errors(collected: &Collected) -> Vec<Value> {
+    collected
+        .totals
+        .errors
+        .iter()
+        .map(|(class, tally)| {
+            json!({
+                "sqlstate": class.label(),
+                "message": tally.message,
+                "count": tally.count,
+                "first_ns": tally.first_ns,
+                "last_ns": tally.last_ns,
+            })
+        })
+        .collect()
+}
+
+fn scripts(spec: &DriveSpec, config: &Config, collected: &Collected) -> Vec<Value> {
+    config
+        .set
+        .scripts
+        .iter()
+        .zip(&spec.scripts)
+        .zip(&collected.totals.scripts)
+        .map(|((script, asked), (counts, moments))| {
+            json!({
+                "name": script.name,
+                "weight": asked.weight,
+                "counts": closed(&counts.measured),
+                "service": moments.stats(),
+            })
+        })
+        .collect()
+}
+
+fn statements(config: &Config, collected: &Collected) -> Vec<Value> {
+    let mut statements = Vec::new();
+    for (flat, (latency, failed)) in collected.totals.statements.iter().enumerate() {
+        let (script, index) = config.set.locate(flat);
+        let command = &config.set.scripts[script].commands[index];
+        if matches!(command.kind, CommandKind::Sql(_)) {
+            statements.push(json!({
+                "script": script,
+                "index": index,
+                "line": command.line,
+                "text": command.text,
+                "failed": failed,
+                "service": latency.moments.stats(),
+            }));
+        }
+    }
+    statements
+}

@@ -1,0 +1,118 @@
+//! One client: its connection, its program and the transaction under way.
+
+use std::sync::Arc;
+
+use loadstone_wire::postgres::{Session, Settings};
+use socket2::Socket;
+
+use crate::program::{Failure, Program};
+
+/// Where a client stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Without a connection, and nothing is under way.
+    Vacant,
+    /// Waiting before it connects (again).
+    BackingOff,
+    /// The connection is being made.
+    Connecting,
+    /// Start-up and authentication.
+    LoggingIn,
+    /// Connected, with nothing to do.
+    Idle,
+    /// Waiting for an answer.
+    Exchanging,
+    /// Waiting for the answer to ROLLBACK after a failure.
+    RollingBack,
+    /// In `\sleep`.
+    Sleeping,
+    /// Has ended for good.
+    Gone,
+}
+
+/// The transaction under way.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Transaction {
+    /// When it should have started.
+    pub(crate) intended_ns: u64,
+    /// When it did; zero until its first bytes are handed over.
+    pub(crate) started_ns: u64,
+    pub(crate) script: usize,
+    /// Its intended start lies in the measured window.
+    pub(crate) measured: bool,
+    pub(crate) tries: u32,
+    /// A transaction is under way (a connection for it may still have to be made).
+    pub(crate) active: bool,
+}
+
+/// Messages sent whose answers are awaited.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    /// `ReadyForQuery` messages still to come.
+    pub(crate) answers: u32,
+    pub(crate) sent_ns: u64,
+    /// Numbers of the statements in it, in order.
+    pub(crate) statements: Vec<u32>,
+    /// How many of them have ended.
+    pub(crate) ended: usize,
+    pub(crate) failure: Option<Failure>,
+    /// The server's transaction status after the last answer: idle?
+    pub(crate) in_transaction: bool,
+}
+
+pub(crate) struct Client {
+    pub(crate) phase: Phase,
+    pub(crate) session: Option<Session>,
+    pub(crate) socket: Option<Socket>,
+    /// The bytes that the kernel is taking.
+    pub(crate) sending: Vec<u8>,
+    /// The kernel may still read `sending`.
+    pub(crate) send_busy: bool,
+    /// A quiet send is under way: its answer, not a completion, ends it.
+    pub(crate) send_quiet: bool,
+    pub(crate) program: Box<dyn Program + Send>,
+    pub(crate) exchange: Exchange,
+    /// The failure for which ROLLBACK was sent.
+    pub(crate) rolled_back: Option<Failure>,
+    pub(crate) transaction: Transaction,
+    /// Transactions that it may still start; `None` when a deadline ends the run.
+    pub(crate) left: Option<u64>,
+    /// When the connection attempt began.
+    pub(crate) connect_ns: u64,
+    /// When waiting turns into a timeout, or a pause into action.
+    pub(crate) until_ns: u64,
+    /// Next pause before connecting again.
+    pub(crate) backoff_ns: u64,
+    /// It has been connected before: the next connection is a reconnection.
+    pub(crate) was_connected: bool,
+    /// The settings of libpq's second attempt, after TLS (or its absence) was refused.
+    pub(crate) fallback: Option<Arc<Settings>>,
+}
+
+impl Client {
+    pub(crate) fn new(program: Box<dyn Program + Send>, left: Option<u64>) -> Self {
+        Self {
+            phase: Phase::Vacant,
+            session: None,
+            socket: None,
+            sending: Vec::new(),
+            send_busy: false,
+            send_quiet: false,
+            program,
+            exchange: Exchange::default(),
+            rolled_back: None,
+            transaction: Transaction::default(),
+            left,
+            connect_ns: 0,
+            until_ns: 0,
+            backoff_ns: 0,
+            was_connected: false,
+            fallback: None,
+        }
+    }
+
+    /// It may start another transaction.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.is_none_or(|left| left > 0)
+    }
+}

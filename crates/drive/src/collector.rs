@@ -1,0 +1,319 @@
+//! Gathers the workers' records interval by interval, writes them down, and keeps the totals.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::clock::CpuTime;
+use crate::config::Config;
+use crate::output::Output;
+use crate::record::{Latency, Record, WindowCounts};
+use crate::timeline::Timeline;
+
+/// What a worker tells the collector.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// One interval's record.
+    Interval {
+        worker: usize,
+        index: u64,
+        /// The interval's end, or the worker's, whichever came first.
+        end_ns: u64,
+        connected: usize,
+        record: Box<Record>,
+    },
+    /// The worker's last word.
+    Finished(usize, Finish),
+}
+
+/// How a worker ended.
+#[derive(Debug, Default)]
+pub(crate) struct Finish {
+    pub(crate) io: &'static str,
+    /// CPU time of the measured window.
+    pub(crate) cpu: CpuTime,
+    pub(crate) iterations: u64,
+    pub(crate) outages: Vec<Outage>,
+    /// Every client left before the end.
+    pub(crate) all_gone: bool,
+    pub(crate) error: Option<String>,
+}
+
+/// A time in which connections were lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Outage {
+    pub(crate) start_ns: u64,
+    /// All clients were connected again; `None` when they never were.
+    pub(crate) end_ns: Option<u64>,
+    /// Most clients without a connection at once.
+    pub(crate) clients: usize,
+}
+
+/// One line of series.jsonl.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SeriesRow {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) warmup: bool,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) dropped: u64,
+    pub(crate) retries: u64,
+    pub(crate) connected: usize,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) loop_lag_max_ns: u64,
+    pub(crate) response: Option<SeriesLatency>,
+}
+
+/// Latencies of one interval.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SeriesLatency {
+    pub(crate) count: u64,
+    pub(crate) mean_ns: Option<f64>,
+    pub(crate) p50_ns: u64,
+    pub(crate) p95_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) max_ns: u64,
+}
+
+impl SeriesLatency {
+    fn of(latency: &Latency) -> Option<Self> {
+        let count = latency.moments.count;
+        (count > 0).then(|| Self {
+            count,
+            mean_ns: latency.moments.stats().mean_ns,
+            p50_ns: latency.histogram.value_at_quantile(0.5),
+            p95_ns: latency.histogram.value_at_quantile(0.95),
+            p99_ns: latency.histogram.value_at_quantile(0.99),
+            max_ns: latency.moments.max_ns(),
+        })
+    }
+}
+
+/// What can be asked while the drive goes on.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Progress {
+    /// Done since the start, warm-up included.
+    pub(crate) done: u64,
+    /// Failed since the start, warm-up included.
+    pub(crate) failed: u64,
+    /// Timeline of the drive, once it has begun.
+    pub(crate) start_ns: Option<u64>,
+    pub(crate) measure_ns: Option<u64>,
+    pub(crate) deadline_ns: Option<u64>,
+    /// The latest complete interval.
+    pub(crate) latest: Option<SeriesRow>,
+}
+
+/// An interval of which some workers have reported.
+struct Gathering {
+    record: Box<Record>,
+    end_ns: u64,
+    connected: usize,
+}
+
+/// The sum over all workers.
+pub(crate) struct Collected {
+    /// Counts of both windows; latencies of the measured one.
+    pub(crate) totals: Record,
+    pub(crate) finishes: Vec<Finish>,
+    pub(crate) end_ns: u64,
+    pub(crate) output_error: Option<String>,
+}
+
+pub(crate) struct Collector {
+    config: Arc<Config>,
+    timeline: Timeline,
+    output: Option<Output>,
+    output_error: Option<String>,
+    progress: Arc<Mutex<Progress>>,
+    blanks: Vec<SyncSender<Box<Record>>>,
+    gathering: BTreeMap<u64, Gathering>,
+    /// First interval that each worker has not reported yet; `u64::MAX` when it has ended.
+    reported: Vec<u64>,
+    next: u64,
+    totals: Record,
+    seen: WindowCounts,
+    end_ns: u64,
+}
+
+impl Collector {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        timeline: Timeline,
+        output: Option<Output>,
+        progress: Arc<Mutex<Progress>>,
+        blanks: Vec<SyncSender<Box<Record>>>,
+    ) -> Self {
+        Self {
+            reported: vec![0; blanks.len()],
+            totals: config.blank_record(),
+            end_ns: timeline.start_ns,
+            gathering: BTreeMap::new(),
+            output_error: None,
+            next: 0,
+            seen: WindowCounts::default(),
+            config,
+            timeline,
+            output,
+            progress,
+            blanks,
+        }
+    }
+
+    /// Gather until every worker has ended.
+    pub(crate) fn collect(mut self, reports: &Receiver<Report>) -> Collected {
+        let mut finishes = Vec::new();
+        while let Ok(report) = reports.recv() {
+            match report {
+                Report::Interval { worker, index, end_ns, connected, record } => {
+                    self.gather(worker, index, end_ns, connected, record);
+                }
+                Report::Finished(worker, finish) => {
+                    self.reported[worker] = u64::MAX;
+                    finishes.push(finish);
+                }
+            }
+            self.write_complete();
+        }
+        // A worker that died without a last word leaves intervals that will never be complete.
+        self.reported.fill(u64::MAX);
+        self.write_complete();
+        Collected {
+            totals: self.totals,
+            finishes,
+            end_ns: self.end_ns,
+            output_error: self.output_error,
+        }
+    }
+
+    fn gather(&mut self, worker: usize, index: u64, end_ns: u64, connected: usize, record: Box<Record>) {
+        self.reported[worker] = index + 1;
+        if let Some(gathering) = self.gathering.get_mut(&index) {
+            gathering.record.merge(&record);
+            gathering.end_ns = gathering.end_ns.max(end_ns);
+            gathering.connected += connected;
+            self.give_back(worker, record);
+        } else {
+            self.gathering.insert(index, Gathering { record, end_ns, connected });
+        }
+    }
+
+    fn give_back(&self, worker: usize, mut record: Box<Record>) {
+        record.clear();
+        // A full channel means that the worker has enough; a closed one that it has ended.
+        let _ = self.blanks[worker].try_send(record);
+    }
+
+    fn write_complete(&mut self) {
+        let complete = self.reported.iter().copied().min().unwrap_or(u64::MAX);
+        while self.next < complete {
+            let Some(gathering) = self.gathering.remove(&self.next) else {
+                if self.gathering.is_empty() {
+                    return;
+                }
+                self.next += 1;
+                continue;
+            };
+            self.close_interval(self.next, gathering);
+            self.next += 1;
+        }
+    }
+
+    fn close_interval(&mut self, index: u64, gathering: Gathering) {
+        let Gathering { mut record, end_ns, connected } = gathering;
+        let warmup = self.timeline.is_warmup(index);
+        let row = self.row(index, end_ns, connected, &record);
+        self.end_ns = self.end_ns.max(end_ns);
+        if let Some(output) = &mut self.output
+            && let Err(error) = output.interval(&self.timeline, &row, &record)
+        {
+            self.output_error = Some(error.to_string());
+            self.output = None;
+        }
+        if warmup {
+            // Counted, but its latencies are in no figure.
+            record.response.clear();
+            record.service.iter_mut().for_each(Latency::clear);
+            record.statements.iter_mut().for_each(|(latency, _)| latency.clear());
+            record.scripts.iter_mut().for_each(|(_, moments)| *moments = crate::record::Moments::default());
+            record.loop_lag.clear();
+            record.lag = crate::record::Moments::default();
+        }
+        self.totals.merge(&record);
+        self.seen.merge(&record.counts);
+        let _ = self.seen.under_way(); // asserts the counting equation
+        self.publish(row);
+        self.give_back(usize::try_from(index).unwrap_or(0) % self.blanks.len(), record);
+    }
+
+    fn row(&self, index: u64, end_ns: u64, connected: usize, record: &Record) -> SeriesRow {
+        let (warmup, measured) = (&record.counts.warmup, &record.counts.measured);
+        SeriesRow {
+            start_ns: self.timeline.begin_ns(index),
+            end_ns,
+            warmup: self.timeline.is_warmup(index),
+            done: warmup.done + measured.done,
+            failed: warmup.failed + measured.failed,
+            skipped: warmup.skipped + measured.skipped,
+            dropped: warmup.dropped + measured.dropped,
+            retries: record.retries,
+            connected,
+            bytes_sent: record.bytes_sent,
+            bytes_received: record.bytes_received,
+            loop_lag_max_ns: record.loop_lag.moments.max_ns(),
+            response: SeriesLatency::of(&record.response),
+        }
+    }
+
+    fn publish(&self, row: SeriesRow) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.done += row.done;
+        progress.failed += row.failed;
+        progress.latest = Some(row);
+    }
+}
+
+/// Outages of several workers, as the server's user saw them: overlapping ones are one.
+pub(crate) fn merge_outages(mut outages: Vec<Outage>) -> Vec<Outage> {
+    outages.sort_by_key(|outage| outage.start_ns);
+    let mut merged: Vec<Outage> = Vec::new();
+    for outage in outages {
+        match merged.last_mut() {
+            Some(last) if last.end_ns.is_none_or(|end| end >= outage.start_ns) => {
+                last.end_ns = last.end_ns.zip(outage.end_ns).map(|(a, b)| a.max(b));
+                last.clients += outage.clients;
+            }
+            _ => merged.push(outage),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outage(start_ns: u64, end_ns: Option<u64>) -> Outage {
+        Outage { start_ns, end_ns, clients: 1 }
+    }
+
+    #[test]
+    fn overlapping_outages_are_one() {
+        let merged = merge_outages(vec![outage(50, Some(60)), outage(10, Some(20)), outage(15, Some(30))]);
+        assert_eq!(
+            merged,
+            vec![Outage { start_ns: 10, end_ns: Some(30), clients: 2 }, outage(50, Some(60))]
+        );
+    }
+
+    #[test]
+    fn an_outage_without_end_swallows_what_follows() {
+        let merged = merge_outages(vec![outage(10, None), outage(20, Some(30))]);
+        assert_eq!(merged, vec![Outage { start_ns: 10, end_ns: None, clients: 2 }]);
+    }
+}

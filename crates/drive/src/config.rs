@@ -1,0 +1,233 @@
+//! The specification, made ready: parsed scripts, resolved address, times in nanoseconds.
+
+use std::sync::Arc;
+
+use loadstone_gen::random::SeedSequence;
+use loadstone_script::{QueryMode, Symbols, Value, Vars, parse};
+use loadstone_wire::postgres::{ChannelBinding, Password, RootCertificates, Settings, TlsFiles, TlsMode};
+
+use crate::client::{Client, Phase};
+use crate::endpoint::Endpoint;
+use crate::error::DriveError;
+use crate::pace::Schedule;
+use crate::program::Failure;
+use crate::program::script::{ScriptProgram, ScriptSet};
+use crate::record::{ErrorClass, Record};
+use crate::spec::{Connection, DriveSpec, OnError, Variable};
+
+/// What all workers share and none changes.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) set: Arc<ScriptSet>,
+    pub(crate) interval_ns: u64,
+    pub(crate) timeout_ns: u64,
+    pub(crate) connect_timeout_ns: u64,
+    /// How long transactions under way may take after a request to stop.
+    pub(crate) grace_ns: u64,
+    pub(crate) latency_limit_ns: Option<u64>,
+    pub(crate) transactions_per_client: Option<u64>,
+    pub(crate) under_a_rate: bool,
+    pub(crate) reconnect: bool,
+    pub(crate) connect_per_transaction: bool,
+    pub(crate) extended_protocol: bool,
+    pub(crate) on_error: OnError,
+    pub(crate) tries_max: u32,
+}
+
+/// Seconds to nanoseconds; the specification has been checked to be finite and not negative.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, which is what an absurdly long time should do"
+)]
+pub(crate) fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+impl Config {
+    /// Parse, resolve and check everything that can be known before connecting.
+    pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
+        let set = Arc::new(script_set(spec)?);
+        let endpoint = Endpoint::resolve(&spec.connection)?;
+        let (settings, tls) = session_settings(&spec.connection, endpoint.unix)?;
+        let timeout_ns = ns(spec.timeout_s);
+        Ok(Self {
+            settings: Arc::new(settings),
+            tls,
+            endpoint,
+            interval_ns: ns(spec.interval_s).max(1_000_000),
+            timeout_ns,
+            connect_timeout_ns: ns(spec.connection.connect_timeout_s),
+            grace_ns: timeout_ns.min(2_000_000_000),
+            latency_limit_ns: spec.latency_limit_ms.map(|ms| ns(ms / 1e3)),
+            transactions_per_client: spec.transactions_per_client,
+            under_a_rate: spec.pace.rate_per_s().is_some(),
+            reconnect: spec.reconnect,
+            connect_per_transaction: spec.connect_per_transaction,
+            extended_protocol: set.mode != QueryMode::Simple,
+            on_error: spec.on_error,
+            tries_max: spec.tries_max,
+            set,
+        })
+    }
+
+    /// A record with room for every script and statement.
+    pub(crate) fn blank_record(&self) -> Record {
+        Record::new(self.set.scripts.len(), self.set.commands(), self.under_a_rate)
+    }
+
+    /// The time limit that applies in a phase.
+    pub(crate) fn timeout_ns_of(&self, phase: Phase) -> u64 {
+        match phase {
+            Phase::Connecting | Phase::LoggingIn => self.connect_timeout_ns,
+            _ => self.timeout_ns,
+        }
+    }
+
+    /// What to do when the first connections cannot be made.
+    pub(crate) fn connect_hint(&self, failure: &Failure) -> String {
+        let hint = match failure.class {
+            _ if !failure.hint.is_empty() => failure.hint,
+            ErrorClass::Timeout => {
+                "the server does not answer: check host and port, or raise the connect timeout"
+            }
+            _ => "check that the server runs and listens there",
+        };
+        hint.to_owned()
+    }
+
+    /// All clients with their programs, in client order, and the schedules of the workers.
+    ///
+    /// Random streams belong to clients, not to threads: the same seed gives every client the same choices however
+    /// many threads share the work.
+    pub(crate) fn cast(&self, spec: &DriveSpec, threads: usize) -> (Vec<Client>, Vec<Schedule>) {
+        let mut seeds = SeedSequence::new(spec.seed);
+        let streams: Vec<_> = (0..spec.clients).map(|_| seeds.next_prng()).collect();
+        // pgbench's order: first the clients, then default_seed unless the user sets it, then the rest.
+        let default_seed = match spec.variables.get("default_seed") {
+            Some(_) => 0,
+            None => seeds.default_seed(),
+        };
+        let choosers: Vec<_> = (0..spec.clients).map(|_| seeds.next_prng()).collect();
+        let clients = streams
+            .into_iter()
+            .zip(choosers)
+            .enumerate()
+            .map(|(number, (stream, chooser))| {
+                let vars = self.variables(spec, number, default_seed);
+                let program = ScriptProgram::new(Arc::clone(&self.set), vars, stream, chooser);
+                Client::new(Box::new(program), spec.transactions_per_client)
+            })
+            .collect();
+        let schedules = (0..threads as u64)
+            .map(|worker| Schedule::new(spec.pace, worker, threads as u64, seeds.next_prng()))
+            .collect();
+        (clients, schedules)
+    }
+
+    fn variables(&self, spec: &DriveSpec, client: usize, default_seed: i64) -> Vars {
+        let symbols = &self.set.symbols;
+        let mut vars = Vars::new(symbols.len());
+        let automatic = [
+            ("scale", 1),
+            ("client_id", i64::try_from(client).unwrap_or(i64::MAX)),
+            ("default_seed", default_seed),
+            ("random_seed", spec.seed.cast_signed()),
+        ];
+        for (name, value) in automatic {
+            if let Some(id) = symbols.get(name) {
+                vars.set(id, Value::Int(value));
+            }
+        }
+        for (name, value) in &spec.variables {
+            let Some(id) = symbols.get(name) else { continue };
+            match value {
+                Variable::Bool(value) => vars.set(id, Value::Bool(*value)),
+                Variable::Int(value) => vars.set(id, Value::Int(*value)),
+                Variable::Double(value) => vars.set(id, Value::Double(*value)),
+                Variable::Text(text) => vars.set_text(id, text),
+            }
+        }
+        vars
+    }
+}
+
+fn script_set(spec: &DriveSpec) -> Result<ScriptSet, DriveError> {
+    let mode: QueryMode = spec.mode.parse().map_err(|_| {
+        DriveError::bad_spec(format!("unknown mode {:?}", spec.mode), "use simple, extended or prepared")
+    })?;
+    let mut symbols = Symbols::new();
+    // hash() and permute() read it even where no script names it.
+    symbols.intern("default_seed");
+    let scripts = spec
+        .scripts
+        .iter()
+        .map(|script| parse(&script.name, &script.text, mode, &mut symbols))
+        .collect::<Result<Vec<_>, _>>()?;
+    let weights: Vec<u32> = spec.scripts.iter().map(|s| s.weight).collect();
+    Ok(ScriptSet::new(scripts, &weights, symbols, mode))
+}
+
+type SessionSettings = (Settings, Option<Arc<rustls::ClientConfig>>);
+
+fn session_settings(connection: &Connection, unix_socket: bool) -> Result<SessionSettings, DriveError> {
+    let tls: TlsMode = connection.sslmode.parse().map_err(|_| {
+        DriveError::bad_spec(
+            format!("unknown sslmode {:?}", connection.sslmode),
+            "use disable, allow, prefer, require, verify-ca or verify-full",
+        )
+    })?;
+    let channel_binding: ChannelBinding = connection.channel_binding.parse().map_err(|_| {
+        DriveError::bad_spec(
+            format!("unknown channel_binding {:?}", connection.channel_binding),
+            "use disable, prefer or require",
+        )
+    })?;
+    let settings = Settings {
+        user: connection.user.clone(),
+        database: connection.database.clone(),
+        password: connection.password.as_ref().map(|p| Password::new(p.0.clone())),
+        application_name: connection.application_name.clone(),
+        parameters: connection.parameters.clone().into_iter().collect(),
+        tls,
+        channel_binding,
+        host: connection.host.clone(),
+        unix_socket,
+    };
+    let config = if unix_socket || tls == TlsMode::Disable {
+        None
+    } else {
+        let files = TlsFiles {
+            root: root_certificates(connection)?,
+            client_certificate: read_pem("sslcert", connection.sslcert.as_deref())?,
+            client_key: read_pem("sslkey", connection.sslkey.as_deref())?.map(Password::new),
+        };
+        Some(files.client_config(tls).map_err(|e| DriveError::bad_spec(e.to_string(), ""))?)
+    };
+    Ok((settings, config))
+}
+
+fn root_certificates(connection: &Connection) -> Result<Option<RootCertificates>, DriveError> {
+    if connection.sslrootcert.as_deref() != Some("system") {
+        let given = read_pem("sslrootcert", connection.sslrootcert.as_deref())?;
+        return Ok(given.map(RootCertificates::Given));
+    }
+    let Some(file) = openssl_probe::probe().cert_file else {
+        return Err(DriveError::bad_spec(
+            "sslrootcert=system, and this system has no file of trusted authorities".to_owned(),
+            "install the package ca-certificates, or name a file",
+        ));
+    };
+    let text = read_pem("sslrootcert", file.to_str())?;
+    Ok(text.map(RootCertificates::System))
+}
+
+fn read_pem(option: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, DriveError> {
+    let Some(path) = path else { return Ok(None) };
+    std::fs::read(path).map(Some).map_err(|error| {
+        DriveError::bad_spec(format!("{option}={path} cannot be read: {error}"), "name a readable PEM file")
+    })
+}

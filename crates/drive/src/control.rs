@@ -1,0 +1,92 @@
+//! How the supervisor and its workers meet: the common start, and the request to stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::DriveError;
+use crate::timeline::Timeline;
+
+/// The supervisor's word after all workers have connected, or not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Go {
+    /// Begin together.
+    Start(Timeline),
+    /// Somebody could not connect, or the run was stopped.
+    GiveUp,
+}
+
+#[derive(Debug, Default)]
+struct Meeting {
+    arrived: usize,
+    failure: Option<DriveError>,
+    go: Option<Go>,
+}
+
+/// Shared by the supervisor, its workers and the owner of the drive.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    stop: AtomicBool,
+    meeting: Mutex<Meeting>,
+    changed: Condvar,
+}
+
+impl Control {
+    /// Ask all workers to end early.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop_asked(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A worker has connected its clients, or failed to; returns when all have.
+    pub(crate) fn arrive(&self, result: Result<(), DriveError>) -> Go {
+        let mut meeting = self.lock();
+        meeting.arrived += 1;
+        if let Err(error) = result {
+            meeting.failure.get_or_insert(error);
+            self.stop(); // the others need not go on connecting
+        }
+        self.changed.notify_all();
+        loop {
+            if let Some(go) = meeting.go {
+                return go;
+            }
+            meeting = self.changed.wait(meeting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A worker broke: if the common start is still to come, nobody waits for it.
+    pub(crate) fn arrive_broken(&self, error: DriveError) {
+        let mut meeting = self.lock();
+        if meeting.go.is_none() {
+            meeting.arrived += 1;
+            meeting.failure.get_or_insert(error);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Wait for all workers, then let them begin at the time that `timeline` sets; the first failure otherwise.
+    ///
+    /// Returns `None` when the run was stopped while it was connecting.
+    pub(crate) fn start_together(
+        &self,
+        workers: usize,
+        timeline: impl FnOnce() -> Timeline,
+    ) -> Result<Option<Timeline>, DriveError> {
+        let mut meeting = self.lock();
+        while meeting.arrived < workers {
+            meeting = self.changed.wait(meeting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let failure = meeting.failure.take();
+        let start = (failure.is_none() && !self.stop_asked()).then(timeline);
+        meeting.go = Some(start.map_or(Go::GiveUp, Go::Start));
+        self.changed.notify_all();
+        failure.map_or(Ok(start), Err)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Meeting> {
+        self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

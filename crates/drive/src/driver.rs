@@ -1,0 +1,293 @@
+//! The drive as its owner sees it: start, look at the progress, stop, wait for the account.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::account::{self, Ending};
+use crate::client::Client;
+use crate::clock::now_ns;
+use crate::collector::{Collected, Collector, Finish, Progress, Report};
+use crate::config::{Config, ns};
+use crate::control::Control;
+use crate::error::DriveError;
+use crate::io::Poller;
+use crate::io::epoll::EpollPoller;
+use crate::io::uring::UringPoller;
+use crate::limits;
+use crate::output::{Output, write_account};
+use crate::pace::Schedule;
+use crate::record::Record;
+use crate::spec::{DriveSpec, IoChoice};
+use crate::timeline::Timeline;
+use crate::worker::{Assignment, Worker};
+
+/// Time between the word to start and the first transaction, so that all threads see it.
+const START_DELAY_NS: u64 = 2_000_000;
+/// Records that circulate between a worker and the collector.
+const RECORDS_PER_WORKER: usize = 3;
+
+type Account = Result<String, DriveError>;
+
+/// One drive phase.
+pub struct Drive {
+    spec: DriveSpec,
+    config: Arc<Config>,
+    control: Arc<Control>,
+    progress: Arc<Mutex<Progress>>,
+    account: Arc<(Mutex<Option<Account>>, Condvar)>,
+    supervisor: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+impl Drive {
+    /// Check the specification and parse the scripts; nothing is connected yet.
+    pub fn new(spec: DriveSpec) -> Result<Self, DriveError> {
+        let config = Arc::new(Config::new(&spec)?);
+        Ok(Self {
+            spec,
+            config,
+            control: Arc::default(),
+            progress: Arc::default(),
+            account: Arc::new((Mutex::new(None), Condvar::new())),
+            supervisor: Mutex::new(None),
+        })
+    }
+
+    /// Connect all clients and begin; returns at once. Errors of connecting come from [`Drive::wait`].
+    pub fn start(&self) -> Result<(), DriveError> {
+        limits::raise_open_files(self.spec.clients)?;
+        let output = match &self.spec.out_dir {
+            Some(dir) => Some(Output::create(dir, account::tags(&self.config))?),
+            None => None,
+        };
+        let run = Run {
+            spec: self.spec.clone(),
+            config: Arc::clone(&self.config),
+            control: Arc::clone(&self.control),
+            progress: Arc::clone(&self.progress),
+        };
+        let account = Arc::clone(&self.account);
+        let spawned = thread::Builder::new().name("supervisor".to_owned()).spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| run.supervise(output)))
+                .unwrap_or_else(|_| Err(broken("the supervisor")));
+            *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            account.1.notify_all();
+        });
+        let handle = spawned.map_err(|source| DriveError::System {
+            what: "starting a thread".to_owned(),
+            source,
+            hint: "raise the limit of processes (ulimit -u)".to_owned(),
+        })?;
+        *self.supervisor.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        Ok(())
+    }
+
+    /// The latest interval and the totals so far, as JSON.
+    #[must_use]
+    pub fn progress(&self) -> String {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        serde_json::to_string(&progress).unwrap_or_default()
+    }
+
+    /// Ask for an early end.
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// The account (drive.json) once the drive has ended; `None` when it has not within `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Option<Account> {
+        let (lock, ended) = &*self.account;
+        let account = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut account, _) = ended
+            .wait_timeout_while(account, timeout, |account| account.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        account.take()
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        self.control.stop();
+        if let Some(handle) = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+fn broken(who: &str) -> DriveError {
+    DriveError::System {
+        what: format!("{who} met a broken invariant"),
+        source: std::io::Error::other("see the message above"),
+        hint: "this is a bug of Loadstone: please report it with the plan and the message".to_owned(),
+    }
+}
+
+/// What the supervisor's thread works with.
+struct Run {
+    spec: DriveSpec,
+    config: Arc<Config>,
+    control: Arc<Control>,
+    progress: Arc<Mutex<Progress>>,
+}
+
+impl Run {
+    fn supervise(&self, output: Option<Output>) -> Account {
+        let begun_ns = now_ns();
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.spec.threads_or(cores);
+        let (reports, inbox) = channel();
+        let mut blanks = Vec::with_capacity(threads);
+        let handles = self
+            .assignments(threads, &reports, &mut blanks)
+            .into_iter()
+            .filter_map(|assignment| spawn(assignment, self.spec.io))
+            .collect::<Vec<_>>();
+        drop(reports);
+        let met = self.control.start_together(threads, || self.timeline());
+        let collected = match met {
+            Ok(timeline) => {
+                let timeline = timeline.unwrap_or_else(|| self.timeline());
+                Ok((timeline, self.collect(timeline, output, blanks, &inbox)))
+            }
+            Err(error) => {
+                drop(blanks);
+                Err(error)
+            }
+        };
+        for handle in handles {
+            let _ = handle.join();
+        }
+        let (timeline, collected) = collected?;
+        let connect_wall_ns = timeline.start_ns.saturating_sub(START_DELAY_NS + begun_ns);
+        self.account(timeline, Ending { stopped: self.control.stop_asked(), threads, connect_wall_ns }, &collected)
+    }
+
+    fn timeline(&self) -> Timeline {
+        let start_ns = now_ns() + START_DELAY_NS;
+        let measure_ns = start_ns + ns(self.spec.warmup_s);
+        let timeline = Timeline {
+            start_ns,
+            measure_ns,
+            deadline_ns: self.spec.duration_s.map(|s| measure_ns.saturating_add(ns(s))),
+            interval_ns: self.config.interval_ns,
+        };
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.start_ns = Some(timeline.start_ns);
+        progress.measure_ns = Some(timeline.measure_ns);
+        progress.deadline_ns = timeline.deadline_ns;
+        timeline
+    }
+
+    fn assignments(
+        &self,
+        threads: usize,
+        reports: &Sender<Report>,
+        blanks: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
+    ) -> Vec<Assignment> {
+        let (clients, schedules) = self.config.cast(&self.spec, threads);
+        deal(clients, threads)
+            .into_iter()
+            .zip(schedules)
+            .enumerate()
+            .map(|(number, (clients, schedule)): (usize, (Vec<Client>, Schedule))| {
+                let (give, take) = sync_channel(RECORDS_PER_WORKER);
+                blanks.push(give);
+                Assignment {
+                    number,
+                    clients,
+                    schedule,
+                    config: Arc::clone(&self.config),
+                    control: Arc::clone(&self.control),
+                    reports: reports.clone(),
+                    blanks: take,
+                }
+            })
+            .collect()
+    }
+
+    fn collect(
+        &self,
+        timeline: Timeline,
+        output: Option<Output>,
+        blanks: Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
+        inbox: &Receiver<Report>,
+    ) -> Collected {
+        let progress = Arc::clone(&self.progress);
+        Collector::new(Arc::clone(&self.config), timeline, output, progress, blanks).collect(inbox)
+    }
+
+    fn account(&self, timeline: Timeline, ending: Ending, collected: &Collected) -> Account {
+        let text = account::write(&self.spec, &self.config, timeline, &ending, collected);
+        if let Some(dir) = &self.spec.out_dir {
+            write_account(dir, &text)?;
+        }
+        Ok(text)
+    }
+}
+
+/// Clients to threads, as evenly as possible, in order.
+fn deal(clients: Vec<Client>, threads: usize) -> Vec<Vec<Client>> {
+    let total = clients.len();
+    let mut clients = clients.into_iter();
+    (0..threads)
+        .map(|thread| clients.by_ref().take(total / threads + usize::from(thread < total % threads)).collect())
+        .collect()
+}
+
+fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<()>> {
+    let name = format!("drive-{}", assignment.number);
+    let meeting = Arc::clone(&assignment.control);
+    let body = move || {
+        let (number, control, reports) =
+            (assignment.number, Arc::clone(&assignment.control), assignment.reports.clone());
+        let ran = catch_unwind(AssertUnwindSafe(|| work(assignment, choice)));
+        if ran.is_err() {
+            // In case it broke before the common start: the others must not wait for it.
+            control.stop();
+            control.arrive_broken(broken("a worker"));
+            let error = Some(broken("a worker").to_string());
+            let _ = reports.send(Report::Finished(number, Finish { error, ..Finish::default() }));
+        }
+    };
+    match thread::Builder::new().name(name).spawn(body) {
+        Ok(handle) => Some(handle),
+        Err(source) => {
+            meeting.stop();
+            meeting.arrive_broken(DriveError::System {
+                what: "starting a thread".to_owned(),
+                source,
+                hint: "raise the limit of processes (ulimit -u), or use fewer threads".to_owned(),
+            });
+            None
+        }
+    }
+}
+
+fn work(assignment: Assignment, choice: IoChoice) {
+    let clients = assignment.clients.len();
+    match choice {
+        IoChoice::Epoll => run_on::<EpollPoller>(assignment),
+        IoChoice::IoUring => run_on::<UringPoller>(assignment),
+        IoChoice::Auto => match UringPoller::new(clients) {
+            Ok(poller) => Worker::with_poller(assignment, poller).run(),
+            // ENOSYS, EPERM (seccomp, sysctl), ENOMEM (old memlock limits): epoll does the same work.
+            Err(_) => run_on::<EpollPoller>(assignment),
+        },
+    }
+}
+
+fn run_on<P: Poller>(assignment: Assignment) {
+    match P::new(assignment.clients.len()) {
+        Ok(poller) => Worker::with_poller(assignment, poller).run(),
+        Err(source) => {
+            let error = DriveError::System {
+                what: format!("setting up {}", P::NAME),
+                source,
+                hint: "use --io auto, or allow it to this process".to_owned(),
+            };
+            let _ = assignment.control.arrive(Err(error));
+        }
+    }
+}

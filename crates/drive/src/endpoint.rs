@@ -1,0 +1,84 @@
+//! From a host and port to a socket that is being connected.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::error::DriveError;
+use crate::spec::Connection;
+
+/// An address that has been resolved once, so that no client waits for a name server.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    address: SockAddr,
+    domain: Domain,
+    /// For messages.
+    pub(crate) text: String,
+    /// The folder of a unix socket was given.
+    pub(crate) unix: bool,
+}
+
+/// What a connection attempt came to at once.
+pub(crate) enum Attempt {
+    /// Connected, or on the way: the socket's writability tells.
+    Started(Socket),
+    /// The server's queue is full: try again shortly.
+    Busy,
+}
+
+impl Endpoint {
+    /// Resolve; of several addresses the first that accepts a connection is taken, as libpq does.
+    pub(crate) fn resolve(connection: &Connection) -> Result<Self, DriveError> {
+        if connection.host.starts_with('/') {
+            return Self::unix(connection);
+        }
+        let text = format!("{}:{}", connection.host, connection.port);
+        let failed = |message: String| DriveError::Connect {
+            address: text.clone(),
+            message,
+            hint: "check the host's name and the port in the target".to_owned(),
+        };
+        let found: Vec<SocketAddr> = (connection.host.as_str(), connection.port)
+            .to_socket_addrs()
+            .map_err(|error| failed(error.to_string()))?
+            .collect();
+        let timeout = Duration::from_secs_f64(connection.connect_timeout_s);
+        let first = match found.as_slice() {
+            [] => return Err(failed("the name has no address".to_owned())),
+            [only] => *only,
+            [first, ..] => {
+                found.iter().copied().find(|a| TcpStream::connect_timeout(a, timeout).is_ok()).unwrap_or(*first)
+            }
+        };
+        Ok(Self { address: first.into(), domain: Domain::for_address(first), text, unix: false })
+    }
+
+    fn unix(connection: &Connection) -> Result<Self, DriveError> {
+        let text = format!("{}/.s.PGSQL.{}", connection.host, connection.port);
+        let address = SockAddr::unix(&text).map_err(|error| DriveError::Connect {
+            address: text.clone(),
+            message: error.to_string(),
+            hint: "the path of a unix socket may have at most 107 bytes: use a shorter folder".to_owned(),
+        })?;
+        Ok(Self { address, domain: Domain::UNIX, text, unix: true })
+    }
+
+    /// Begin to connect; never waits.
+    pub(crate) fn connect(&self) -> io::Result<Attempt> {
+        let socket = Socket::new(self.domain, Type::STREAM.cloexec().nonblocking(), None)?;
+        if !self.unix {
+            socket.set_tcp_nodelay(true)?;
+        }
+        match socket.connect(&self.address) {
+            Ok(()) => Ok(Attempt::Started(socket)),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINPROGRESS) => Ok(Attempt::Started(socket)),
+                // A unix socket whose queue is full says EAGAIN at once.
+                Some(libc::EAGAIN) => Ok(Attempt::Busy),
+                _ => Err(error),
+            },
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The operating system's limits that a drive needs raised.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::error::DriveError;
+
+/// Descriptors beyond the clients' sockets: files, rings, standard streams, the monitor's.
+const RESERVE: u64 = 128;
+
+/// Make room for one socket per client.
+pub(crate) fn raise_open_files(clients: usize) -> Result<(), DriveError> {
+    let failed = |errno: nix::errno::Errno, needed: u64| DriveError::System {
+        what: format!("{clients} clients need {needed} open files"),
+        source: errno.into(),
+        hint: format!("raise the limit first: ulimit -n {needed}"),
+    };
+    let needed = clients as u64 + RESERVE;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| failed(e, needed))?;
+    if soft >= needed {
+        return Ok(());
+    }
+    // Root may exceed the hard limit; for others the kernel refuses, and the hint says what to do.
+    setrlimit(Resource::RLIMIT_NOFILE, needed, hard.max(needed)).map_err(|e| failed(e, needed))
+}

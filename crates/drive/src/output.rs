@@ -1,0 +1,114 @@
+//! series.jsonl, latency.hlog and drive.json: appended to while the drive goes on, each line in one write.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+use crate::collector::SeriesRow;
+use crate::error::DriveError;
+use crate::record::{Latency, Record};
+use crate::timeline::Timeline;
+
+/// The open files of one drive.
+pub(crate) struct Output {
+    dir: PathBuf,
+    series: File,
+    histograms: File,
+    serializer: V2DeflateSerializer,
+    line: String,
+    encoded: Vec<u8>,
+    /// Tag of each statement, by flat number; empty for what is no statement.
+    tags: Vec<String>,
+}
+
+impl Output {
+    /// Create the files in `dir`, which must exist. `tags` names the statements.
+    pub(crate) fn create(dir: &Path, tags: Vec<String>) -> Result<Self, DriveError> {
+        let create = |name: &str| {
+            let path = dir.join(name);
+            File::create(&path).map_err(|source| DriveError::Output { path, source })
+        };
+        let mut histograms = create("latency.hlog")?;
+        let header = "#[Histogram log format version 1.3]\n#[values: nanoseconds; times: seconds since the start of the drive]\n\
+                      \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+        histograms
+            .write_all(header.as_bytes())
+            .map_err(|source| DriveError::Output { path: dir.join("latency.hlog"), source })?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            series: create("series.jsonl")?,
+            histograms,
+            serializer: V2DeflateSerializer::new(),
+            line: String::new(),
+            encoded: Vec::new(),
+            tags,
+        })
+    }
+
+    /// Append one interval.
+    pub(crate) fn interval(
+        &mut self,
+        timeline: &Timeline,
+        row: &SeriesRow,
+        record: &Record,
+    ) -> Result<(), DriveError> {
+        self.line.clear();
+        self.line.push_str(&serde_json::to_string(row).unwrap_or_default());
+        self.line.push('\n');
+        self.series
+            .write_all(self.line.as_bytes())
+            .map_err(|source| DriveError::Output { path: self.dir.join("series.jsonl"), source })?;
+        self.line.clear();
+        self.histogram_line(timeline, row, "response", &record.response);
+        if let Some(service) = &record.service {
+            self.histogram_line(timeline, row, "service", service);
+        }
+        for (flat, (latency, _)) in record.statements.iter().enumerate() {
+            let tag = std::mem::take(&mut self.tags[flat]);
+            self.histogram_line(timeline, row, &tag, latency);
+            self.tags[flat] = tag;
+        }
+        self.histograms
+            .write_all(self.line.as_bytes())
+            .map_err(|source| DriveError::Output { path: self.dir.join("latency.hlog"), source })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "times of a run, to the microsecond")]
+    fn histogram_line(&mut self, timeline: &Timeline, row: &SeriesRow, tag: &str, latency: &Latency) {
+        if latency.moments.count == 0 || tag.is_empty() {
+            return;
+        }
+        self.encoded.clear();
+        if self.serializer.serialize(&latency.histogram, &mut self.encoded).is_err() {
+            return; // only a histogram beyond the format's 2 GB fails
+        }
+        let warmup = if row.warmup { "warmup-" } else { "" };
+        let start_s = (row.start_ns - timeline.start_ns) as f64 / 1e9;
+        let length_s = row.end_ns.saturating_sub(row.start_ns) as f64 / 1e9;
+        let max_ms = latency.moments.max_ns() as f64 / 1e6;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            self.line,
+            "Tag={warmup}{tag},{start_s:.6},{length_s:.6},{max_ms:.6},{}",
+            STANDARD.encode(&self.encoded)
+        );
+    }
+}
+
+/// Write drive.json whole: to a temporary name first, then renamed.
+pub(crate) fn write_account(dir: &Path, text: &str) -> Result<(), DriveError> {
+    let path = dir.join("drive.json");
+    let temporary = dir.join("drive.json.tmp");
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, &path)
+    };
+    write().map_err(|source| DriveError::Output { path: path.clone(), source })
+}

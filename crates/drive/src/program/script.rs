@@ -1,0 +1,386 @@
+//! pgbench's scripts as programs.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::process::{Command as Process, Stdio};
+use std::sync::Arc;
+
+use loadstone_gen::random::Prng;
+use loadstone_script::{
+    Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, ShellArg, Statement, Symbols, VarId,
+    Vars, shell_command,
+};
+use loadstone_wire::postgres::{Frontend, Message};
+
+use super::{Failure, Program, Step};
+
+/// The scripts of a run, parsed once and shared by all clients.
+#[derive(Debug)]
+pub(crate) struct ScriptSet {
+    pub(crate) scripts: Vec<Script>,
+    /// Running totals of the weights.
+    weights: Vec<u64>,
+    pub(crate) symbols: Symbols,
+    pub(crate) mode: QueryMode,
+    /// Number of each script's first command among all commands.
+    offsets: Vec<u32>,
+    /// Names of prepared statements, by flat number.
+    names: Vec<Box<str>>,
+}
+
+impl ScriptSet {
+    pub(crate) fn new(
+        scripts: Vec<Script>,
+        weights: &[u32],
+        symbols: Symbols,
+        mode: QueryMode,
+    ) -> Self {
+        let mut offsets = Vec::with_capacity(scripts.len());
+        let mut names = Vec::new();
+        for (number, script) in scripts.iter().enumerate() {
+            offsets.push(u32::try_from(names.len()).unwrap_or(u32::MAX));
+            names.extend((0..script.commands.len()).map(|i| format!("P{number}_{i}").into_boxed_str()));
+        }
+        let weights = weights
+            .iter()
+            .scan(0_u64, |total, &weight| {
+                *total += u64::from(weight);
+                Some(*total)
+            })
+            .collect();
+        Self { scripts, weights, symbols, mode, offsets, names }
+    }
+
+    /// Number of commands over all scripts: the statements' flat numbers lie below it.
+    pub(crate) fn commands(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Script and command of a flat number.
+    pub(crate) fn locate(&self, flat: usize) -> (usize, usize) {
+        let script = self.offsets.partition_point(|&o| o as usize <= flat) - 1;
+        (script, flat - self.offsets[script] as usize)
+    }
+
+    fn choose(&self, prng: &mut Prng) -> usize {
+        let total = self.weights.last().copied().unwrap_or(1);
+        if self.scripts.len() == 1 {
+            return 0;
+        }
+        let last = i64::try_from(total - 1).unwrap_or(i64::MAX);
+        let drawn = u64::try_from(prng.uniform(0, last)).unwrap_or(0);
+        self.weights.partition_point(|&w| w <= drawn)
+    }
+}
+
+/// Values that `\gset` and `\aset` take from results.
+#[derive(Debug, Default)]
+struct Captured {
+    /// The statement whose results are being read captures something.
+    active: bool,
+    every_result: bool,
+    prefix: String,
+    columns: Vec<Option<VarId>>,
+    values: Vec<(VarId, Option<Box<[u8]>>)>,
+    rows: u64,
+    /// Rows of the last complete result; `None` before the first.
+    last_rows: Option<u64>,
+}
+
+pub(crate) struct ScriptProgram {
+    set: Arc<ScriptSet>,
+    vars: Vars,
+    prng: Prng,
+    chooser: Prng,
+    at_start: Prng,
+    machine: Machine,
+    script: usize,
+    prepared: Vec<bool>,
+    parsing: VecDeque<usize>,
+    syncs: u32,
+    captured: Captured,
+    texts: Vec<u8>,
+    ranges: Vec<Option<(usize, usize)>>,
+}
+
+impl ScriptProgram {
+    pub(crate) fn new(set: Arc<ScriptSet>, vars: Vars, prng: Prng, chooser: Prng) -> Self {
+        let prepared = match set.mode {
+            QueryMode::Prepared => vec![false; set.commands()],
+            _ => Vec::new(),
+        };
+        Self {
+            vars,
+            at_start: prng,
+            prng,
+            chooser,
+            machine: Machine::default(),
+            script: 0,
+            prepared,
+            parsing: VecDeque::new(),
+            syncs: 0,
+            captured: Captured::default(),
+            texts: Vec::new(),
+            ranges: Vec::new(),
+            set,
+        }
+    }
+
+    fn next(&mut self) -> Result<Next, Failure> {
+        let mut context = EvalContext {
+            vars: &mut self.vars,
+            prng: &mut self.prng,
+            script: self.script,
+            command: 0,
+            debug: &mut |text| {
+                // The user asked for it with debug(); nothing useful can be done when stderr is closed.
+                let _ = writeln!(std::io::stderr(), "{text}");
+            },
+        };
+        self.machine
+            .next(&self.set.scripts[self.script], &mut context)
+            .map_err(|error| Failure::script(error.to_string()))
+    }
+
+    fn send(&mut self, command: usize, frontend: &mut Frontend<'_>) -> Result<u32, Failure> {
+        let set = Arc::clone(&self.set);
+        let flat = set.offsets[self.script] as usize + command;
+        let CommandKind::Sql(statement) = &set.scripts[self.script].commands[command].kind else {
+            return Err(Failure::script("internal: not a statement"));
+        };
+        self.expect_capture(statement);
+        let encoded = match set.mode {
+            QueryMode::Simple => {
+                self.texts.clear();
+                statement.write_simple(&self.vars, &mut self.texts);
+                frontend.query(&self.texts)
+            }
+            QueryMode::Extended => frontend
+                .parse("", statement.prepared.as_bytes())
+                .and_then(|()| self.bind("", statement, frontend)),
+            QueryMode::Prepared => {
+                let name = &set.names[flat];
+                let parsed = if self.prepared[flat] || self.parsing.contains(&flat) {
+                    Ok(())
+                } else {
+                    self.parsing.push_back(flat);
+                    frontend.parse(name, statement.prepared.as_bytes())
+                };
+                parsed.and_then(|()| self.bind(name, statement, frontend))
+            }
+        };
+        encoded.map_err(|error| Failure::script(error.to_string()))?;
+        u32::try_from(flat).map_err(|_| Failure::script("too many commands"))
+    }
+
+    fn bind(
+        &mut self,
+        name: &str,
+        statement: &Statement,
+        frontend: &mut Frontend<'_>,
+    ) -> Result<(), loadstone_wire::postgres::WireError> {
+        self.texts.clear();
+        self.ranges.clear();
+        for &var in &statement.params {
+            let from = self.texts.len();
+            let set = self.vars.write_text(var, &mut self.texts);
+            self.ranges.push(set.then_some((from, self.texts.len())));
+        }
+        let texts = &self.texts;
+        frontend.bind_text(name, self.ranges.iter().map(|r| r.map(|(from, to)| &texts[from..to])))?;
+        frontend.describe_portal();
+        frontend.execute();
+        Ok(())
+    }
+
+    fn expect_capture(&mut self, statement: &Statement) {
+        let captured = &mut self.captured;
+        captured.active = statement.capture.is_some();
+        if let Some(capture) = &statement.capture {
+            captured.values.clear();
+            captured.last_rows = None;
+            captured.rows = 0;
+            let (every_result, prefix) = match capture {
+                Capture::Gset { prefix } => (false, prefix),
+                Capture::Aset { prefix } => (true, prefix),
+            };
+            captured.every_result = every_result;
+            captured.prefix.clear();
+            captured.prefix.push_str(prefix);
+        }
+    }
+
+    fn capture(&mut self, message: &Message<'_>) {
+        let captured = &mut self.captured;
+        match message {
+            Message::RowDescription(description) => {
+                captured.rows = 0;
+                captured.columns.clear();
+                if !captured.every_result {
+                    captured.values.clear();
+                }
+                for name in description.names().map_while(Result::ok) {
+                    let full = format!("{}{}", captured.prefix, String::from_utf8_lossy(name));
+                    // A name that no script mentions can never be read: its value is not kept.
+                    captured.columns.push(self.set.symbols.get(&full));
+                }
+            }
+            Message::DataRow(row) => {
+                if captured.rows == 0 || captured.every_result {
+                    captured.values.retain(|(var, _)| !captured.columns.contains(&Some(*var)));
+                    for (value, column) in row.values().map_while(Result::ok).zip(&captured.columns) {
+                        if let Some(var) = column {
+                            captured.values.push((*var, value.map(Box::from)));
+                        }
+                    }
+                }
+                captured.rows += 1;
+            }
+            Message::CommandComplete(_) | Message::EmptyQuery => {
+                captured.last_rows = Some(captured.rows);
+                captured.rows = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self) -> Result<(), Failure> {
+        let captured = &mut self.captured;
+        captured.active = false;
+        match captured.last_rows {
+            Some(rows) if !captured.every_result && rows != 1 => {
+                return Err(Failure::script(format!("\\gset expects one row, the query gave {rows}")));
+            }
+            _ => {}
+        }
+        for (var, value) in captured.values.drain(..) {
+            // Later columns of the same name win, as in pgbench.
+            match value {
+                Some(bytes) => self.vars.set_text(var, &String::from_utf8_lossy(&bytes)),
+                None => self.vars.set_text(var, ""),
+            }
+        }
+        Ok(())
+    }
+
+    fn shell(&mut self, command: usize) -> Result<(), Failure> {
+        let set = Arc::clone(&self.set);
+        match &set.scripts[self.script].commands[command].kind {
+            CommandKind::Shell { args } => self.run_shell(args).map(drop),
+            CommandKind::SetShell { var, args } => {
+                let output = self.run_shell(args)?;
+                self.vars
+                    .set_shell_result(*var, &output)
+                    .map_err(|error| Failure::script(format!("\\setshell: {error}")))
+            }
+            _ => Err(Failure::script("internal: not a shell command")),
+        }
+    }
+
+    /// Runs the command to its end on this thread, as pgbench does: other clients of the thread wait.
+    fn run_shell(&self, args: &[ShellArg]) -> Result<String, Failure> {
+        let line = shell_command(args, &self.vars).map_err(|error| Failure::script(error.to_string()))?;
+        let output = Process::new("sh")
+            .args(["-c", &line])
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| Failure::script(format!("cannot run {line:?}: {error}")))?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(Failure::script(format!("{line:?} ended with {}", output.status)))
+        }
+    }
+
+    fn pipeline(&mut self, command: usize, frontend: &mut Frontend<'_>) -> Option<Step> {
+        let set = Arc::clone(&self.set);
+        match set.scripts[self.script].commands[command].kind {
+            CommandKind::StartPipeline => {}
+            CommandKind::SyncPipeline => {
+                frontend.sync();
+                self.syncs += 1;
+            }
+            _ => {
+                frontend.sync();
+                let answers = std::mem::take(&mut self.syncs) + 1;
+                return Some(Step::Exchange { answers });
+            }
+        }
+        None
+    }
+
+    fn advance(
+        &mut self,
+        frontend: &mut Frontend<'_>,
+        statements: &mut Vec<u32>,
+    ) -> Result<Step, Failure> {
+        loop {
+            match self.next()? {
+                Next::Sql(command) => {
+                    statements.push(self.send(command, frontend)?);
+                    if !self.machine.in_pipeline() {
+                        if self.set.mode != QueryMode::Simple {
+                            frontend.sync();
+                        }
+                        return Ok(Step::Exchange { answers: 1 });
+                    }
+                }
+                Next::Sleep { ns } => return Ok(Step::Sleep { ns }),
+                Next::Shell(command) => self.shell(command)?,
+                Next::Pipeline(command) => {
+                    if let Some(step) = self.pipeline(command, frontend) {
+                        return Ok(step);
+                    }
+                }
+                Next::End => return Ok(Step::Done),
+            }
+        }
+    }
+}
+
+impl Program for ScriptProgram {
+    fn begin(&mut self) -> usize {
+        self.script = self.set.choose(&mut self.chooser);
+        self.at_start = self.prng;
+        self.machine.reset();
+        self.script
+    }
+
+    fn retry(&mut self) {
+        self.prng = self.at_start;
+        self.machine.reset();
+    }
+
+    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+        self.advance(frontend, statements).unwrap_or_else(Step::Failed)
+    }
+
+    fn message(&mut self, message: &Message<'_>) {
+        if matches!(message, Message::ParseComplete)
+            && let Some(flat) = self.parsing.pop_front()
+        {
+            self.prepared[flat] = true;
+        }
+        if self.captured.active {
+            self.capture(message);
+        }
+    }
+
+    fn answered(&mut self, failed: bool) -> Result<(), Failure> {
+        self.parsing.clear();
+        if failed {
+            self.captured.active = false;
+            self.syncs = 0;
+            return Ok(());
+        }
+        if self.captured.active { self.store() } else { Ok(()) }
+    }
+
+    fn reconnected(&mut self) {
+        self.prepared.fill(false);
+        self.parsing.clear();
+        self.captured.active = false;
+        self.syncs = 0;
+    }
+}

@@ -1,0 +1,278 @@
+//! Transactions: begun when due, carried on by answers, ended and booked.
+
+use std::cmp::Reverse;
+
+use super::Worker;
+use crate::client::{Phase, Transaction};
+use crate::io::{Poller, Slot};
+use crate::program::{Failure, Step};
+use crate::record::{ErrorClass, count_error};
+use crate::spec::OnError;
+
+/// What a retry may mend: serialization failure and deadlock, as in pgbench.
+fn is_retriable(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::Server(state) if &state == b"40001" || &state == b"40P01")
+}
+
+impl<P: Poller> Worker<P> {
+    /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
+    pub(super) fn begin_due(&mut self, now: u64) {
+        let open = self.timeline.deadline_ns.is_none_or(|deadline| now < deadline);
+        if self.config.under_a_rate {
+            self.begin_scheduled(now, open);
+        } else if open && !self.stopping {
+            for _ in 0..self.idle.len() {
+                let Some(slot) = self.idle.pop_front() else { break };
+                if self.clients[slot as usize].has_left() {
+                    let measured = now >= self.timeline.measure_ns;
+                    self.record.counts.of(measured).scheduled += 1;
+                    self.begin(slot, now, now);
+                }
+            }
+        }
+    }
+
+    fn begin_scheduled(&mut self, now: u64, open: bool) {
+        let start_ns = self.timeline.start_ns;
+        let last_ns = self.timeline.deadline_ns.map_or(now, |deadline| now.min(deadline.saturating_sub(1)));
+        let elapsed_ns = last_ns.saturating_sub(start_ns);
+        while open && !self.stopping {
+            let Some(&slot) = self.idle.front() else { break };
+            if !self.clients[slot as usize].has_left() {
+                self.idle.pop_front();
+                continue;
+            }
+            let Some(offset_ns) = self.schedule.take(elapsed_ns) else { return };
+            let intended_ns = start_ns + offset_ns;
+            let measured = intended_ns >= self.timeline.measure_ns;
+            let counts = self.record.counts.of(measured);
+            counts.scheduled += 1;
+            if self.config.latency_limit_ns.is_some_and(|limit| now - intended_ns > limit) {
+                counts.skipped += 1;
+                if let Some(left) = &mut self.clients[slot as usize].left {
+                    *left -= 1;
+                }
+            } else {
+                self.idle.pop_front();
+                self.begin(slot, now, intended_ns);
+            }
+        }
+        if !open || self.stopping {
+            self.drop_unstarted(elapsed_ns);
+        }
+    }
+
+    /// Starts that were due and never came to pass are counted, not forgotten.
+    fn drop_unstarted(&mut self, elapsed_ns: u64) {
+        if self.timeline.deadline_ns.is_none() || self.config.transactions_per_client.is_some() {
+            return;
+        }
+        while let Some(offset_ns) = self.schedule.take(elapsed_ns) {
+            let measured = self.timeline.start_ns + offset_ns >= self.timeline.measure_ns;
+            let counts = self.record.counts.of(measured);
+            counts.scheduled += 1;
+            counts.dropped += 1;
+        }
+    }
+
+    fn begin(&mut self, slot: Slot, now: u64, intended_ns: u64) {
+        let client = &mut self.clients[slot as usize];
+        let measured = intended_ns >= self.timeline.measure_ns;
+        let script = client.program.begin();
+        if let Some(left) = &mut client.left {
+            *left -= 1;
+        }
+        client.transaction =
+            Transaction { intended_ns, started_ns: 0, script, measured, tries: 1, active: true };
+        self.active += 1;
+        self.record.scripts[script].0.of(measured).scheduled += 1;
+        if client.session.is_some() {
+            self.advance(slot, now);
+        } else {
+            client.connect_ns = now;
+            self.waiting.push_back(slot);
+        }
+    }
+
+    /// Let the program go on until it must wait.
+    pub(super) fn advance(&mut self, slot: Slot, now: u64) {
+        loop {
+            let client = &mut self.clients[slot as usize];
+            let Some(session) = &mut client.session else { return };
+            let step = client.program.resume(&mut session.frontend(), &mut client.exchange.statements);
+            match step {
+                Step::Exchange { answers } => {
+                    client.exchange.answers = answers;
+                    client.exchange.ended = 0;
+                    client.exchange.failure = None;
+                    client.exchange.sent_ns = 0;
+                    client.phase = Phase::Exchanging;
+                    client.until_ns = now + self.config.timeout_ns;
+                    return self.dirty.push(slot);
+                }
+                Step::Sleep { ns: 0 } => {}
+                Step::Sleep { ns } => {
+                    if client.transaction.started_ns == 0 {
+                        client.transaction.started_ns = now;
+                    }
+                    client.phase = Phase::Sleeping;
+                    client.until_ns = now.saturating_add(ns);
+                    return self.timers.push(Reverse((client.until_ns, slot)));
+                }
+                Step::Done if client.exchange.in_transaction => {
+                    let failure = Failure::script("the script ends inside a transaction: add COMMIT or END");
+                    return self.fail(slot, now, failure);
+                }
+                Step::Done => return self.end_done(slot, now),
+                Step::Failed(failure) => return self.fail_in_script(slot, now, failure),
+            }
+        }
+    }
+
+    /// An exchange is complete.
+    pub(super) fn answered(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        let failure = client.exchange.failure.take();
+        let rolling_back = client.phase == Phase::RollingBack;
+        if let ([statement], None, false) = (client.exchange.statements.as_slice(), &failure, rolling_back) {
+            let latency_ns = now.saturating_sub(client.exchange.sent_ns);
+            self.record.statements[*statement as usize].0.record(latency_ns);
+        }
+        client.exchange.statements.clear();
+        client.phase = Phase::Idle;
+        if rolling_back {
+            return match client.rolled_back.take() {
+                Some(original) => self.settle(slot, now, original),
+                None => self.advance(slot, now),
+            };
+        }
+        match (client.program.answered(failure.is_some()), failure) {
+            (_, Some(failure)) | (Err(failure), None) => self.fail(slot, now, failure),
+            (Ok(()), None) => self.advance(slot, now),
+        }
+    }
+
+    /// The program itself failed: what it has appended and not sent must not be sent.
+    fn fail_in_script(&mut self, slot: Slot, now: u64, failure: Failure) {
+        let client = &mut self.clients[slot as usize];
+        let unsent = client.session.as_mut().is_some_and(|s| s.pending().is_ok_and(|p| !p.is_empty()));
+        if unsent {
+            client.exchange.failure = None;
+            return self.lose(slot, now, failure);
+        }
+        self.fail(slot, now, failure);
+    }
+
+    /// A transaction failed on a connection that is whole: leave the server's transaction first.
+    fn fail(&mut self, slot: Slot, now: u64, failure: Failure) {
+        let client = &mut self.clients[slot as usize];
+        client.exchange.statements.clear();
+        let _ = client.program.answered(true);
+        if !client.exchange.in_transaction {
+            return self.settle(slot, now, failure);
+        }
+        let Some(session) = &mut client.session else { return };
+        if session.frontend().query(b"ROLLBACK").is_err() {
+            return self.lose(slot, now, failure);
+        }
+        client.rolled_back = Some(failure);
+        client.exchange.answers = 1;
+        client.exchange.sent_ns = 0;
+        client.phase = Phase::RollingBack;
+        client.until_ns = now + self.config.timeout_ns;
+        self.dirty.push(slot);
+    }
+
+    /// Try again, or count the failure.
+    fn settle(&mut self, slot: Slot, now: u64, failure: Failure) {
+        let client = &mut self.clients[slot as usize];
+        let tries = client.transaction.tries;
+        if is_retriable(failure.class) && tries < self.config.tries_max && !self.stopping {
+            self.record.retries += 1;
+            self.record.retried += u64::from(tries == 1);
+            client.transaction.tries += 1;
+            client.program.retry();
+            return self.advance(slot, now);
+        }
+        let aborts = self.config.on_error == OnError::AbortClient && !is_retriable(failure.class);
+        self.end_failed(slot, now, failure);
+        if aborts && self.clients[slot as usize].phase != Phase::Gone {
+            self.idle.retain(|&idle| idle != slot);
+            self.connected -= usize::from(self.clients[slot as usize].session.is_some());
+            self.say_goodbye(slot);
+            self.leave(slot);
+        }
+    }
+
+    /// Count an error that ended no transaction.
+    pub(super) fn count(&mut self, failure: &Failure, now: u64) {
+        count_error(&mut self.record.errors, failure.class, now, || failure.message.clone());
+    }
+
+    /// A transaction ended in an error.
+    pub(super) fn end_failed(&mut self, slot: Slot, now: u64, failure: Failure) {
+        self.count(&failure, now);
+        let transaction = self.clients[slot as usize].transaction;
+        self.record.counts.of(transaction.measured).failed += 1;
+        self.record.scripts[transaction.script].0.of(transaction.measured).failed += 1;
+        self.release(slot);
+    }
+
+    fn end_done(&mut self, slot: Slot, now: u64) {
+        let transaction = self.clients[slot as usize].transaction;
+        let record = &mut *self.record;
+        record.counts.of(transaction.measured).done += 1;
+        let script = &mut record.scripts[transaction.script];
+        script.0.of(transaction.measured).done += 1;
+        let started_ns = if transaction.started_ns == 0 { now } else { transaction.started_ns };
+        let response_ns = now.saturating_sub(transaction.intended_ns);
+        let service_ns = now.saturating_sub(started_ns);
+        // In a closed loop nothing waits between intention and start.
+        let response_ns = if self.config.under_a_rate { response_ns } else { service_ns };
+        record.late += u64::from(self.config.latency_limit_ns.is_some_and(|limit| response_ns > limit));
+        // A transaction that straddles the end of the warm-up is counted there, and its latency left out.
+        if transaction.measured != self.timeline.is_warmup(self.interval) {
+            script.1.record(service_ns);
+            record.response.record(response_ns);
+            if let Some(service) = &mut record.service {
+                service.record(service_ns);
+                record.lag.record(started_ns.saturating_sub(transaction.intended_ns));
+            }
+        }
+        self.release(slot);
+    }
+
+    /// The client is free for its next transaction.
+    fn release(&mut self, slot: Slot) {
+        self.active -= 1;
+        let client = &mut self.clients[slot as usize];
+        client.transaction.active = false;
+        if client.session.is_none() {
+            return; // lost: it comes back, or not, by `come_back`
+        }
+        if self.config.connect_per_transaction {
+            self.say_goodbye(slot);
+            self.connected -= 1;
+        }
+        let client = &mut self.clients[slot as usize];
+        client.phase = if client.session.is_some() { Phase::Idle } else { Phase::Vacant };
+        self.idle.push_back(slot);
+    }
+
+    /// The server awaits data for a COPY that a script cannot give.
+    pub(super) fn refuse_copy(&mut self, slot: Slot) {
+        let extended = self.config.extended_protocol;
+        let client = &mut self.clients[slot as usize];
+        if let Some(session) = &mut client.session {
+            let mut frontend = session.frontend();
+            // A constant reason can always be encoded.
+            let _ = frontend.copy_fail("COPY is not possible in a script");
+            if extended {
+                // The server has thrown away the Sync that was sent before the COPY began.
+                frontend.sync();
+            }
+            (client.send_busy, client.send_quiet) = (false, false);
+            self.dirty.push(slot);
+        }
+    }
+}
