@@ -1,0 +1,2 @@
+drop function f_user_logout(integer);
+drop function oltp_test(int, int);

@@ -1,0 +1,17 @@
+insert into user_info (userid,engname,cnname,occupation,birthday,signname,email,qq,crt_time,mod_time)
+select generate_series(1,{{ users }}),
+'digoal.zhou',
+'德哥',
+'DBA',
+'1970-01-01'
+,E'公益是一辈子的事, I\'m Digoal.Zhou, Just do it!',
+'digoal@126.com',
+276732431,
+clock_timestamp(),
+NULL;
+insert into user_session (userid) select generate_series(1,{{ users }});
+-- Keys after the rows: one sort instead of a descent for each row.
+alter table user_info add constraint pk_user_info primary key (userid);
+alter table user_session add constraint pk_user_session primary key (userid);
+analyze user_info;
+analyze user_session;
