@@ -1,0 +1,200 @@
+"""Charts: Vega-Lite specifications kept as files, filled with data; drawn once here (SVG) and again by the browser.
+
+Colours are CSS custom properties, so one picture serves light, dark and print. Data travel as blocks of columns with
+their constants written once, which keeps an hour of seconds small.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import vl_convert
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FOLDER = Path(__file__).parent / "charts"
+VEGA_LITE = "6.4"
+BUNDLE_ENTRY = "window.vegaEmbed = vegaEmbed;"
+WIDTHS = {"whole": 1040, "half": 500, "third": 330}
+TABLE_ROWS = 24
+"""The data table under a chart shows so many evenly spaced points; summary.json has them all."""
+
+COLOURS = tuple(f"var(--series-{number})" for number in range(1, 7))
+
+Width = Literal["whole", "half", "third"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a data set as columns of equal length, plus what is the same in each of them."""
+
+    constant: Mapping[str, Any]
+    columns: Mapping[str, Sequence[Any]]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as objects, as Vega-Lite takes them."""
+        names = list(self.columns)
+        return [
+            {**self.constant, **dict(zip(names, values, strict=True))}
+            for values in zip(*self.columns.values(), strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The chart's data for those who cannot see it."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One picture: what it is called, what it shows in a sentence, how it is drawn, and its data as a table."""
+
+    id: str
+    title: str
+    description: str
+    spec: Mapping[str, Any]
+    data: Mapping[str, Sequence[Block]]
+    table: Table
+    width: Width = "whole"
+    note: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What the browser needs to draw it."""
+        blocks = {
+            name: [{"constant": block.constant, "columns": block.columns} for block in blocks]
+            for name, blocks in self.data.items()
+        }
+        return {"spec": self.spec, "data": blocks}
+
+    def svg(self) -> str:
+        """The picture as it stands before, or without, JavaScript."""
+        datasets = {name: [row for b in blocks for row in b.rows()] for name, blocks in self.data.items()}
+        whole = {**_still(self.spec), "width": WIDTHS[self.width], "datasets": datasets, "config": config()}
+        return str(vl_convert.vegalite_to_svg(json.dumps(whole), vl_version=VEGA_LITE, allowed_base_urls=[]))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series of a line or area chart; None breaks the line."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    colour: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """How a chart over time is drawn; `x_field` is also the word for time in the tooltip."""
+
+    x_field: str
+    x_title: str
+    x_domain: tuple[float, float]
+    y_title: str
+    y_scale: Mapping[str, Any] = field(default_factory=lambda: {"zero": True})
+    y_format: str = "~s"
+    y_extent: int = 44
+    y_ticks: int = 5
+    height: int = 220
+
+
+def over_time(  # noqa: PLR0913 - a chart's parts, each named at the call
+    name: str,
+    *,
+    identity: tuple[str, str, str],
+    lines: Sequence[Line],
+    axes: Axes,
+    bands: Sequence[Mapping[str, Any]] = (),
+    marks: Sequence[Mapping[str, Any]] = (),
+    width: Width = "whole",
+    note: str = "",
+) -> Chart:
+    """A chart of values over time. `identity` is (id, title, description); `name` the specification's file."""
+    names = [line.name for line in lines]
+    spec = filled(
+        name,
+        {
+            **{key: getattr(axes, key) for key in Axes.__slots__},
+            "series": names,
+            "colours": [line.colour or COLOURS[i % len(COLOURS)] for i, line in enumerate(lines)],
+            "legend": {} if len(lines) > 1 else None,
+        },
+    )
+    points = [
+        Block({"series": line.name, "rank": rank}, {axes.x_field: line.x, "value": line.y})
+        for rank, line in enumerate(lines)
+    ]
+    data = {"points": points, "bands": _constant_rows(bands), "marks": _constant_rows(marks)}
+    return Chart(*identity, spec, data, _lines_table(lines, axes), width, note)
+
+
+def filled(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification file `name` with each "$word" replaced by the value of that name."""
+    spec = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    replaced: dict[str, Any] = _replace(spec, values)
+    return replaced
+
+
+@cache
+def config() -> dict[str, Any]:
+    """The look that all charts share."""
+    document: dict[str, Any] = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
+    return document
+
+
+@cache
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script without imports."""
+    script: str = vl_convert.javascript_bundle(BUNDLE_ENTRY, vl_version=VEGA_LITE)
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """A value with the digits that a picture and its tooltip can use."""
+    return None if value is None else float(f"{value:.{digits}g}")
+
+
+def _replace(node: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(node, dict):
+        return {key: _replace(value, values) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_replace(value, values) for value in node]
+    if isinstance(node, str) and node.startswith("$"):
+        return values[node[1:]]
+    return node
+
+
+def _still(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the layers that only answer to the pointer: hundreds of invisible marks."""
+    if "layer" not in spec:
+        return dict(spec)
+    return {**spec, "layer": [layer for layer in spec["layer"] if "params" not in layer]}
+
+
+def _constant_rows(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
+    if not rows:
+        return []
+    return [Block({}, {name: [row[name] for row in rows] for name in rows[0]})]
+
+
+def _lines_table(lines: Sequence[Line], axes: Axes) -> Table:
+    if not lines:
+        return Table((axes.x_title,), ())
+    xs = sorted({x for line in lines for x in line.x})
+    step = max(1, -(-len(xs) // TABLE_ROWS))
+    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
+    rows = [
+        [f"{x:,g}", *("–" if (value := y.get(x)) is None else f"{value:,g}" for y in values)]
+        for x in xs[::step]
+    ]
+    note = f"Every {step}th point." if step > 1 else ""
+    return Table((axes.x_title, *(f"{line.name}, {axes.y_title}" for line in lines)), rows, note)

@@ -1,0 +1,116 @@
+"""Numbers for people: three significant digits where digits end, thousands separated, a unit always at hand."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+NONE = "–"
+_MILLION = 1e6
+_THOUSAND = 1000
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def digits(value: float | None, significant: int = 3) -> str:
+    """`value` with so many significant digits, never in scientific notation: 0.205, 27.7, 1,234."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value == 0:
+        return "0"
+    places = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{places}f}"
+
+
+def rate(value: float | None) -> str:
+    """A rate per second: 1,234; from a million on 3.14 M."""
+    if value is None:
+        return NONE
+    if abs(value) >= _MILLION:
+        return f"{digits(value / _MILLION)} M"
+    return digits(value) if abs(value) < _THOUSAND else f"{value:,.0f}"
+
+
+def milliseconds(value_ns: float | None) -> str:
+    """Nanoseconds as milliseconds, without the unit."""
+    return NONE if value_ns is None else digits(value_ns / 1e6)
+
+
+def microseconds(value_ns: float | None) -> str:
+    """Nanoseconds as microseconds, without the unit."""
+    return NONE if value_ns is None else digits(value_ns / 1e3)
+
+
+def size(value: float | None) -> str:
+    """Bytes with a binary unit: 12.3 MiB; a sign only for shrinking."""
+    if value is None:
+        return NONE
+    power = 0
+    while abs(value) >= 1024 and power < len(_BINARY) - 1:  # noqa: PLR2004 - KiB
+        value /= 1024
+        power += 1
+    return f"{value:,.0f} B" if power == 0 else f"{digits(value)} {_BINARY[power]}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands separated."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def percent(value: float | None) -> str:
+    """A share of one as percent."""
+    return NONE if value is None else f"{digits(value * 100, 2)} %"
+
+
+def times(value: float | None) -> str:
+    """A ratio: 0.82×, 1.15×, 0.0169×."""
+    if value is None:
+        return NONE
+    return f"{digits(value, 3)}×"
+
+
+def change(ratio: float | None) -> str:
+    """A ratio as a change: −18 %, +3.1 %."""
+    if ratio is None:
+        return NONE
+    moved = (ratio - 1) * 100
+    return f"{'+' if moved >= 0 else '−'}{digits(abs(moved), 2)} %"
+
+
+def duration(seconds: float | None) -> str:
+    """A stretch of time: 12.5 s, 4 min 12 s, 10 h 3 min."""
+    if seconds is None:
+        return NONE
+    if seconds < 60:  # noqa: PLR2004 - seconds in a minute
+        return f"{digits(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:  # noqa: PLR2004 - minutes in an hour
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def moment(iso: str | None) -> str:
+    """A wall-clock moment: 20 Nov 2026, 10:15 UTC; what is no such moment stays as it is."""
+    if not iso:
+        return NONE
+    try:
+        at = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    zone = at.strftime("%Z") or "UTC"
+    return f"{at.day} {at:%b %Y, %H:%M} {zone}"
+
+
+def interval(entry: dict[str, float | None] | None) -> str:
+    """The spread of a rate as `± 1.6 %` (symmetric) or `low..high`; nothing where there is none."""
+    if not entry or entry.get("low") is None or not entry.get("value"):
+        return ""
+    value, low, high = (float(entry[name] or 0) for name in ("value", "low", "high"))
+    if math.isclose(high - value, value - low, rel_tol=0.01, abs_tol=value * 1e-6):
+        return f"± {digits((high - low) / 2 / value * 100, 2)} %"
+    return f"{rate(low)} … {rate(high)}"
+
+
+def variant(values: dict[str, object]) -> str:
+    """A variant in words: index = brin, clients = 8."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())

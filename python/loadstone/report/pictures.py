@@ -1,0 +1,419 @@
+"""Which charts a summary gets, and what each says in words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from loadstone.report import formats
+from loadstone.report.charts import COLOURS, Axes, Block, Chart, Line, Table, filled, over_time, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.report.charts import Width
+
+Json = dict[str, Any]
+
+NS_PER_MS = 1e6
+MEBI = 2**20
+MAX_SERIES = len(COLOURS)
+PERCENTILE_LINES = (("p50", "p50_ns", 2), ("p95", "p95_ns", 0), ("p99", "p99_ns", 1))
+GAP_S = 5.0
+CPU_SERIES = (
+    ("server", "cpu_server", "var(--series-1)"),
+    ("Loadstone", "cpu_client", "var(--series-3)"),
+    ("other", "cpu_other", "var(--series-2)"),
+    ("stolen", "cpu_steal", "var(--series-4)"),
+)
+PANELS: tuple[tuple[str, str, str, float, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "disk-bytes",
+        "Disk throughput",
+        "MiB/s",
+        MEBI,
+        (("written", "disk_write_bytes_per_s"), ("read", "disk_read_bytes_per_s")),
+    ),
+    (
+        "disk-ops",
+        "Disk operations",
+        "ops/s",
+        1,
+        (("writes", "disk_write_ops_per_s"), ("reads", "disk_read_ops_per_s")),
+    ),
+    ("wal", "Write-ahead log; dashed lines: checkpoints", "MiB/s", MEBI, (("WAL", "wal_bytes_per_s"),)),
+    (
+        "network",
+        "Network",
+        "MiB/s",
+        MEBI,
+        (("sent", "network_tx_bytes_per_s"), ("received", "network_rx_bytes_per_s")),
+    ),
+    (
+        "memory",
+        "Memory",
+        "GiB",
+        2**30,
+        (("machine, in use", "memory_used_bytes"), ("server", "server_rss_bytes")),
+    ),
+)
+
+
+def throughput(section: str, series: Sequence[Json]) -> Chart:
+    """Rate over time, one line per series of a phase section."""
+    unit, scale, word = time_unit(max((p["t_s"] for s in series for p in s["throughput"]), default=0))
+    rows = series[0]["rows_per_transaction"] if all(s["headline"] == "rows_per_s" for s in series) else None
+    y_title = "rows/s" if rows else "tps"
+    lines = [
+        Line(
+            s["label"],
+            [round(p["t_s"] / scale, 3) for p in s["throughput"]],
+            [rounded(p["tps"] * (s["rows_per_transaction"] or 1 if rows else 1)) for p in s["throughput"]],
+        )
+        for s in series
+    ]
+    warmup = max((s["warmup_s"] for s in series), default=0) / scale
+    end = max((x for line in lines for x in line.x), default=1)
+    bands = [{"from": 0, "to": round(warmup, 3), "label": "warm-up"}] if warmup else []
+    return over_time(
+        "lines",
+        identity=(f"{section}-throughput", "Throughput over time", _course(lines, y_title)),
+        lines=lines,
+        axes=Axes(word, f"{unit} since the phase began", (0, end), y_title),
+        bands=bands,
+        width="half",
+    )
+
+
+def distribution(section: str, series: Sequence[Json]) -> Chart | None:
+    """Latency by percentile, out to where the samples end."""
+    drawn = [s for s in series if s["curve"]]
+    if not drawn:
+        return None
+    blocks, rows = [], []
+    for s in drawn:
+        beyond = [rounded(p["beyond"], 6) for p in s["curve"]]
+        ms = [rounded(p["value_ns"] / NS_PER_MS) for p in s["curve"]]
+        labels = [f"{100 * (1 - p['beyond']):.6g} %" for p in s["curve"]]
+        blocks.append(
+            Block({"series": s["label"]}, {"beyond": beyond, "milliseconds": ms, "percentile": labels})
+        )
+        rows += [[s["label"], label, formats.digits(value)] for label, value in zip(labels, ms, strict=True)][
+            ::4
+        ]
+    spec = filled(
+        "distribution",
+        {
+            "height": 220,
+            "x_domain": [min(p["beyond"] for s in drawn for p in s["curve"]), 0.5],
+            "y_domain": _log_domain([p["value_ns"] / NS_PER_MS for s in drawn for p in s["curve"]]),
+            "series": [s["label"] for s in drawn],
+            "colours": list(COLOURS[: len(drawn)]),
+            "legend": {} if len(drawn) > 1 else None,
+        },
+    )
+    farthest = "; ".join(f"{s['label']}: {_farthest(s)}" for s in drawn)
+    description = f"Latency by percentile on a logarithmic scale of 1 − p. {farthest}."
+    table = Table(("series", "percentile", "latency, ms"), rows)
+    return Chart(
+        f"{section}-distribution",
+        "Latency distribution",
+        description,
+        spec,
+        {"points": blocks},
+        table,
+        "half",
+    )
+
+
+def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
+    """p50, p95 and p99 over time: one panel per series, all on one scale."""
+    drawn = [s for s in series if any(p[field] for p in s["latency"] for _, field, _ in PERCENTILE_LINES)]
+    values = [p[f] / NS_PER_MS for s in drawn for p in s["latency"] for _, f, _ in PERCENTILE_LINES if p[f]]
+    if not values:
+        return []
+    unit, scale, word = time_unit(max(p["t_s"] for s in drawn for p in s["latency"]))
+    end = max(p["t_s"] for s in drawn for p in s["latency"]) / scale
+    width: Width = "whole" if len(drawn) == 1 else "half" if len(drawn) == 2 else "third"  # noqa: PLR2004
+    charts = []
+    for number, s in enumerate(drawn):
+        lines = _percentile_lines(s, scale)
+        label = f"{s['label']}: " if len(drawn) > 1 else ""
+        charts.append(
+            over_time(
+                "lines",
+                identity=(f"{section}-latency-{number}", f"{label}latency over time", _course(lines, "ms")),
+                lines=lines,
+                axes=Axes(
+                    word,
+                    f"{unit} since the phase began",
+                    (0, end),
+                    "latency, ms",
+                    y_scale={"type": "log", "domain": _log_domain(values), "nice": False},
+                    y_format=",~g",
+                    height=170,
+                ),
+                width=width,
+            )
+        )
+    return charts
+
+
+def sweep(section: str, table: Json) -> list[Chart]:
+    """Bars for the rate and for the bytes of indexes, one bar per value of the parameter."""
+    rows = [row for row in table["rows"] if row["rate"]]
+    word = "rows/s" if table["headline"] == "rows_per_s" else "tps"
+    charts = [
+        _bars(
+            f"{section}-rate",
+            f"Write rate by {table['parameter']}"
+            if word == "rows/s"
+            else f"Throughput by {table['parameter']}",
+            (table["parameter"], word),
+            [
+                (
+                    str(r["value"]),
+                    r["rate"]["value"],
+                    r["rate"]["low"],
+                    r["rate"]["high"],
+                    formats.rate(r["rate"]["value"]),
+                )
+                for r in rows
+            ],
+            "var(--series-1)",
+        )
+    ]
+    bytes_known = [row for row in table["rows"] if row["index_bytes"]]
+    if bytes_known:
+        charts.append(
+            _bars(
+                f"{section}-bytes",
+                f"Bytes of indexes by {table['parameter']}",
+                (table["parameter"], "MiB"),
+                [
+                    (
+                        str(r["value"]),
+                        (r["index_bytes"] or 0) / MEBI,
+                        None,
+                        None,
+                        formats.size(r["index_bytes"]),
+                    )
+                    for r in table["rows"]
+                ],
+                "var(--series-2)",
+            )
+        )
+    return charts
+
+
+def resources(
+    section: str, target: Json, phases: Sequence[Json], domain_s: tuple[float, float]
+) -> list[Chart]:
+    """Panels on one shared time axis, with the phases as bands; only those with data."""
+    points = target["resources"]["points"]
+    if not points:
+        return []
+    unit, scale, word = time_unit(domain_s[1] - domain_s[0])
+    domain = (round(domain_s[0] / scale, 3), round(domain_s[1] / scale, 3))
+    bands = [_band(phase, scale) for phase in phases if phase["start_s"] is not None]
+    checkpoints = [
+        {"at": round(t / scale, 3), "label": "checkpoint"} for t in target["resources"]["checkpoints"]
+    ]
+    axes = Axes(word, f"{unit} since the run began", domain, "", y_extent=52, y_ticks=3, height=96)
+    charts = [_cpu(section, points, axes, (bands, scale))]
+    for name, title, unit_text, divisor, fields in PANELS:
+        lines = [
+            line
+            for label, field in fields
+            if (line := _resource_line(label, points, field, (scale, divisor)))
+        ]
+        if lines:
+            panel = _with_title(axes, unit_text)
+            charts.append(
+                over_time(
+                    "lines",
+                    identity=(f"{section}-{name}", title, _course(lines, unit_text)),
+                    lines=lines,
+                    axes=panel,
+                    bands=_unlabelled(bands),
+                    marks=checkpoints if name == "wal" else (),
+                )
+            )
+    waits = _waits(section, target, axes, (bands, scale))
+    return [*charts, waits] if waits else charts
+
+
+def time_unit(span_s: float) -> tuple[str, float, str]:
+    """(title, seconds per unit, field) for an axis over so long a span."""
+    if span_s > 3 * 3600:
+        return "hours", 3600.0, "hours"
+    return ("minutes", 60.0, "minutes") if span_s > 5 * 60 else ("seconds", 1.0, "seconds")
+
+
+def _cpu(section: str, points: Sequence[Json], axes: Axes, at: tuple[Sequence[Json], float]) -> Chart:
+    bands, scale = at
+    known = [
+        (label, name, colour)
+        for label, name, colour in CPU_SERIES
+        if any(p[name] is not None for p in points)
+    ]
+    lines = [
+        Line(
+            label,
+            [round(p["t_s"] / scale, 4) for p in points],
+            [rounded((p[name] or 0) * 100) for p in points],
+            colour,
+        )
+        for label, name, colour in known
+    ]
+    shares = ", ".join(f"{line.name} {formats.digits(_mean(line), 2)} %" for line in lines)
+    cpu = Axes(
+        axes.x_field, axes.x_title, axes.x_domain, "%", {"domain": [0, 100]}, "~g", axes.y_extent, 3, 130
+    )
+    return over_time(
+        "areas",
+        identity=(
+            f"{section}-cpu",
+            "CPU of the whole machine",
+            f"Stacked shares of the machine's CPU; means: {shares}.",
+        ),
+        lines=lines,
+        axes=cpu,
+        bands=bands,
+    )
+
+
+def _waits(section: str, target: Json, axes: Axes, at: tuple[Sequence[Json], float]) -> Chart | None:
+    bands, scale = at
+    points, names = target["resources"]["points"], target["resources"]["waits"]
+    if not names:
+        return None
+    xs = [round(p["t_s"] / scale, 4) for p in points]
+    lines = [Line(name, xs, [rounded(p["waits"].get(name, 0)) for p in points]) for name in names]
+    left_out = target["resources"]["waits_left_out"]
+    return over_time(
+        "areas",
+        identity=(f"{section}-waits", "Sessions waiting, by wait event", _course(lines, "sessions")),
+        lines=lines,
+        axes=_with_title(axes, "sessions"),
+        bands=_unlabelled(bands),
+        note=f"{left_out} rarer wait events are left out." if left_out else "",
+    )
+
+
+def _resource_line(label: str, points: Sequence[Json], name: str, scales: tuple[float, float]) -> Line | None:
+    """A line that breaks where the monitor paused between two phases."""
+    if all(point[name] is None for point in points):
+        return None
+    scale, divisor = scales
+    xs: list[float] = []
+    ys: list[float | None] = []
+    usual = max(GAP_S, 3 * (points[-1]["t_s"] - points[0]["t_s"]) / max(1, len(points)))
+    for before, point in zip([points[0], *points[:-1]], points, strict=True):
+        if point["t_s"] - before["t_s"] > usual:
+            xs.append(round((before["t_s"] + 0.001) / scale, 4))
+            ys.append(None)
+        xs.append(round(point["t_s"] / scale, 4))
+        ys.append(None if point[name] is None else rounded(point[name] / divisor))
+    return Line(label, xs, ys)
+
+
+def _bars(
+    identity: str,
+    title: str,
+    axis: tuple[str, str],
+    rows: Sequence[tuple[str, float, float | None, float | None, str]],
+    colour: str,
+) -> Chart:
+    highest = max((row[3] or row[1] for row in rows), default=1) or 1
+    spec = filled(
+        "bars",
+        {"y_title": axis[0], "x_title": axis[1], "x_format": "~s", "x_max": highest * 1.25, "colour": colour},
+    )
+    columns = {
+        "label": [row[0] for row in rows],
+        "value": [row[1] for row in rows],
+        "low": [row[2] for row in rows],
+        "high": [row[3] for row in rows],
+        "end": [row[3] or row[1] for row in rows],
+        "text": [row[4] for row in rows],
+    }
+    description = f"{title}: " + "; ".join(f"{row[0]} {row[4]}" for row in rows) + "."
+    table = Table((axis[0], axis[1]), [(row[0], row[4]) for row in rows])
+    return Chart(identity, title, description, spec, {"points": [Block({}, columns)]}, table, "half")
+
+
+def _percentile_lines(series: Json, scale: float) -> list[Line]:
+    xs = [round(p["t_s"] / scale, 3) for p in series["latency"]]
+    return [
+        Line(
+            name,
+            xs,
+            [None if p[field] is None else rounded(p[field] / NS_PER_MS) for p in series["latency"]],
+            COLOURS[colour],
+        )
+        for name, field, colour in PERCENTILE_LINES
+        if any(p[field] for p in series["latency"])
+    ]
+
+
+def _course(lines: Sequence[Line], unit: str) -> str:
+    """What a chart over time shows, in words: range and mean of each line."""
+    parts = []
+    for line in lines:
+        known = [y for y in line.y if y is not None]
+        if known:
+            low, high, mean = (
+                formats.digits(value) for value in (min(known), max(known), sum(known) / len(known))
+            )
+            parts.append(f"{line.name}: mean {mean} {unit}, between {low} and {high}")
+    return "; ".join(parts) + "." if parts else "No data."
+
+
+def _mean(line: Line) -> float:
+    known = [y for y in line.y if y is not None]
+    return sum(known) / len(known) if known else 0.0
+
+
+def _farthest(series: Json) -> str:
+    last = series["curve"][-1]
+    return f"{formats.milliseconds(last['value_ns'])} ms at {100 * (1 - last['beyond']):.5g} %"
+
+
+def _log_domain(values: Sequence[float]) -> list[float]:
+    """Two significant digits below the least and above the greatest value."""
+    low, high = max(min(values), 1e-6), max(max(values), 1e-6)
+    floor, ceiling = (10 ** math.floor(math.log10(value)) / 2 for value in (low, high))
+    low, high = math.floor(low / floor) * floor or floor, math.ceil(high / ceiling) * ceiling
+    return [float(f"{low:.3g}"), float(f"{max(high, low * 2):.3g}")]
+
+
+def _band(phase: Json, scale: float) -> Json:
+    end = (
+        phase["end_s"]
+        if phase["end_s"] is not None
+        else (phase["drive"] or {}).get("end_s") or phase["start_s"]
+    )
+    return {
+        "from": round(phase["start_s"] / scale, 3),
+        "to": round(end / scale, 3),
+        "label": str(phase["number"]),
+    }
+
+
+def _unlabelled(bands: Sequence[Json]) -> list[Json]:
+    return [{**band, "label": ""} for band in bands]
+
+
+def _with_title(axes: Axes, title: str) -> Axes:
+    return Axes(
+        axes.x_field,
+        axes.x_title,
+        axes.x_domain,
+        title,
+        axes.y_scale,
+        axes.y_format,
+        axes.y_extent,
+        axes.y_ticks,
+        axes.height,
+    )

@@ -1,0 +1,283 @@
+"""The report's content, ordered for reading: from a summary to what the template prints."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from loadstone.report import formats, pictures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from loadstone.report.charts import Chart
+
+Json = dict[str, Any]
+
+HEADLINE_PERCENTILES = (50, 95, 99)
+LEVELS = ("error", "warning", "info")
+RELATIONS_SHOWN = 12
+
+
+def view(summary: Json) -> Json:
+    """Everything the template needs; no markup."""
+    run = summary["run"]
+    several_targets = len(summary["targets"]) > 1
+    return {
+        "title": ", ".join(s["title"] for s in summary["scenarios"]) or str(run.get("id")),
+        "sentence": sentence(summary),
+        "run": run,
+        "scenarios": summary["scenarios"],
+        "verdict": summary["verdict"],
+        "several_targets": several_targets,
+        "has_repeats": any(group["repeats"] > 1 for group in summary["groups"]),
+        "headline": headline(summary),
+        "hardware": [s["source"] for s in summary["scenarios"] if s["source"]],
+        "cores": summary["cores"],
+        "sweeps": [_sweep(number, table, summary) for number, table in enumerate(summary["sweeps"])],
+        "sections": sections(summary),
+        "resources": [_resources(target, summary) for target in summary["targets"]],
+        "sizes": [_sizes(phase, summary) for phase in summary["phases"] if phase["sizes"]],
+        "warnings": warnings(summary),
+        "skipped": summary["skipped"],
+        "checks": [_check(phase, check, summary) for phase in summary["phases"] for check in phase["checks"]],
+        "targets": summary["targets"],
+        "environment": flat(summary["environment"]),
+        "command": shlex.join(str(word) for word in run.get("command") or []),
+        "phases": [_phase_row(phase, summary) for phase in summary["phases"]],
+    }
+
+
+def sentence(summary: Json) -> str:
+    """What was run, in one sentence."""
+    run = summary["run"]
+    driven = [phase for phase in summary["phases"] if phase["drive"]]
+    targets = " and ".join(str(target.get("label")) for target in summary["targets"]) or "no target"
+    clients = sorted({phase["drive"]["clients"] for phase in driven if phase["drive"]["clients"]})
+    width = f" with {' and '.join(str(c) for c in clients)} clients" if clients else ""
+    took = f" in {formats.duration(run['duration_s'])}" if run.get("duration_s") else ""
+    count = len(driven)
+    return f"{count} measured phase{'' if count == 1 else 's'} on {targets}{width}{took}."
+
+
+def headline(summary: Json) -> list[Json]:
+    """Rows of the main table, phases together, each with its published figure."""
+    rows = []
+    previous = None
+    for group in sorted_groups(summary):
+        published = next((p for p in group["published"] if p["metric"] == group["headline"]), None)
+        identity = (group["scenario"], group["id"])
+        rows.append(
+            {
+                "first": identity != previous,
+                "group": group,
+                "rate": group[group["headline"]] or group["tps"],
+                "unit": "rows/s" if group["headline"] == "rows_per_s" and group["rows_per_s"] else "tps",
+                "variant": formats.variant(group["variant"]),
+                "target": target_label(summary, group["target"]),
+                "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
+                "published": published,
+            }
+        )
+        previous = identity
+    return rows
+
+
+def sorted_groups(summary: Json) -> list[Json]:
+    """Groups with equal phases beside each other, otherwise in the order in which they ran."""
+    order: dict[tuple[str, str], int] = {}
+    for group in summary["groups"]:
+        order.setdefault((group["scenario"], group["id"]), len(order))
+    return sorted(summary["groups"], key=lambda group: order[group["scenario"], group["id"]])
+
+
+def sections(summary: Json) -> list[Json]:
+    """One section per phase with all its variants and targets; split where lines would be too many."""
+    members: dict[tuple[str, str], list[Json]] = {}
+    for group in sorted_groups(summary):
+        members.setdefault((group["scenario"], group["id"]), []).append(group)
+    found = []
+    for groups in members.values():
+        for at in range(0, len(groups), pictures.MAX_SERIES):
+            found.append(_section(f"phase-{len(found)}", groups[at : at + pictures.MAX_SERIES], summary))
+    return found
+
+
+def warnings(summary: Json) -> list[Json]:
+    """Warnings of one kind and advice together, errors first."""
+    merged: dict[tuple[str, str], Json] = {}
+    for warning in summary["warnings"]:
+        entry = merged.setdefault(
+            (warning["kind"], warning["hint"]),
+            {"level": warning["level"], "kind": warning["kind"], "hint": warning["hint"], "cases": []},
+        )
+        entry["cases"].append({"message": warning["message"], "where": _where(warning, summary)})
+    return sorted(merged.values(), key=lambda entry: LEVELS.index(entry["level"]))
+
+
+def flat(document: Json, prefix: str = "") -> list[tuple[str, str]]:
+    """A nested document as (dotted name, value) rows."""
+    rows: list[tuple[str, str]] = []
+    for name, value in document.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, dict):
+            rows += flat(value, f"{path}.")
+        elif isinstance(value, list):
+            rows.append((path, ", ".join(str(item) for item in value)))
+        else:
+            rows.append((path, _plain(name, value)))
+    return rows
+
+
+def target_label(summary: Json, target_id: str) -> str:
+    """A target's name for people."""
+    return next((str(t.get("label")) for t in summary["targets"] if t["id"] == target_id), target_id)
+
+
+def phase_label(phase: Json, summary: Json) -> str:
+    """A phase's name with whatever tells it from its neighbours."""
+    parts = [str(phase["title"]), formats.variant(phase["variant"])]
+    if phase["repeat"] > 1:
+        parts.append(f"repeat {phase['repeat']}")
+    if len(summary["targets"]) > 1:
+        parts.append(target_label(summary, phase["target"]))
+    return " · ".join(part for part in parts if part)
+
+
+def _section(identity: str, groups: Sequence[Json], summary: Json) -> Json:
+    phases = [_typical(group, summary) for group in groups]
+    series = [_series(phase, _series_label(phase, groups, summary)) for phase in phases]
+    charts: list[Chart | None] = [
+        pictures.throughput(identity, series),
+        pictures.distribution(identity, series),
+    ]
+    charts += pictures.latencies(identity, series)
+    every = [phase for group in groups for phase in _members(group, summary)]
+    return {
+        "id": identity,
+        "title": groups[0]["title"],
+        "why": groups[0]["why"],
+        "charts": [chart for chart in charts if chart],
+        "repeats": max(group["repeats"] for group in groups),
+        "rows": [
+            {"label": _series_label(p, groups, summary) or "all", "phase": p, "drive": p["drive"]}
+            for p in phases
+        ],
+        "published": [
+            {**figure, "label": _series_label(phase, groups, summary)}
+            for phase, group in zip(phases, groups, strict=True)
+            for figure in group["published"]
+        ],
+        "errors": [
+            {**error, "label": _series_label(phase, groups, summary)}
+            for phase in every
+            for error in phase["drive"]["errors"]
+        ],
+        "outages": [{**o, "label": phase_label(p, summary)} for p in every for o in p["drive"]["outages"]],
+        "repeat_rows": [
+            {"label": _series_label(p, groups, summary), "repeat": p["repeat"], "drive": p["drive"]}
+            for group in groups
+            if group["repeats"] > 1
+            for p in _members(group, summary)
+        ],
+    }
+
+
+def _members(group: Json, summary: Json) -> list[Json]:
+    wanted = set(group["phases"])
+    return [p for p in summary["phases"] if p["target"] == group["target"] and p["folder"] in wanted]
+
+
+def _typical(group: Json, summary: Json) -> Json:
+    """The repeat whose rate is nearest to the median: the one that is drawn."""
+    middle = (group["tps"] or {}).get("value") or 0
+    return min(
+        _members(group, summary), key=lambda p: (abs((p["drive"]["tps"]["value"] or 0) - middle), p["number"])
+    )
+
+
+def _series(phase: Json, label: str) -> Json:
+    drive = phase["drive"]
+    return {
+        "label": label or "all",
+        "throughput": drive["series"],
+        "latency": drive["latency_series"],
+        "curve": drive["curve"],
+        "warmup_s": drive["warmup_s"],
+        "headline": phase["headline"],
+        "rows_per_transaction": phase["rows_per_transaction"],
+    }
+
+
+def _series_label(phase: Json, groups: Sequence[Json], summary: Json) -> str:
+    parts = [formats.variant(phase["variant"])]
+    if len({group["target"] for group in groups}) > 1:
+        parts.append(target_label(summary, phase["target"]))
+    return " · ".join(part for part in parts if part)
+
+
+def _percentile(percentiles: Iterable[Json], wanted: float) -> Json:
+    missing = {"percentile": wanted, "value_ns": None, "reason": "not recorded"}
+    return next((p for p in percentiles if p["percentile"] == wanted), missing)
+
+
+def _sweep(number: int, table: Json, summary: Json) -> Json:
+    return {
+        "id": f"sweep-{number}",
+        "title": table["title"],
+        "table": table,
+        "unit": "rows/s" if table["headline"] == "rows_per_s" else "tps",
+        "fixed": formats.variant(table["fixed"]),
+        "target": target_label(summary, table["target"]) if len(summary["targets"]) > 1 else "",
+        "charts": pictures.sweep(f"sweep-{number}", table),
+    }
+
+
+def _resources(target: Json, summary: Json) -> Json:
+    phases = [phase for phase in summary["phases"] if phase["target"] == target["id"]]
+    moments = [p["t_s"] for p in target["resources"]["points"]]
+    moments += [phase["start_s"] for phase in phases if phase["start_s"] is not None]
+    domain = (min(moments, default=0.0), max(moments, default=1.0))
+    charts = pictures.resources(f"resources-{target['id']}", target, phases, domain)
+    return {
+        "target": target,
+        "charts": charts,
+        "phases": [(p["number"], phase_label(p, summary)) for p in phases],
+    }
+
+
+def _sizes(phase: Json, summary: Json) -> Json:
+    sizes = phase["sizes"]
+    return {
+        "label": phase_label(phase, summary),
+        "sizes": sizes,
+        "relations": sizes["relations"][:RELATIONS_SHOWN],
+        "more": max(0, len(sizes["relations"]) - RELATIONS_SHOWN) + sizes["relations_left_out"],
+    }
+
+
+def _check(phase: Json, check: Json, summary: Json) -> Json:
+    return {**check, "label": phase_label(phase, summary)}
+
+
+def _phase_row(phase: Json, summary: Json) -> Json:
+    end = phase["end_s"] if phase["end_s"] is not None else (phase["drive"] or {}).get("end_s")
+    seconds = None if end is None or phase["start_s"] is None else end - phase["start_s"]
+    return {**phase, "label": phase_label(phase, summary), "seconds": seconds}
+
+
+def _where(warning: Json, summary: Json) -> str:
+    for phase in summary["phases"]:
+        if (phase["target"], phase["folder"]) == (warning["target"], warning["phase"]):
+            return phase_label(phase, summary)
+    return target_label(summary, warning["target"]) if warning["target"] else ""
+
+
+def _plain(name: str, value: object) -> str:
+    if value is None:
+        return formats.NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float) and name.endswith("_bytes"):
+        return formats.size(value)
+    return str(value)

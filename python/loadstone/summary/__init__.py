@@ -1,0 +1,174 @@
+"""summary.json: everything the report says, computed from the run folder alone; same folder, same bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from loadstone.jsonfile import write_atomic
+from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
+from loadstone.summary.judge import ceiling, judge_phase, judge_run, judge_target
+from loadstone.summary.phases import summarise_phase
+from loadstone.summary.reading import read_run
+from loadstone.summary.resources import summarise_resources, usage_between
+from loadstone.summary.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from loadstone.summary.cautions import Caution
+    from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
+
+FORMAT = 1
+DIGITS = 9
+"""Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
+
+__all__ = ["FORMAT", "summarise", "write_summary"]
+
+
+def write_summary(folder: Path) -> Json:
+    """Compute the summary of a run folder and write its summary.json."""
+    summary = summarise(folder)
+    text = json.dumps(summary, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write_atomic(folder / "summary.json", text + "\n")
+    return summary
+
+
+def summarise(folder: Path) -> Json:
+    """Compute the summary of a run folder without writing anything. Raises LoadstoneError when it is none."""
+    files = read_run(folder)
+    origin_ns = _origin_ns(files)
+    cautions = list(judge_run(files))
+    phases: list[Json] = []
+    for target in files.targets:
+        cautions += judge_target(target.target)
+        for phase_files in target.phases:
+            phase, found = _phase(phase_files, target, files, origin_ns)
+            phases.append(phase)
+            cautions += found
+    groups = _groups(files, phases)
+    summary: Json = {
+        "format": FORMAT,
+        "run": {**files.run, "state": files.state, "pid": None, "process": None},
+        "plan": {name: files.plan.get(name) for name in ("size", "seed", "repeats")},
+        "scenarios": [_scenario(scenario) for scenario in files.plan.get("scenarios") or []],
+        "environment": files.environment,
+        "cores": _cores(files),
+        "targets": [_target(target, origin_ns) for target in files.targets],
+        "phases": phases,
+        "groups": groups,
+        "sweeps": sweeps(groups, phases),
+        "warnings": [caution.document() for caution in cautions],
+        "skipped": _skipped(files, phases),
+    }
+    summary["verdict"] = verdict(summary)
+    stable: Json = _stable(summary)
+    return stable
+
+
+def _phase(
+    files: PhaseFiles, target: TargetFiles, run: RunFiles, origin_ns: int
+) -> tuple[Json, list[Caution]]:
+    phase = summarise_phase(files, origin_ns)
+    usage = None
+    if phase["drive"]:
+        usage = usage_between(target.monitor, *_window_ns(phase["drive"], origin_ns))
+        phase["drive"]["ceiling_tps"] = ceiling(run.calibration, phase["drive"])
+        phase["outages_s"] = [_outage(outage, origin_ns) for outage in phase["drive"].pop("outages")]
+        phase["drive"]["outages"] = phase["outages_s"]
+    phase["usage"] = usage
+    return phase, list(judge_phase(phase, usage, run.calibration))
+
+
+def _window_ns(drive: Json, origin_ns: int) -> tuple[int, int]:
+    start, end = (origin_ns + round(drive[name] * 1e9) for name in ("measure_s", "end_s"))
+    return start, end
+
+
+def _outage(outage: Json, origin_ns: int) -> Json:
+    start, end = outage.get("start_ns"), outage.get("end_ns")
+    return {
+        **outage,
+        "start_s": None if start is None else (start - origin_ns) / 1e9,
+        "end_s": None if end is None else (end - origin_ns) / 1e9,
+    }
+
+
+def _groups(files: RunFiles, phases: Sequence[Json]) -> list[Json]:
+    groups = group_repeats(phases)
+    compare_targets(groups, [target.target["id"] for target in files.targets])
+    sources = {s.get("id"): s.get("source") or {} for s in files.plan.get("scenarios") or []}
+    for group in groups:
+        source = sources.get(group["scenario"]) or {}
+        group["published"] = compare_published(group, source.get("cores"), _cores(files))
+    return groups
+
+
+def _scenario(scenario: Json) -> Json:
+    return {name: scenario.get(name) for name in ("id", "version", "title", "why", "source", "parameters")}
+
+
+def _target(target: TargetFiles, origin_ns: int) -> Json:
+    return {**target.target, "resources": summarise_resources(target.monitor, origin_ns)}
+
+
+def _skipped(files: RunFiles, phases: Sequence[Json]) -> list[Json]:
+    """Phases that did not run, with the reason: skipped by the plan, on the way, or never reached."""
+    begun = {
+        (phase["target"], phase["folder"].partition("-")[2])
+        for phase in phases
+        if phase["state"] != "skipped"
+    }
+    told = {(phase["target"], phase["folder"].partition("-")[2]): phase["reason"] for phase in phases}
+    skipped = []
+    for target in files.plan.get("targets") or []:
+        for phase in target.get("phases") or []:
+            at = (target.get("id"), phase.get("key"))
+            if at in begun:
+                continue
+            reason = phase.get("skip") or told.get(at) or "not reached: the run ended before"
+            skipped.append(
+                {
+                    "target": at[0],
+                    "phase": at[1],
+                    "title": phase.get("title"),
+                    "variant": phase.get("variant") or {},
+                    "reason": reason,
+                }
+            )
+    return skipped
+
+
+def _cores(files: RunFiles) -> int | None:
+    for target in files.targets:
+        for sample in target.monitor:
+            cores = (sample.get("host") or {}).get("cores")
+            if cores:
+                return int(cores)
+    return None
+
+
+def _origin_ns(files: RunFiles) -> int:
+    origin = files.run.get("origin_ns")
+    if isinstance(origin, int):
+        return origin
+    starts = [
+        p.phase["start_ns"] for target in files.targets for p in target.phases if p.phase.get("start_ns")
+    ]
+    return min(starts, default=0)
+
+
+def _stable(value: Any) -> Any:
+    """Round floats to the digits that count; JSON knows no infinity."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        rounded = float(f"{value:.{DIGITS}g}")
+        return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+    if isinstance(value, dict):
+        return {str(name): _stable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_stable(item) for item in value]
+    return value

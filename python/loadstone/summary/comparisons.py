@@ -1,0 +1,231 @@
+"""Phases beside each other: repeats, targets, published figures, and the values of a swept parameter."""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import mean, median, stdev
+from typing import TYPE_CHECKING, Any
+
+from loadstone.summary.statistics import CONFIDENCE, Interval, ratio_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.summary.reading import Json
+
+ENOUGH_REPEATS = 3
+"""From here on the spread between repeats, not the one inside a repeat, says how sure a figure is."""
+
+LATENCY_METRICS = {
+    "latency_mean_ms": "mean_ns",
+    "latency_ms": "mean_ns",
+    "latency_stddev_ms": "stddev_ns",
+    "latency_max_ms": "max_ns",
+}
+NS_PER_MS = 1e6
+
+
+def group_repeats(phases: Sequence[Json]) -> list[Json]:
+    """One entry per driven phase, variant and target: the median over repeats, with each repeat kept."""
+    members: dict[str, list[Json]] = {}
+    for phase in phases:
+        if phase["drive"]:
+            members.setdefault(_identity(phase, phase["target"]), []).append(phase)
+    return [_group(group) for group in members.values()]
+
+
+def compare_targets(groups: Sequence[Json], targets: Sequence[str]) -> None:
+    """Give every group of a later target its ratio to the first target's, with its 95 % interval."""
+    if len(targets) < 2:  # noqa: PLR2004 - one target has nothing to be compared with
+        return
+    first = {_identity(group, ""): group for group in groups if group["target"] == targets[0]}
+    for group in groups:
+        base = first.get(_identity(group, ""))
+        if base is not None and base is not group:
+            group["ratio_to_first"] = _ratio(group, base)
+
+
+def compare_published(group: Json, source_cores: int | None, cores: int | None) -> list[Json]:
+    """The published figures beside ours; per core only where both numbers of cores are known and it is a rate."""
+    rows = []
+    for figure in group["published"]:
+        ours, value = _metric(group, figure["metric"]), figure.get("value")
+        row = {**figure, "measured": ours, "ratio": ours / value if ours is not None and value else None}
+        is_rate = figure["metric"] in {"tps", "rows_per_s"}
+        if is_rate and row["ratio"] is not None and source_cores and cores:
+            row["ratio_per_core"] = row["ratio"] * source_cores / cores
+        rows.append(row)
+    return rows
+
+
+def sweeps(groups: Sequence[Json], phases: Sequence[Json]) -> list[Json]:
+    """One table per phase, target and swept parameter: rate relative to the baseline, and bytes of indexes."""
+    tables: dict[str, Json] = {}
+    for group in groups:
+        for parameter, value in group["variant"].items():
+            others = {name: v for name, v in group["variant"].items() if name != parameter}
+            identity = json.dumps(
+                [group["scenario"], group["id"], group["target"], parameter, others], sort_keys=True
+            )
+            table = tables.setdefault(identity, _empty_table(group, parameter, others))
+            table["rows"].append(_sweep_row(group, value, phases))
+    found = [table for table in tables.values() if len(table["rows"]) > 1]
+    for table in found:
+        _relate(table)
+    return found
+
+
+def _group(group: list[Json]) -> Json:
+    head = group[0]
+    drives = [phase["drive"] for phase in group]
+    summary: Json = {
+        name: head[name]
+        for name in (
+            "scenario",
+            "id",
+            "title",
+            "why",
+            "variant",
+            "target",
+            "headline",
+            "rows_per_transaction",
+            "published",
+        )
+    }
+    summary |= {
+        "phases": [phase["folder"] for phase in group],
+        "repeats": len(group),
+        "incomplete": any(phase["state"] != "complete" or phase["drive"]["reconstructed"] for phase in group),
+        "clients": drives[0]["clients"],
+        "tps": _over_repeats([drive["tps"] for drive in drives]),
+        "rows_per_s": _over_repeats([drive["rows_per_s"] for drive in drives if drive["rows_per_s"]]),
+        "tps_including_connections": _median([drive["tps_including_connections"] for drive in drives]),
+        "latency": {
+            name: _median([drive["response"][name] for drive in drives])
+            for name in ("mean_ns", "stddev_ns", "max_ns", "min_ns")
+        },
+        "percentiles": _percentiles(drives),
+        "failed": sum(drive["counts"]["failed"] for drive in drives),
+        "done": sum(drive["counts"]["done"] for drive in drives),
+        "ratio_to_first": None,
+    }
+    return summary
+
+
+def _over_repeats(rates: Sequence[Json]) -> Json | None:
+    """The rate of one run as it is; of several the median with min..max, and a t interval for comparisons."""
+    known = [rate for rate in rates if rate["value"] is not None]
+    if not known:
+        return None
+    if len(known) == 1:
+        return {**known[0], "spread": "95 % interval" if known[0]["low"] is not None else None}
+    values = [rate["value"] for rate in known]
+    combined: Json = {
+        "value": median(values),
+        "low": min(values),
+        "high": max(values),
+        "spread": f"min..max of {len(values)} repeats",
+        "n": len(values),
+        "reason": None,
+    }
+    if len(values) >= ENOUGH_REPEATS and mean(values):
+        combined["relative_se"] = stdev(values) / math.sqrt(len(values)) / mean(values)
+        combined["degrees_of_freedom"] = len(values) - 1
+    elif all(rate.get("relative_se") is not None for rate in known):
+        combined["relative_se"] = math.sqrt(mean(rate["relative_se"] ** 2 for rate in known) / len(known))
+        combined["degrees_of_freedom"] = sum(rate["degrees_of_freedom"] for rate in known)
+    return combined
+
+
+def _ratio(ours: Json, base: Json) -> Json | None:
+    """The headline rate of `ours` over that of `base`."""
+    a, b = ours[ours["headline"]] or ours["tps"], base[base["headline"]] or base["tps"]
+    if not a or not b or not a["value"] or not b["value"]:
+        return None
+    if a.get("relative_se") is None or b.get("relative_se") is None:
+        return {"value": a["value"] / b["value"], "low": None, "high": None, "differs": None}
+    value, low, high = ratio_interval(_interval(a), _interval(b))
+    return {
+        "value": value,
+        "low": low,
+        "high": high,
+        "differs": not low <= 1 <= high,
+        "confidence": CONFIDENCE,
+    }
+
+
+def _interval(rate: Json) -> Interval:
+    return Interval(
+        rate["value"],
+        0.0,
+        0.0,
+        0,
+        0,
+        float(rate["degrees_of_freedom"]),
+        float(rate["relative_se"]),
+        method="",
+    )
+
+
+def _percentiles(drives: Sequence[Json]) -> list[Json]:
+    """Per percentile the median over the repeats that support it; the reason when none does."""
+    rows = []
+    for entries in zip(*(drive["response"]["percentiles"] for drive in drives), strict=True):
+        value = _median([entry["value_ns"] for entry in entries])
+        reason = None if value is not None else entries[0]["reason"]
+        rows.append({"percentile": entries[0]["percentile"], "value_ns": value, "reason": reason})
+    return rows
+
+
+def _metric(group: Json, metric: str) -> float | None:
+    if metric in {"tps", "rows_per_s"}:
+        rate: Json | None = group[metric]
+        return None if rate is None else rate["value"]
+    name = LATENCY_METRICS.get(metric)
+    value: float | None = group["latency"][name] if name else None
+    return None if value is None else value / NS_PER_MS
+
+
+def _empty_table(group: Json, parameter: str, others: Json) -> Json:
+    table: Json = {name: group[name] for name in ("scenario", "id", "title", "target", "headline")}
+    return table | {"parameter": parameter, "fixed": others, "rows": []}
+
+
+def _sweep_row(group: Json, value: Any, phases: Sequence[Json]) -> Json:
+    rate = group[group["headline"]] or group["tps"]
+    wanted = (group["target"], group["phases"][-1])
+    sizes = next(phase["sizes"] for phase in phases if (phase["target"], phase["folder"]) == wanted)
+    per_unit = (sizes or {}).get("per_unit") or {}
+    return {
+        "value": value,
+        "rate": rate,
+        "p99_ns": next((p["value_ns"] for p in group["percentiles"] if p["percentile"] == 99), None),  # noqa: PLR2004
+        "table_bytes": sizes["kinds"]["table"]["after"] if sizes else None,
+        "index_bytes": sizes["kinds"]["index"]["after"] if sizes else None,
+        "index_growth_bytes": sizes["kinds"]["index"]["growth"] if sizes else None,
+        "index_bytes_per_row": per_unit.get("index_bytes_per_row"),
+        "wal_bytes_per_row": per_unit.get("wal_bytes_per_row") or per_unit.get("wal_bytes_per_transaction"),
+    }
+
+
+def _relate(table: Json) -> None:
+    """Relate every row to the one called "none" (or off), else to the first."""
+    rows = table["rows"]
+    base = next((row for row in rows if str(row["value"]).lower() in {"none", "off", "false", "0"}), rows[0])
+    table["baseline"] = base["value"]
+    for row in rows:
+        row["ratio"] = None
+        if row is not base and row["rate"] and base["rate"]:
+            row["ratio"] = _ratio(
+                {"headline": "tps", "tps": row["rate"]}, {"headline": "tps", "tps": base["rate"]}
+            )
+
+
+def _identity(entry: Json, target: str) -> str:
+    return json.dumps([entry["scenario"], entry["id"], entry["variant"], target], sort_keys=True)
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None

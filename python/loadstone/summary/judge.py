@@ -1,0 +1,193 @@
+"""Which cautions apply: every threshold of the report's warnings, in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from loadstone.summary import cautions as c
+from loadstone.summary.series import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from loadstone.summary.reading import Json, RunFiles
+
+CLIENT_BUSY = 0.85
+"""Share of their wall time from which the driver's threads count as the limit."""
+LAG_SHARE = 0.5
+"""Event-loop lag (p99) over median latency from which the client may have been late."""
+CEILING_SHARE = 0.8
+"""Share of the calibrated ceiling from which the client may have been the limit."""
+OTHER_BUSY = 0.10
+STEAL = 0.02
+DRIFT = 0.10
+DRIFT_P = 0.01
+NS_PER_MS = 1e6
+OFTEN_WANTED = 99.9
+
+
+def judge_run(files: RunFiles) -> Iterator[c.Caution]:
+    """What holds for the run as a whole: its end, our build, what was noted on the way."""
+    if files.state != "complete":
+        yield c.RunIncomplete(state=files.state, reason=str(files.run.get("reason") or ""))
+    if _is_debug(files.environment):
+        yield c.DebugBuild()
+    for event in files.events:
+        if event.get("kind") in {"warning", "note"} and event.get("level") in {"warning", "error"}:
+            yield c.Noted(
+                text=str(event.get("message", "")),
+                advice=str(event.get("hint") or ""),
+                severity=event["level"],
+                target=event.get("target"),
+                phase=event.get("phase"),
+            )
+    builds = {str(t.target.get("build")) for t in files.targets if t.target.get("build")}
+    if len(builds) > 1:
+        yield c.MixedBuilds(builds=tuple(sorted(builds)))
+
+
+def judge_target(target: Json) -> Iterator[c.Caution]:
+    """What holds for all figures of one target: durability and the way to it."""
+    for setting in target.get("durability") or []:
+        if setting.get("durable") is False:
+            yield c.DurabilityOff(
+                setting=str(setting.get("setting")),
+                value=str(setting.get("value")),
+                why=str(setting.get("why") or ""),
+                target=target["id"],
+            )
+    if target.get("authentication") in {"password", "cleartext"} and not target.get("encrypted"):
+        yield c.CleartextPassword(target=target["id"])
+    if _is_unencrypted(target):
+        yield c.NotEncrypted(target=target["id"])
+
+
+def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, object]) -> Iterator[c.Caution]:
+    """What holds for one phase on one target."""
+    where = {"target": phase["target"], "phase": phase["folder"]}
+    for check in phase["checks"]:
+        if check.get("passed") is False:
+            yield c.CheckFailed(
+                name=str(check.get("name")),
+                expected=str(check.get("expected")),
+                actual=str(check.get("actual")),
+                **where,
+            )
+    drive = phase["drive"]
+    if phase["state"] not in {"complete", "skipped"}:
+        reason = phase["reason"] or (drive or {}).get("reason") or ""
+        yield c.PhaseIncomplete(state=_state_in_words(phase["state"]), reason=str(reason), **where)
+    if drive is None:
+        return
+    yield from _judge_counts(drive, where)
+    yield from _judge_client(drive, where, calibration)
+    yield from _judge_samples(drive, where)
+    yield from _judge_machine(usage, where)
+    found = drive["drift"]
+    if found and abs(found["change"]) >= DRIFT and found["p_value"] <= DRIFT_P:
+        yield c.Unsteady(change=found["change"], checkpoints=(usage or {}).get("checkpoints", 0), **where)
+
+
+def _judge_counts(drive: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
+    counts = drive["counts"]
+    if drive["equation"]["holds"] is False:
+        yield c.CountsDoNotAddUp(text=drive["equation"]["text"], **where)
+    if not counts["done"]:
+        yield c.NothingDone(**where)
+    if counts["failed"]:
+        worst = max(drive["errors"], key=lambda error: error.get("count", 0), default=None)
+        first = f"{worst.get('sqlstate')} {worst.get('message')}" if worst else "not recorded"
+        yield c.ErrorsHappened(failed=counts["failed"], scheduled=counts["scheduled"], first=first, **where)
+    if counts["skipped"] or drive["late"] or (counts["dropped"] and _has_rate(drive)):
+        yield c.WorkDropped(
+            skipped=counts["skipped"],
+            dropped=counts["dropped"],
+            late=drive["late"],
+            scheduled=counts["scheduled"],
+            **where,
+        )
+    if drive["in_doubt"]:
+        yield c.InDoubt(count=drive["in_doubt"], **where)
+    if drive["outages"]:
+        longest = max(
+            ((o.get("end_ns") or o["start_ns"]) - o["start_ns"]) / NS_PER_S for o in drive["outages"]
+        )
+        yield c.Outage(count=len(drive["outages"]), longest_s=longest, **where)
+
+
+def _judge_client(
+    drive: Json, where: Mapping[str, str], calibration: Mapping[str, object]
+) -> Iterator[c.Caution]:
+    used = (drive["client_cpu"] or {}).get("utilisation")
+    if used is not None and used >= CLIENT_BUSY:
+        yield c.ClientWasTheLimit(utilisation=used, threads=drive["threads"] or 1, **where)
+    lag = (drive["loop"] or {}).get("lag_p99_ns")
+    middle = next((p["value_ns"] for p in drive["response"]["percentiles"] if p["percentile"] == 50), None)  # noqa: PLR2004
+    if lag and middle and lag >= LAG_SHARE * middle:
+        yield c.ClientMayHaveBeenLate(lag_p99_ms=lag / NS_PER_MS, median_ms=middle / NS_PER_MS, **where)
+    top = ceiling(calibration, drive)
+    tps = drive["tps"]["value"]
+    if top and tps and tps >= CEILING_SHARE * top:
+        yield c.NearCeiling(tps=tps, ceiling=top, **where)
+
+
+def ceiling(calibration: Mapping[str, object], drive: Json) -> float | None:
+    """The calibrated tps for the drive's protocol mode, at the nearest number of clients; None without one."""
+    results = calibration.get("results")
+    rows = [
+        row
+        for row in (results if isinstance(results, list) else [])
+        if isinstance(row, dict)
+        and row.get("mode") == drive["mode"]
+        and row.get("tps")
+        and row.get("clients")
+    ]
+    if not rows or not drive["clients"]:
+        return None
+    nearest = min(rows, key=lambda row: (abs(row["clients"] - drive["clients"]), row["clients"]))
+    return float(nearest["tps"])
+
+
+def _judge_samples(drive: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
+    response = drive["response"]
+    if response["count"] and drive["logged"] < response["count"]:
+        yield c.LogIncomplete(logged=drive["logged"], counted=response["count"], **where)
+    entry = next(p for p in response["percentiles"] if p["percentile"] == OFTEN_WANTED)
+    if response["count"] and entry["value_ns"] is None:
+        yield c.TooFewSamples(samples=drive["logged"], percentile=OFTEN_WANTED, needed=10_000, **where)
+
+
+def _judge_machine(usage: Json | None, where: Mapping[str, str]) -> Iterator[c.Caution]:
+    if usage is None:
+        return
+    # Without the server's own share (a remote one, or one of another user) "other" would blame the server.
+    other = (usage["cpu_other"] or 0.0) if usage["cpu_server"] is not None else 0.0
+    steal = usage["cpu_steal"] or 0.0
+    if other >= OTHER_BUSY or steal >= STEAL:
+        yield c.MachineWasBusy(other=other, steal=steal, **where)
+
+
+def _has_rate(drive: Json) -> bool:
+    return (drive["pace"] or {}).get("kind", "closed") != "closed"
+
+
+def _state_in_words(state: str) -> str:
+    return "killed" if state == "running" else state
+
+
+def _is_debug(environment: Json) -> bool:
+    """Whether the environment says anywhere that our core is a debug build."""
+    if environment.get("is_debug_build") or environment.get("debug_build"):
+        return True
+    ours = environment.get("loadstone")
+    return isinstance(ours, dict) and bool(
+        ours.get("is_debug_build") or ours.get("debug_build") or ours.get("debug")
+    )
+
+
+def _is_unencrypted(target: Json) -> bool:
+    if target.get("encrypted") is not None:
+        return not target["encrypted"] and target.get("local") is False
+    query = parse_qs(urlsplit(str(target.get("url") or "")).query)
+    return target.get("local") is False and query.get("sslmode") == ["disable"]

@@ -1,0 +1,298 @@
+"""One phase on one target, in figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from loadstone.summary.histograms import SUPPORT, Histogram
+from loadstone.summary.series import (
+    NS_PER_S,
+    LatencyLog,
+    interval_rates,
+    measured,
+    read_latencies,
+    throughput_over_time,
+)
+from loadstone.summary.statistics import batch_means, drift
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from loadstone.summary.reading import Json, PhaseFiles
+
+PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+COPIED = (
+    "number",
+    "id",
+    "key",
+    "kind",
+    "title",
+    "why",
+    "variant",
+    "repeat",
+    "target",
+    "scenario",
+    "state",
+    "reason",
+)
+COUNTS = ("scheduled", "done", "failed", "skipped", "dropped")
+
+
+def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
+    """What the report says of one phase; times in seconds since the run's origin."""
+    phase = files.phase
+    summary: Json = {name: phase.get(name) for name in COPIED}
+    summary["folder"] = files.folder.key
+    summary["start_s"] = _seconds_since(origin_ns, phase.get("start_ns"))
+    summary["end_s"] = _seconds_since(origin_ns, phase.get("end_ns"))
+    summary["headline"] = phase.get("headline") or "tps"
+    summary["rows_per_transaction"] = phase.get("rows_per_transaction")
+    summary["published"] = phase.get("published") or []
+    summary["checks"] = phase.get("checks") or []
+    summary["setup"] = phase.get("statements") or []
+    summary["drive"] = summarise_drive(files, origin_ns)
+    summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], summary["rows_per_transaction"])
+    return summary
+
+
+def summarise_drive(files: PhaseFiles, origin_ns: int) -> Json | None:
+    """The driver's account with intervals and percentiles; None for a phase that drove nothing."""
+    drive = files.drive or _reconstructed(files)
+    if drive is None:
+        return None
+    start_ns = drive["start_ns"]
+    log = read_latencies(files.folder.latency_path, files.series, start_ns)
+    measured_s = max(0, drive["end_ns"] - drive["measure_ns"]) / NS_PER_S
+    rates = interval_rates(files.series)
+    summary: Json = {name: drive.get(name) for name in ("io", "mode", "clients", "threads", "pace", "seed")}
+    summary |= {
+        "reconstructed": files.drive is None,
+        "state": drive.get("state"),
+        "reason": drive.get("reason"),
+        "start_s": (start_ns - origin_ns) / NS_PER_S,
+        "measure_s": (drive["measure_ns"] - origin_ns) / NS_PER_S,
+        "end_s": (drive["end_ns"] - origin_ns) / NS_PER_S,
+        "measured_s": measured_s,
+        "warmup_s": (drive["measure_ns"] - start_ns) / NS_PER_S,
+        "counts": drive["counts"],
+        "warmup_counts": drive.get("warmup_counts") or dict.fromkeys(COUNTS, 0),
+        "equation": _equation(drive, verifiable=files.drive is not None),
+        "drift": _drift(rates),
+        "series": throughput_over_time(files.series, start_ns),
+        "latency_series": log.over_time,
+        "curve": [{"beyond": b, "value_ns": v} for b, v in _total(log, "response").curve()],
+        "logged": _total(log, "response").count,
+    }
+    summary |= _rates(drive, files.phase.get("rows_per_transaction"), measured_s, rates)
+    summary |= _latencies(drive, log)
+    summary |= _accounts(drive, measured_s)
+    return summary
+
+
+def summarise_sizes(sizes: Json | None, drive: Json | None, rows_per_transaction: int | None) -> Json | None:
+    """Bytes by kind before and after, the largest relations, and growth per transaction and row."""
+    if not sizes or not sizes.get("after"):
+        return None
+    before, after = sizes.get("before") or {}, sizes["after"]
+    old = {relation["name"]: relation.get("bytes") or 0 for relation in before.get("relations") or []}
+    relations = [
+        {**relation, "growth_bytes": (relation.get("bytes") or 0) - old.get(relation["name"], 0)}
+        for relation in after.get("relations") or []
+    ]
+    kinds = {
+        kind: {
+            "before": _kind_bytes(before, kind),
+            "after": _kind_bytes(after, kind),
+            "growth": _kind_bytes(after, kind) - _kind_bytes(before, kind),
+        }
+        for kind in ("table", "index", "toast", "other")
+    }
+    wal = _difference(after.get("wal_lsn_bytes"), before.get("wal_lsn_bytes"))
+    return {
+        "database_before": before.get("database_bytes"),
+        "database_after": after.get("database_bytes"),
+        "kinds": kinds,
+        "wal_bytes": wal,
+        "relations": relations,
+        "relations_left_out": after.get("relations_left_out") or 0,
+        "per_unit": _per_unit(wal, kinds, drive, rows_per_transaction),
+    }
+
+
+def latency(stats: Json, histogram: Histogram) -> Json:
+    """STATS with the percentiles that the samples support; the others say why they are missing."""
+    summary: Json = {name: stats.get(name) for name in ("count", "mean_ns", "stddev_ns", "min_ns", "max_ns")}
+    summary["percentiles"] = [_percentile(histogram, percentile) for percentile in PERCENTILES]
+    return summary
+
+
+def _percentile(histogram: Histogram, percentile: float) -> Json:
+    entry: Json = {"percentile": percentile, "value_ns": None, "reason": None}
+    needed = round(SUPPORT / (1 - percentile / 100))
+    if histogram.supports(percentile):
+        entry["value_ns"] = histogram.percentile_ns(percentile)
+    elif histogram.count:
+        entry["reason"] = f"needs {needed:,} samples, there are {histogram.count:,}"
+    else:
+        entry["reason"] = "no samples"
+    return entry
+
+
+def _rates(drive: Json, rows: int | None, measured_s: float, rates: list[float]) -> Json:
+    done = drive["counts"]["done"]
+    if measured_s <= 0:
+        none = {"value": None, "low": None, "high": None, "n": 0, "reason": "nothing was measured"}
+        return {"tps": none, "tps_including_connections": None, "rows_per_s": None}
+    tps = _rate(done / measured_s, rates)
+    connect_s = ((drive.get("connect") or {}).get("wall_ns") or 0) / NS_PER_S
+    return {
+        "tps": tps,
+        "tps_including_connections": done / (measured_s + connect_s),
+        "rows_per_s": _scaled(tps, rows) if rows else None,
+    }
+
+
+def _rate(value: float, rates: list[float]) -> Json:
+    interval = batch_means(rates, value)
+    if isinstance(interval, str):
+        return {"value": value, "low": None, "high": None, "n": len(rates), "reason": interval}
+    return {**asdict(interval), "reason": None}
+
+
+def _scaled(rate: Json, factor: float) -> Json:
+    scaled = dict(rate)
+    for name in ("value", "low", "high"):
+        scaled[name] = None if rate[name] is None else rate[name] * factor
+    return scaled
+
+
+def _drift(rates: list[float]) -> Json | None:
+    found = drift(rates)
+    return None if found is None else {"change": found[0], "p_value": found[1]}
+
+
+def _latencies(drive: Json, log: LatencyLog) -> Json:
+    closed = (drive.get("pace") or {}).get("kind", "closed") == "closed"
+    response = latency(drive["response"], _total(log, "response"))
+    service = None if closed else latency(drive.get("service") or {}, _total(log, "service"))
+    note = (
+        "Closed loop: a transaction starts when its client is free, so response time and service time are the same."
+        if closed
+        else "Response time counts from the intended start, service time from the real start."
+    )
+    statements = [
+        {
+            **{name: statement.get(name) for name in ("script", "index", "line", "text", "failed")},
+            "service": latency(
+                statement.get("service") or {},
+                _total(log, f"statement-{statement.get('script')}.{statement.get('index')}"),
+            ),
+        }
+        for statement in drive.get("statements") or []
+    ]
+    return {"response": response, "service": service, "latency_note": note, "statements": statements}
+
+
+def _accounts(drive: Json, measured_s: float) -> Json:
+    """Everything that is passed on as the driver counted it, and what the client cost."""
+    names = ("in_doubt", "retried", "retries", "late")
+    summary: Json = {name: drive.get(name) or 0 for name in names}
+    summary |= {name: drive.get(name) or [] for name in ("errors", "outages", "scripts")}
+    summary |= {name: drive.get(name) for name in ("connect", "lag", "loop", "bytes_sent", "bytes_received")}
+    cpu = drive.get("client_cpu")
+    finished = drive["counts"]["done"] + drive["counts"]["failed"]
+    if not cpu:
+        return summary | {"client_cpu": None}
+    spent_ns = cpu["user_ns"] + cpu["system_ns"]
+    wall_ns = measured_s * NS_PER_S * (drive.get("threads") or 1)
+    summary["client_cpu"] = {
+        **cpu,
+        "per_transaction_ns": spent_ns / finished if finished else None,
+        "utilisation": spent_ns / wall_ns if wall_ns else None,
+    }
+    return summary
+
+
+def _equation(drive: Json, *, verifiable: bool) -> Json:
+    """Verify scheduled = done + failed + skipped + dropped, for the measured window and the warm-up."""
+    if not verifiable:
+        return {"holds": None, "text": "counts are rebuilt from the intervals: nothing to verify"}
+    wrong = []
+    for name in ("counts", "warmup_counts"):
+        counts = drive.get(name) or {}
+        parts = [counts.get(part, 0) for part in COUNTS]
+        if parts[0] != sum(parts[1:]):
+            terms = " + ".join(f"{count:,} {part}" for part, count in zip(COUNTS[1:], parts[1:], strict=True))
+            wrong.append(f"{name}: {parts[0]:,} scheduled, but {terms} = {sum(parts[1:]):,}")
+    return {"holds": not wrong, "text": "; ".join(wrong) or "scheduled = done + failed + skipped + dropped"}
+
+
+def _reconstructed(files: PhaseFiles) -> Json | None:
+    """What the driver would have written, from its intervals, when it was killed before it could."""
+    lines = measured(files.series)
+    if not files.series:
+        return None
+    start_ns = files.series[0]["start_ns"]
+    counts = {name: sum(line.get(name) or 0 for line in lines) for name in COUNTS[1:]}
+    log = read_latencies(files.folder.latency_path, [], start_ns)
+    return {
+        "state": "interrupted",
+        "reason": "the process was killed before the driver wrote its account",
+        "clients": max((line.get("connected") or 0 for line in files.series), default=0),
+        "start_ns": start_ns,
+        "measure_ns": lines[0]["start_ns"] if lines else files.series[-1]["end_ns"],
+        "end_ns": files.series[-1]["end_ns"],
+        "counts": {"scheduled": sum(counts.values()), **counts},
+        "warmup_counts": None,
+        "pace": {"kind": "fixed"} if "service" in log.totals else {"kind": "closed"},
+        "response": _total(log, "response").stats(),
+        "service": _total(log, "service").stats(),
+        "retries": sum(line.get("retries") or 0 for line in lines),
+        "bytes_sent": sum(line.get("bytes_sent") or 0 for line in lines),
+        "bytes_received": sum(line.get("bytes_received") or 0 for line in lines),
+        "statements": [
+            {"script": int(s), "index": int(i), "text": None, "service": histogram.stats()}
+            for (s, i), histogram in _statement_tags(log)
+        ],
+    }
+
+
+def _statement_tags(log: LatencyLog) -> list[tuple[tuple[str, str], Histogram]]:
+    tags = []
+    for tag, histogram in sorted(log.totals.items()):
+        script, _, index = tag.removeprefix("statement-").partition(".")
+        if script.isdigit() and index.isdigit():
+            tags.append(((script, index), histogram))
+    return tags
+
+
+def _per_unit(wal: int | None, kinds: Mapping[str, Any], drive: Json | None, rows: int | None) -> Json | None:
+    if drive is None:
+        return None
+    done = drive["counts"]["done"] + drive["warmup_counts"]["done"]
+    if not done:
+        return None
+    units = done * rows if rows else None
+    return {
+        "wal_bytes_per_transaction": None if wal is None else wal / done,
+        "wal_bytes_per_row": wal / units if units and wal is not None else None,
+        "table_bytes_per_row": kinds["table"]["growth"] / units if units else None,
+        "index_bytes_per_row": kinds["index"]["growth"] / units if units else None,
+    }
+
+
+def _kind_bytes(sizes: Json, kind: str) -> int:
+    return sum(r.get("bytes") or 0 for r in sizes.get("relations") or [] if r.get("kind") == kind)
+
+
+def _difference(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else after - before
+
+
+def _seconds_since(origin_ns: int, at_ns: int | None) -> float | None:
+    return None if at_ns is None else (at_ns - origin_ns) / NS_PER_S
+
+
+def _total(log: LatencyLog, tag: str) -> Histogram:
+    return log.totals.get(tag) or Histogram()

@@ -1,0 +1,87 @@
+"""A run folder, parsed: also one that a killed run left, whose missing parts are empty here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from loadstone.runfolder import PhaseFolder, RunFolder, TargetFolder, state_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFiles:
+    """What one phase on one target left behind; `drive` is None when the driver never wrote its account."""
+
+    folder: PhaseFolder
+    phase: Json
+    drive: Json | None
+    series: list[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFiles:
+    """One target's folder."""
+
+    target: Json
+    monitor: list[Json]
+    phases: list[PhaseFiles]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """A whole run folder except the histogram logs, which are read phase by phase.
+
+    `state` is run.json's, or `killed` for a run that is marked running while its process is gone.
+    """
+
+    run: Json
+    state: str
+    plan: Json
+    environment: Json
+    calibration: Json
+    events: list[Json]
+    targets: list[TargetFiles] = field(default_factory=list)
+
+
+def read_run(path: Path) -> RunFiles:
+    """Parse the run folder at `path`. Raises LoadstoneError when it is none, is too new, or was changed."""
+    folder = RunFolder.open(path)
+    return RunFiles(
+        run=folder.run,
+        state=state_of(folder),
+        plan=folder.read_json("plan.json") or {},
+        environment=folder.read_json("environment.json") or {},
+        calibration=folder.read_json("calibration.json") or {},
+        events=list(folder.read_events()),
+        targets=[_read_target(target) for target in folder.targets()],
+    )
+
+
+def _read_target(folder: TargetFolder) -> TargetFiles:
+    target = {"id": folder.id, "label": folder.id, **(folder.read_target() or {})}
+    phases = [_read_phase(phase, folder.id) for phase in folder.phases()]
+    return TargetFiles(target, list(folder.read_monitor()), phases)
+
+
+def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
+    """A phase whose phase.json is missing was killed at its very beginning: its name says what it was to be."""
+    number, _, name = folder.key.partition("-")
+    phase: Json = {
+        "number": int(number) if number.isdecimal() else 0,
+        "id": name or folder.key,
+        "key": folder.key,
+        "title": name or folder.key,
+        "kind": "sql",
+        "state": "running",
+        "target": target,
+    }
+    if (folder.path / "phase.json").exists():
+        phase |= folder.read_phase()
+    phase["variant"] = phase.get("variant") or {}
+    phase["repeat"] = phase.get("repeat") or 1
+    return PhaseFiles(folder, phase, folder.read_drive(), list(folder.read_series()))

@@ -1,0 +1,131 @@
+"""A phase over time: throughput and latency percentiles per interval, at most some hundred points however long it ran."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from loadstone.summary.histograms import SUPPORT, Histogram, read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from loadstone.summary.reading import Json
+
+POINTS = 600
+"""The most points of one series in the summary: more cannot be told apart on a screen."""
+
+FEWEST_POINTS = 20
+SHOWN = (50.0, 95.0, 99.0)
+NS_PER_S = 1e9
+
+
+@dataclass(slots=True)
+class LatencyLog:
+    """What latency.hlog holds of the measured window: totals per tag, and response percentiles over time."""
+
+    totals: dict[str, Histogram] = field(default_factory=dict)
+    over_time: list[Json] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A stretch of time in seconds since the drive phase's start."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def middle_s(self) -> float:
+        """Where the bucket's point is drawn."""
+        return (self.start_s + self.end_s) / 2
+
+
+def measured(series: Sequence[Json]) -> list[Json]:
+    """The intervals after the warm-up."""
+    return [line for line in series if not line.get("warmup")]
+
+
+def interval_rates(series: Sequence[Json]) -> list[float]:
+    """done/s of each full measured interval; the cut-off last one is left out, its rate means little."""
+    lines = measured(series)
+    if not lines:
+        return []
+    lengths = [line["end_ns"] - line["start_ns"] for line in lines]
+    usual = median(lengths)
+    return [
+        line.get("done", 0) / length * NS_PER_S
+        for line, length in zip(lines, lengths, strict=True)
+        if length >= 0.9 * usual > 0
+    ]
+
+
+def throughput_over_time(series: Sequence[Json], start_ns: int) -> list[Json]:
+    """Points of {t_s, tps, failed_per_s, warmup}; neighbours are joined when there are too many."""
+    joined = math.ceil(len(series) / POINTS) if series else 1
+    points = []
+    for at in range(0, len(series), joined):
+        group = series[at : at + joined]
+        length_s = sum(line["end_ns"] - line["start_ns"] for line in group) / NS_PER_S
+        if length_s <= 0:
+            continue
+        bucket = _bucket(group, start_ns)
+        points.append(
+            {
+                "t_s": bucket.middle_s,
+                "tps": sum(line.get("done", 0) for line in group) / length_s,
+                "failed_per_s": sum(line.get("failed", 0) for line in group) / length_s,
+                "warmup": bool(group[0].get("warmup")),
+            }
+        )
+    return points
+
+
+def read_latencies(path: Path, series: Sequence[Json], start_ns: int) -> LatencyLog:
+    """Read a phase's histogram log once, keeping one total per tag and one open bucket."""
+    buckets = _latency_buckets(measured(series), start_ns)
+    log = LatencyLog()
+    current, at = Histogram(), 0
+    for line in read_log(path):
+        if line.tag.startswith("warmup-"):
+            continue
+        log.totals.setdefault(line.tag, Histogram()).add(line.first, line.counts)
+        if line.tag != "response" or not buckets:
+            continue
+        middle_s = line.start_s + line.length_s / 2
+        while at < len(buckets) - 1 and middle_s >= buckets[at].end_s:
+            _close(log, buckets[at], current)
+            current, at = Histogram(), at + 1
+        current.add(line.first, line.counts)
+    if buckets:
+        _close(log, buckets[at], current)
+    return log
+
+
+def _close(log: LatencyLog, bucket: Bucket, histogram: Histogram) -> None:
+    if not histogram.count:
+        return
+    point: Json = {"t_s": bucket.middle_s, "mean_ns": histogram.stats()["mean_ns"]}
+    for percentile in SHOWN:
+        supported = histogram.supports(percentile)
+        point[f"p{percentile:g}_ns"] = histogram.percentile_ns(percentile) if supported else None
+    log.over_time.append(point)
+
+
+def _latency_buckets(series: Sequence[Json], start_ns: int) -> list[Bucket]:
+    """Buckets long enough for a 99th percentile, where that leaves enough of them to show a course."""
+    if not series:
+        return []
+    joined = math.ceil(len(series) / POINTS)
+    usual = median(line.get("done", 0) + line.get("failed", 0) for line in series)
+    wanted = math.ceil(SUPPORT * 100 / usual) if usual else 1
+    if wanted > joined and len(series) / wanted >= FEWEST_POINTS:
+        joined = wanted
+    return [_bucket(series[at : at + joined], start_ns) for at in range(0, len(series), joined)]
+
+
+def _bucket(group: Sequence[Json], start_ns: int) -> Bucket:
+    return Bucket((group[0]["start_ns"] - start_ns) / NS_PER_S, (group[-1]["end_ns"] - start_ns) / NS_PER_S)

@@ -1,0 +1,87 @@
+"""Four questions that decide whether the figures may be used, answered in a word and a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.summary.reading import Json
+
+CLIENT_KINDS = {"ClientWasTheLimit", "ClientMayHaveBeenLate", "NearCeiling"}
+
+
+def verdict(summary: Json) -> list[Json]:
+    """Entries of {question, level: good|warning|bad|unknown, answer, detail}, always the same four."""
+    return [_complete(summary), _checked(summary), _client(summary), _durable(summary)]
+
+
+def _entry(question: str, level: str, answer: str, detail: str) -> Json:
+    return {"question": question, "level": level, "answer": answer, "detail": detail}
+
+
+def _complete(summary: Json) -> Json:
+    state, skipped = summary["run"]["state"], len(summary["skipped"])
+    question = "Did the run reach its end?"
+    if state == "complete":
+        detail = f"{skipped} phase(s) skipped, with reasons below" if skipped else "every planned phase ran"
+        return _entry(question, "good", "Complete", detail)
+    words = {"running": "Still running", "failed": "Failed"}
+    level = "bad" if state == "failed" else "warning"
+    return _entry(
+        question, level, words.get(state, "Incomplete"), str(summary["run"].get("reason") or _how(state))
+    )
+
+
+def _how(state: str) -> str:
+    return {"killed": "the process was killed", "interrupted": "it was interrupted"}.get(
+        state, "it has not ended"
+    )
+
+
+def _checked(summary: Json) -> Json:
+    question = "Are the answers right?"
+    checks = [check for phase in summary["phases"] for check in phase["checks"]]
+    broken = [w for w in summary["warnings"] if w["kind"] == "CountsDoNotAddUp"]
+    failed = sum(1 for check in checks if check.get("passed") is False)
+    if failed or broken:
+        what = f"{failed} of {len(checks)} checks failed" if failed else "counts do not add up"
+        return _entry(question, "bad", "Wrong", what)
+    if not checks:
+        return _entry(question, "unknown", "Not checked", "no phase had a check")
+    return _entry(question, "good", "Checked", f"{len(checks)} checks passed")
+
+
+def _client(summary: Json) -> Json:
+    question = "Was the client the limit?"
+    found = [warning for warning in summary["warnings"] if warning["kind"] in CLIENT_KINDS]
+    if any(warning["kind"] == "ClientWasTheLimit" for warning in found):
+        return _entry(question, "bad", "Client was the limit", _phases(found))
+    if found:
+        return _entry(question, "warning", "Client may have been", _phases(found))
+    known = [p["drive"]["client_cpu"] for p in summary["phases"] if p["drive"] and p["drive"]["client_cpu"]]
+    busiest = max((cpu["utilisation"] or 0 for cpu in known), default=None)
+    if busiest is None:
+        return _entry(question, "unknown", "Unknown", "the client's CPU was not recorded")
+    return _entry(
+        question, "good", "Client was not the limit", f"its threads were busy at most {busiest:.0%}"
+    )
+
+
+def _phases(warnings: Sequence[Json]) -> str:
+    count = len({(warning["target"], warning["phase"]) for warning in warnings})
+    return f"in {count} phase{'s' if count > 1 else ''}; see warnings"
+
+
+def _durable(summary: Json) -> Json:
+    question = "Would the data survive a crash?"
+    off = [w for w in summary["warnings"] if w["kind"] == "DurabilityOff"]
+    settings = [(t["id"], s) for t in summary["targets"] for s in t.get("durability") or []]
+    if off:
+        names = sorted({f"{s['setting']} = {s['value']}" for _, s in settings if s.get("durable") is False})
+        return _entry(question, "warning", "Not durable", ", ".join(names))
+    if not settings:
+        return _entry(question, "unknown", "Unknown", "durability settings were not recorded")
+    names = sorted({str(s["setting"]) for _, s in settings})
+    return _entry(question, "good", "Durable", ", ".join(names) + " are safe")
