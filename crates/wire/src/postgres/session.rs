@@ -233,7 +233,7 @@ impl Session {
         match (reply, &self.tls_config) {
             (b'S', _) if !rest.is_empty() => Err(WireError::UnencryptedBytes),
             (b'S', Some(config)) => {
-                self.tunnel = Some(Box::new(Tunnel::new(config, &self.settings.host)?));
+                self.tunnel = Some(Box::new(Tunnel::client(config, &self.settings.host)?));
                 self.enter(Phase::TlsHandshake);
                 Ok(())
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
 use super::certificate::Parsed;
 use super::{Password, TlsMode, WireError};
@@ -153,21 +153,30 @@ pub(crate) fn certificates(
     }
 }
 
-/// The TLS layer of one session.
+/// The TLS layer of one connection, at either end.
 pub(crate) struct Tunnel {
-    connection: ClientConnection,
+    connection: Connection,
     host: String,
     cipher: Vec<u8>,
     sent: usize,
 }
 
 impl Tunnel {
-    pub(crate) fn new(config: &Arc<ClientConfig>, host: &str) -> Result<Self, WireError> {
+    pub(crate) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<Self, WireError> {
         // A name that cannot be in a certificate still works where names are not checked.
         let name = ServerName::try_from(host.to_owned())
             .unwrap_or_else(|_| ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()));
-        let mut connection = ClientConnection::new(Arc::clone(config), name)
-            .map_err(|error| failed(host, &error))?;
+        let connection = ClientConnection::new(Arc::clone(config), name);
+        Self::over(connection.map(Connection::Client), host)
+    }
+
+    pub(crate) fn server(config: &Arc<ServerConfig>) -> Result<Self, WireError> {
+        let connection = ServerConnection::new(Arc::clone(config));
+        Self::over(connection.map(Connection::Server), "the client")
+    }
+
+    fn over(connection: Result<Connection, rustls::Error>, host: &str) -> Result<Self, WireError> {
+        let mut connection = connection.map_err(|error| failed(host, &error))?;
         // The caller bounds what it appends; a limit here would only lose bytes.
         connection.set_buffer_limit(None);
         Ok(Self {
