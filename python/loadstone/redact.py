@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 HIDDEN = "***"
 
 _KEY = r"(?:[\w.-]*(?:password|passwd|passphrase|pwd)|(?:\b|(?<=_))pass)"
-_LIBPQ_VALUE = r"(?:'(?:\\.|[^'\\])*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|(?:\\.|[^\s\\])*)"
+_LIBPQ_VALUE = r"""(?:'(?:\\.|[^'\\])*(?:'|\Z)|"[^"]*"|\\.|\\|[^\s'\\])*"""
 # In free text a URL ends at white space; a password written without escapes may hold anything else, so the
 # last "@" ends it: rather a host name too few than a password too many.
 _URL_IN_TEXT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):\S*@")
