@@ -134,13 +134,13 @@ impl Prng {
         }
         let limit = i64_to_f64(count);
         let exponent = parameter - 1.0;
-        let b = 2.0_f64.powf(exponent);
+        let base = 2.0_f64.powf(exponent);
         loop {
             let u = self.double();
             let v = self.double();
             let x = u.powf(-1.0 / exponent).floor();
             let t = (1.0 + 1.0 / x).powf(exponent);
-            if v * x * (t - 1.0) / (b - 1.0) <= t / b && x <= limit {
+            if v * x * (t - 1.0) / (base - 1.0) <= t / base && x <= limit {
                 return (min - 1).wrapping_add(truncate(x));
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A mistake in the text of a script, found before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {message}")]
+#[error("{file}:{line}:{column}: {message}{}", quoted(found))]
 pub struct ScriptError {
     /// The script's name as the user gave it.
     pub file: String,
@@ -12,12 +12,28 @@ pub struct ScriptError {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What is wrong; begins with pgbench's own words where it has some.
+    /// What is wrong, in pgbench's own words where it has some.
     pub message: String,
     /// The text that was found there; empty at the end of a line.
     pub found: String,
     /// What to do about it.
     pub hint: String,
+}
+
+impl ScriptError {
+    /// Names the backslash command in which the error is.
+    pub(crate) fn in_command(mut self, name: &str) -> Self {
+        self.message = format!("{} in command \"{name}\"", self.message);
+        self
+    }
+}
+
+fn quoted(found: &str) -> String {
+    if found.is_empty() {
+        String::new()
+    } else {
+        format!(" (found \"{found}\")")
+    }
 }
 
 /// Something in a script that runs, but hardly as its author means it.
@@ -97,16 +113,24 @@ pub enum EvalError {
 
 /// Why a client cannot go on with its script. pgbench aborts such a client.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("line {line}: \\{name}: {kind}")]
+#[error("line {line}: {}{kind}", command_prefix(name))]
 pub struct RuntimeError {
     /// Index into [`crate::Script::commands`]; their number where the script ended too early.
     pub command: usize,
     /// Line of that command, from 1.
     pub line: u32,
-    /// The backslash command's name, such as `set`; `SQL` for a statement.
+    /// The backslash command's name, such as `set`; empty for a statement and at the script's end.
     pub name: &'static str,
     /// What went wrong.
     pub kind: RuntimeErrorKind,
+}
+
+fn command_prefix(name: &str) -> String {
+    if name.is_empty() {
+        String::new()
+    } else {
+        format!("\\{name}: ")
+    }
 }
 
 /// What went wrong in a [`RuntimeError`]. The texts are pgbench's.

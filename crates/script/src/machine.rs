@@ -204,11 +204,9 @@ fn sleep_ns(amount: &SleepAmount, unit_ns: u64, vars: &Vars) -> Result<u64, Runt
 
 fn runtime_error(script: &Script, command: usize, kind: RuntimeErrorKind) -> RuntimeError {
     let place = script.commands.get(command).or(script.commands.last());
-    let name = match (script.commands.get(command).map(|c| &c.kind), &kind) {
-        (_, RuntimeErrorKind::CaptureInPipeline(name)) => name,
-        (Some(CommandKind::Sql(_)), _) => "SQL",
-        (Some(kind), _) => kind.name(),
-        (None, _) => "end of script",
+    let name = match script.commands.get(command).map(|command| &command.kind) {
+        None | Some(CommandKind::Sql(_)) => "",
+        Some(kind) => kind.name(),
     };
     RuntimeError {
         command,

@@ -60,12 +60,10 @@ pub(crate) struct MetaCommand {
     pub(crate) meta: Meta,
     /// From the backslash to the end of its line, line end excluded.
     pub(crate) range: Range<usize>,
-    /// Where scanning goes on.
-    pub(crate) end: usize,
 }
 
-/// Reads the command whose backslash is at `start`; `None` and the offset behind it if nothing
-/// follows the backslash on its line.
+/// Reads the command whose backslash is at `start`, `None` if nothing follows the backslash on its
+/// line, and the offset where scanning goes on.
 pub(crate) fn parse_meta(
     source: &Source<'_>,
     start: usize,
@@ -74,6 +72,7 @@ pub(crate) fn parse_meta(
     let mut words = Words {
         source,
         at: start + 1,
+        ended: false,
     };
     let Some(name) = words.next() else {
         return Ok((None, words.at));
@@ -122,7 +121,6 @@ pub(crate) fn parse_meta(
         Some(MetaCommand {
             meta,
             range: start..start + length,
-            end,
         }),
         end,
     ))
@@ -132,12 +130,13 @@ pub(crate) fn parse_meta(
 struct Words<'a> {
     source: &'a Source<'a>,
     at: usize,
+    ended: bool,
 }
 
 impl Words<'_> {
     /// The next word; `None` at the end of the line, which is then left behind.
     fn next(&mut self) -> Option<Range<usize>> {
-        loop {
+        while !self.ended {
             if let Some(length) = self.source.continuation(self.at) {
                 self.at += length;
                 continue;
@@ -145,12 +144,13 @@ impl Words<'_> {
             match self.source.byte(self.at)? {
                 b'\n' => {
                     self.at += 1;
-                    return None;
+                    self.ended = true;
                 }
                 byte if number::is_c_space(byte) => self.at += 1,
                 _ => return Some(self.word()),
             }
         }
+        None
     }
 
     fn word(&mut self) -> Range<usize> {
@@ -180,8 +180,9 @@ impl Reader<'_, '_> {
     }
 
     fn error(&self, range: Range<usize>, message: &str, hint: &str) -> ScriptError {
-        let message = format!("{message} in command \"{}\"", self.text(&self.name));
-        self.source.error(range, message, hint)
+        self.source
+            .error(range, message, hint)
+            .in_command(self.text(&self.name))
     }
 
     /// The next word, which must be there.
@@ -205,7 +206,8 @@ impl Reader<'_, '_> {
     }
 
     fn expression(&mut self) -> Result<Expr, ScriptError> {
-        let (expr, end) = parse_expression(self.source, self.words.at, self.symbols)?;
+        let parsed = parse_expression(self.source, self.words.at, self.symbols);
+        let (expr, end) = parsed.map_err(|error| error.in_command(self.text(&self.name)))?;
         self.words.at = end;
         Ok(expr)
     }
@@ -230,6 +232,11 @@ impl Reader<'_, '_> {
         }))
     }
 
+    fn operand(&mut self, range: Range<usize>) -> Result<Node, ScriptError> {
+        let parsed = parse_operand(self.source, range, self.symbols);
+        parsed.map_err(|error| error.in_command(self.text(&self.name)))
+    }
+
     /// `\setrandom name min max [uniform | gaussian parameter | exponential parameter]` of
     /// pgbench 9.x, which later versions write as `\set name random(min, max)`.
     fn set_random(&mut self) -> Result<Meta, ScriptError> {
@@ -238,7 +245,7 @@ impl Reader<'_, '_> {
         let mut args = Vec::new();
         for _ in 0..2 {
             let range = self.argument(hint)?;
-            args.push(parse_operand(self.source, range, self.symbols)?);
+            args.push(self.operand(range)?);
         }
         let mut function = Function::Random;
         if let Some(range) = self.words.next() {
@@ -251,7 +258,7 @@ impl Reader<'_, '_> {
         }
         if function != Function::Random {
             let range = self.argument(hint)?;
-            args.push(parse_operand(self.source, range, self.symbols)?);
+            args.push(self.operand(range)?);
         }
         self.no_more("too many arguments", hint)?;
         Ok(Meta::Command(CommandKind::Set {

@@ -24,16 +24,19 @@ pub(crate) fn write_int(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends `value` as `%.15g`.
+/// Appends `value` as `%.15g` of the `printf` that `PostgreSQL` brings along: like C's, but with
+/// `NaN` and `Infinity` written out.
 pub(crate) fn write_double(value: f64, out: &mut Vec<u8>) {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+        return;
+    }
     if value.is_sign_negative() {
         out.push(b'-');
     }
     let value = value.abs();
-    if value.is_nan() {
-        out.extend_from_slice(b"nan");
-    } else if value.is_infinite() {
-        out.extend_from_slice(b"inf");
+    if value.is_infinite() {
+        out.extend_from_slice(b"Infinity");
     } else {
         write_finite(value, out);
     }
@@ -114,9 +117,8 @@ pub(crate) fn skip_space(text: &str) -> &str {
 /// overflows.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let text = skip_space(text);
-    let value = match text.parse::<f64>() {
-        Ok(value) => value,
-        Err(_) => return parse_hex(text),
+    let Ok(value) = text.parse::<f64>() else {
+        return parse_hex(text);
     };
     let named = text.bytes().any(|b| matches!(b, b'n' | b'N'));
     (value.is_finite() || named).then_some(value)

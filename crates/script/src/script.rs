@@ -257,7 +257,7 @@ impl Builder<'_> {
     }
 
     fn push_meta(&mut self, command: MetaCommand) -> Result<(), ScriptError> {
-        let MetaCommand { meta, range, .. } = command;
+        let MetaCommand { meta, range } = command;
         match meta {
             Meta::Command(kind) => self.commands.push(Command {
                 line: self.source.line(range.start),

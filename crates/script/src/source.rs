@@ -72,15 +72,11 @@ impl<'a> Source<'a> {
         let column = self.text[line_start..start].chars().count() + 1;
         let end = range.end.clamp(start, start + QUOTE_BYTES_MAX);
         let found = self.text[start..self.text.floor_char_boundary(end)].trim();
-        let mut message = message.into();
-        if !found.is_empty() {
-            message = format!("{message}, found \"{found}\"");
-        }
         ScriptError {
             file: self.name.to_owned(),
             line: self.line(start),
             column: u32::try_from(column).unwrap_or(u32::MAX),
-            message,
+            message: message.into(),
             found: found.to_owned(),
             hint: hint.into(),
         }

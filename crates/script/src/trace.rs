@@ -1,6 +1,6 @@
 //! A script's run without a server, as text: for tests and for looking at a script.
 
-use loadstone_gen::random::Prng;
+use loadstone_gen::random::SeedSequence;
 
 use crate::expr::EvalContext;
 use crate::machine::{Machine, Next};
@@ -8,11 +8,11 @@ use crate::meta::shell_command;
 use crate::script::{CommandKind, QueryMode, Script};
 use crate::value::Vars;
 
-/// Runs `script` once and returns one line for everything that a driver would have had to do, and
+/// Runs `script` once as the first client of a run with this random seed, and returns one line for everything that a driver would have had to do, and
 /// for every line of `debug()`. Statements have no results, so `\gset` sets nothing. An error is
 /// the last line.
 pub fn trace(script: &Script, vars: &mut Vars, seed: u64) -> Vec<String> {
-    let mut prng = Prng::from_seed(seed);
+    let mut prng = SeedSequence::new(seed).next_prng();
     let mut machine = Machine::new();
     let mut lines = Vec::new();
     loop {

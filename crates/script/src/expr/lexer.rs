@@ -19,19 +19,22 @@ pub(crate) enum Token {
 }
 
 /// Longest first, so that the first match is the right one.
-const SYMBOLS: [&str; 22] = [
+const SYMBOLS: [&str; 21] = [
     "<<", ">>", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "%", "(", ")", ",", "<", ">", "=", "|",
-    "&", "#", "~", ";",
+    "&", "#", "~",
 ];
 
 const I64_MIN_DIGITS: &str = "9223372036854775808";
+
+/// A token and where it stands.
+pub(crate) type Placed = (Token, Range<usize>);
 
 /// The tokens from `at` to the end of the line, the last one [`Token::End`], and the offset behind
 /// the line.
 pub(crate) fn tokens(
     source: &Source<'_>,
     mut at: usize,
-) -> Result<(Vec<(Token, Range<usize>)>, usize), ScriptError> {
+) -> Result<(Vec<Placed>, usize), ScriptError> {
     let mut tokens = Vec::new();
     loop {
         if let Some(length) = source.continuation(at) {
@@ -74,7 +77,10 @@ fn token(source: &Source<'_>, at: usize, first: u8) -> Result<(Token, usize), Sc
         return Ok((Token::Symbol(symbol), at + symbol.len()));
     }
     let end = at + source.text[at..].chars().next().map_or(1, char::len_utf8);
-    let hint = "an expression consists of numbers, :variables, operators and function calls";
+    let hint = match first {
+        b';' => "a backslash command ends with its line: leave the semicolon out",
+        _ => "an expression consists of numbers, :variables, operators and function calls",
+    };
     Err(source.error(at..end, "unexpected character", hint))
 }
 

@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use super::function::{ARGUMENTS_MAX, Arity};
-use super::lexer::{Token, tokens};
+use super::lexer::{Placed, Token, tokens};
 use super::{Expr, Function, Node, Operator};
 use crate::error::ScriptError;
 use crate::source::Source;
 use crate::symbols::Symbols;
 use crate::value::Scalar;
 
-/// Deepest nesting of an expression. The evaluator calls itself once per level, on a thread whose
-/// stack is small.
-const DEPTH_MAX: u32 = 200;
+/// Deepest nesting of an expression's text, and deepest tree that comes of it (`a + b + c` is as
+/// deep as it is long). Parser and evaluator call themselves once per level, on threads whose
+/// stacks are small.
+const NESTING_MAX: u32 = 200;
+const DEPTH_MAX: u32 = 500;
 
 // How tightly operators bind, lowest first.
 const OR: u8 = 1;
@@ -37,7 +39,7 @@ struct Deep {
 struct Parser<'a> {
     source: &'a Source<'a>,
     symbols: &'a mut Symbols,
-    tokens: Vec<(Token, Range<usize>)>,
+    tokens: Vec<Placed>,
     at: usize,
     nesting: u32,
 }
@@ -145,14 +147,15 @@ impl Parser<'_> {
 
     /// `node` one level above its deepest part, or an error if that is too deep.
     fn above(&self, node: Node, parts: &[u32]) -> Result<Deep, ScriptError> {
-        let depth = parts.iter().max().map_or(0, |deepest| deepest + 1);
+        let node = fold(node);
+        let is_constant = matches!(node, Node::Const(_));
+        let deepest = parts.iter().max().filter(|_| !is_constant);
+        let depth = deepest.map_or(0, |deepest| deepest + 1);
         if depth > DEPTH_MAX {
-            return Err(self.too_deep());
+            Err(self.too_deep())
+        } else {
+            Ok(Deep { node, depth })
         }
-        Ok(Deep {
-            node: fold(node),
-            depth,
-        })
     }
 
     fn too_deep(&self) -> ScriptError {
@@ -164,7 +167,7 @@ impl Parser<'_> {
     /// An expression of operators that bind at least as tightly as `power`.
     fn expression(&mut self, power: u8) -> Result<Deep, ScriptError> {
         self.nesting += 1;
-        if self.nesting > DEPTH_MAX {
+        if self.nesting > NESTING_MAX {
             return Err(self.too_deep());
         }
         let mut left = self.prefix()?;

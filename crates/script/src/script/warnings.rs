@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{Command, CommandKind, QueryMode, SleepAmount};
 use crate::error::Warning;
 use crate::meta::ShellArg;
+use crate::statement::Capture;
 use crate::symbols::{Symbols, VarId};
 
 /// Variables that pgbench sets itself.
@@ -28,7 +29,7 @@ impl<'a> Assigned<'a> {
                 CommandKind::Sql(statement) => {
                     assigned
                         .prefixes
-                        .extend(statement.capture.as_ref().map(|c| c.prefix()));
+                        .extend(statement.capture.as_ref().map(Capture::prefix));
                 }
                 _ => {}
             }
@@ -82,12 +83,8 @@ pub(super) fn warnings(
     let mut warnings = Vec::new();
     let mut told = BTreeSet::new();
     for command in commands {
-        let mut warn = |message| {
-            warnings.push(Warning {
-                line: command.line,
-                message,
-            })
-        };
+        let line = command.line;
+        let mut warn = |message| warnings.push(Warning { line, message });
         reads(command, &mut |id| {
             let name = symbols.name(id);
             if id.index() >= known && !assigned.covers(id, name) && told.insert(id) {
