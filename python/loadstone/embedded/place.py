@@ -1,0 +1,133 @@
+"""The folders of a private server: where they may be, whether there is room, whose they are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadstone.embedded.sizing import SPACE_MIN_BYTES
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from loadstone.embedded.account import Account
+
+PREFIX = "loadstone-"
+_SOCKET_PATH_MAX = 107
+_SOCKET_NAME_MAX = len("/.s.PGSQL.65535.lock")
+# /var/tmp first: it is on a disk, where /tmp often is in memory.
+_USUAL = (Path("/var/tmp"), Path("/tmp"))  # noqa: S108 - the folders made in there are private
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Three folders, each made by us: log and secrets, data, socket (some may be the same)."""
+
+    home: Path
+    storage: Path
+    socket: Path
+
+    @property
+    def data(self) -> Path:
+        """The data directory itself, made by initdb."""
+        return self.storage / "data"
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.home / "server.log"
+
+    @property
+    def folders(self) -> list[Path]:
+        """All folders, each once."""
+        return list(dict.fromkeys((self.home, self.storage, self.socket)))
+
+    def remove(self) -> None:
+        """Remove all folders."""
+        for folder in self.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_place(account: Account, storage: Path | None) -> Place:
+    """Make the folders of one server, readable to its user alone; refuse a storage that cannot serve."""
+    made: list[Path] = []
+    try:
+        home = _make_in(_usual_folder(account), account, made)
+        data_home = home
+        if storage is not None:
+            check_storage(storage, account)
+            data_home = _make_in(storage, account, made)
+        _check_space(data_home, storage or home.parent)
+        fits = len(os.fsencode(home)) + _SOCKET_NAME_MAX <= _SOCKET_PATH_MAX
+        socket = home if fits else _make_in(_USUAL[1], account, made)
+    except BaseException:
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Place(home, data_home, socket)
+
+
+def check_storage(storage: Path, account: Account) -> None:
+    """Refuse a storage folder that is missing, holds somebody's files, or that the server cannot write."""
+    if not storage.is_dir():
+        raise LoadstoneError(f"the storage {storage} is no folder", "Make it first: mkdir -p …")
+    strangers = sorted(
+        entry.name
+        for entry in storage.iterdir()
+        if entry.name != "lost+found" and not entry.name.startswith(PREFIX)
+    )
+    if strangers:
+        raise LoadstoneError(
+            f"the storage {storage} is not empty: it holds {', '.join(strangers[:3])}",
+            "Name an empty folder, so that nothing of yours can be hurt.",
+        )
+    if not account.may("x", storage.resolve()):
+        raise LoadstoneError(
+            f"the server's user {account.name} cannot enter the storage {storage}",
+            "Let that user pass through all of its parent folders (chmod o+x), or name another.",
+        )
+    if not os.access(storage, os.W_OK | os.X_OK):
+        raise LoadstoneError(f"the storage {storage} cannot be written", "Change its rights or name another.")
+
+
+def space_words(folder: Path) -> str:
+    """Say how much room a folder has and how much a server needs at the least."""
+    free = shutil.disk_usage(folder).free
+    return f"{free:,} bytes are free at {folder}, and at least {SPACE_MIN_BYTES:,} are needed"
+
+
+def _check_space(folder: Path, shown: Path) -> None:
+    if shutil.disk_usage(folder).free < SPACE_MIN_BYTES:
+        raise LoadstoneError(
+            f"there is too little space for a private server: {space_words(shown)}",
+            "Free some, or name a roomier folder with --storage.",
+        )
+
+
+def _usual_folder(account: Account) -> Path:
+    given = os.environ.get("TMPDIR")
+    candidates = [Path(given).resolve()] if given else []
+    for folder in [*candidates, *_USUAL]:
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and account.may("x", folder):
+            return folder
+    raise LoadstoneError(
+        "there is no folder for a private server's files: neither TMPDIR nor /var/tmp nor /tmp can be used",
+        f"Set TMPDIR to a folder that the user {account.name} can enter.",
+    )
+
+
+def _make_in(parent: Path, account: Account, made: list[Path]) -> Path:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    except OSError as error:
+        raise LoadstoneError(
+            f"no folder can be made in {parent}: {error.strerror}", "Check its rights."
+        ) from error
+    made.append(folder)
+    with contextlib.suppress(OSError):
+        account.own(folder)
+    return folder

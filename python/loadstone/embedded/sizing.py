@@ -1,0 +1,107 @@
+"""Settings of a private server: sized to the machine and the number of clients, durable unless told otherwise."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MB = 1 << 20
+GB = 1 << 30
+
+RESERVE_CONNECTIONS = 20
+"""Beside the clients: superuser's reserve, control and monitor connections, a curious user's psql."""
+SPACE_MIN_BYTES = 512 * MB
+"""An empty cluster with its first WAL takes about 60 MB; less than this is not worth starting."""
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is what the server itself uses
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+_OURS = frozenset({
+    "port", "listen_addresses", "unix_socket_directories", "unix_socket_permissions", "unix_socket_group",
+    "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file", "logging_collector",
+    "log_destination", "include", "include_dir", "include_if_exists",
+})  # fmt: skip
+
+
+def memory_bytes() -> int:
+    """Return the memory that this process may count on: the machine's, or its container's limit."""
+    limits = [psutil.virtual_memory().total]
+    for path in _CGROUP_LIMITS:
+        try:
+            limits.append(int(Path(path).read_text()))
+        except (OSError, ValueError):
+            continue
+    return min(limits)
+
+
+def sized_settings(clients: int, storage: Path) -> dict[str, str]:
+    """Return the settings for so many clients, with the data in `storage`."""
+    memory = memory_bytes()
+    free = shutil.disk_usage(storage).free
+    max_wal = _clamp(free // 10, 128 * MB, 4 * GB)
+    return {
+        "max_connections": str(clients + RESERVE_CONNECTIONS),
+        "shared_buffers": _megabytes(_clamp(memory // 4, 128 * MB, 8 * GB)),
+        "effective_cache_size": _megabytes(max(memory * 3 // 4, 256 * MB)),
+        "maintenance_work_mem": _megabytes(_clamp(memory // 16, 64 * MB, GB)),
+        "max_wal_size": _megabytes(max_wal),
+        "min_wal_size": _megabytes(max(max_wal // 4, 80 * MB)),
+        "checkpoint_completion_target": "0.9",
+        "wal_level": "replica",
+        "fsync": "on",
+        "full_page_writes": "on",
+        "synchronous_commit": "on",
+        "dynamic_shared_memory_type": _shared_memory_type(),
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+        "lc_messages": "C",
+        "cluster_name": "loadstone",
+    }
+
+
+def checked(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's own settings; those by which Loadstone holds the server in hand are refused."""
+    for name in settings:
+        if name.lower() in _OURS:
+            raise LoadstoneError(
+                f'the setting "{name}" of a private server is Loadstone\'s own business',
+                "Start a server of your own and point --target at it.",
+            )
+        if not re.fullmatch(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)?", name):
+            raise LoadstoneError(f'"{name}" is not the name of a setting', "Write it as name=value.")
+    return {name.lower(): str(value) for name, value in settings.items()}
+
+
+def as_file(settings: Mapping[str, str]) -> str:
+    """Write settings in the syntax of postgresql.conf."""
+    lines = []
+    for name, value in settings.items():
+        quoted = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
+        lines.append(f"{name} = '{quoted}'")
+    return "\n".join(["", "# Set by Loadstone; the last line of a name counts.", *lines, ""])
+
+
+def _shared_memory_type() -> str:
+    # Containers often have 64 MB there, which parallel queries overflow; files do as well then.
+    try:
+        roomy = shutil.disk_usage(_SHARED_MEMORY).free >= 256 * MB
+    except OSError:
+        roomy = False
+    return "posix" if roomy else "mmap"
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))
+
+
+def _megabytes(count_bytes: int) -> str:
+    return f"{count_bytes // MB}MB"
