@@ -318,10 +318,8 @@ def _check_scripts(scenario: Scenario, drive: Drive) -> None:
             raise LoadstoneError(f"{file}, line {line}, column {column}: {message}", hint or "") from error
         warnings = found.get("warnings", [])
         if warnings:
+            line, message = warnings[0]["line"], warnings[0]["message"]
             raise LoadstoneError(
-                f"{where}: {_warning(warnings[0])}", "Set it in the script or in `variables`."
+                f"{where}, line {line}: {message}",
+                "A scenario's scripts run without warnings: mend the script.",
             )
-
-
-def _warning(warning: object) -> str:
-    return str(warning.get("message", warning)) if isinstance(warning, dict) else str(warning)

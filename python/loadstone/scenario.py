@@ -100,7 +100,7 @@ def load_scenario(folder: Path) -> Scenario:
     raise_problems(str(path), list(_phase_problems(document, parameters)))
     phases = tuple(_phase(index, table, parameters) for index, table in enumerate(document["phase"]))
     files = _read_files(folder, phases)
-    raise_problems(str(path), list(_name_problems(phases, parameters)))
+    raise_problems(str(path), list(_name_problems(path, phases, parameters)))
     _check_file_names(folder, files, parameters)
     requires = document.get("requires", {})
     return Scenario(
@@ -293,12 +293,14 @@ def _read_files(folder: Path, phases: tuple[Phase, ...]) -> dict[str, str]:
     return files
 
 
-def _name_problems(phases: tuple[Phase, ...], parameters: Mapping[str, Parameter]) -> Iterator[Problem]:
+def _name_problems(
+    file: Path, phases: tuple[Phase, ...], parameters: Mapping[str, Parameter]
+) -> Iterator[Problem]:
     """Yield names in templates that are neither parameters nor known to every template."""
     for phase in phases:
         for path, text in templates_in(phase):
             where = key_path(path)
-            for name in sorted(names_in(text, where) - set(parameters) - set(TEMPLATE_NAMES)):
+            for name in sorted(names_in(text, f"{file}: {where}") - set(parameters) - set(TEMPLATE_NAMES)):
                 yield _unknown_parameter(name, parameters, where)
 
 

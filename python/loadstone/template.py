@@ -74,6 +74,6 @@ def render(text: str, values: Mapping[str, Value], where: str) -> str:
 
 def _broken(error: TemplateSyntaxError, where: str) -> LoadstoneError:
     return LoadstoneError(
-        f"{where}, line {error.lineno}: broken template: {error.message}.",
+        f"{where}, line {error.lineno}: broken template: {(error.message or '').rstrip('.')}.",
         "Text that holds {{, {% or {# without being a template goes between {% raw %} and {% endraw %}.",
     )
