@@ -3,7 +3,10 @@
 //!
 //! `cargo run --release -p loadstone-script --example step_time`
 
-#![expect(clippy::disallowed_methods, reason = "an example has no driver whose clock it could use")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an example has no driver whose clock it could use"
+)]
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::hint::black_box;
@@ -18,16 +21,26 @@ const ROUNDS: u32 = 2_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tpcb = builtin("tpcb-like")?.source;
-    measure("set + select", "\\set aid random(1, 100000)\nSELECT abalance FROM t WHERE aid = :aid;")?;
+    measure(
+        "set + select",
+        "\\set aid random(1, 100000)\nSELECT abalance FROM t WHERE aid = :aid;",
+    )?;
     measure("set only", "\\set aid random(1, 100000)")?;
-    measure("set with a variable", "\\set aid random(1, 100000 * :scale)")?;
+    measure(
+        "set with a variable",
+        "\\set aid random(1, 100000 * :scale)",
+    )?;
     measure("tpcb-like", tpcb)?;
     let mut prng = Prng::from_seed(1);
     let start = Instant::now();
     for _ in 0..ROUNDS {
         black_box(prng.uniform(1, 100_000));
     }
-    println!("{:>24}: {:6.1} ns", "uniform", start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS));
+    println!(
+        "{:>24}: {:6.1} ns",
+        "uniform",
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
+    );
     Ok(())
 }
 
@@ -57,6 +70,9 @@ fn measure(what: &str, text: &str) -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    println!("{what:>24}: {:6.1} ns", start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS));
+    println!(
+        "{what:>24}: {:6.1} ns",
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
+    );
     Ok(())
 }

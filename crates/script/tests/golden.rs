@@ -3,6 +3,8 @@
 //! `random` and `expressions`: the `debug()` lines of `pgbench -n -t 1 --random-seed=…`.
 //! `statements`: what `pgbench -d` said it sent, and the statement texts of `pgbench -r`.
 
+#![expect(clippy::panic, reason = "helpers of tests fail like tests")]
+
 use loadstone_gen::random::Streams;
 use loadstone_script::{QueryMode, Script, Symbols, Value, Vars, builtin, parse, trace};
 

@@ -1,5 +1,7 @@
 //! What must hold for any text and any expression.
 
+#![expect(clippy::panic, reason = "helpers of tests fail like tests")]
+
 use loadstone_gen::random::Prng;
 use loadstone_script::{
     CommandKind, EvalContext, EvalError, Expr, Machine, Next, QueryMode, Scalar, Symbols, Value,
