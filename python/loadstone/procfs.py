@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import re
 import resource
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from loadstone import machine
 from loadstone.machine import ROOT, Facts
@@ -147,8 +146,7 @@ def disks_of(paths: Iterable[Path], root: Path = ROOT) -> frozenset[str]:
     return frozenset(name for name in blocks if not _NOT_DISKS.fullmatch(name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Stat:
+class _Stat(NamedTuple):
     """What is used of /proc/PID/stat; times in ticks, with those of children that were waited for."""
 
     pid: int
@@ -159,8 +157,7 @@ class _Stat:
     gone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Detail:
+class _Detail(NamedTuple):
     """Memory in pages; read and written bytes are None where we may not look."""
 
     private: int
