@@ -1,7 +1,7 @@
 """Becomes the server: drops rights, ties the server's life to ours, then executes it.
 
-Run as a script (`python -I -S launch.py UID GID PARENT PROGRAM ARGUMENT …`) rather than as a `preexec_fn`, which
-is not safe once we have threads. A PARENT of 0 lets the server outlive us.
+Run as a script (`python -I -S launch.py UID GID PARENT PROGRAM ARGUMENT …`) rather than as a `preexec_fn`,
+which is not safe once we have threads. A PARENT of 0 lets the server outlive us.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
         if os.getppid() != parent:
             sys.exit("the process that started this one is gone")
-    os.execv(arguments[3], arguments[3:])
+    os.execv(arguments[3], arguments[3:])  # noqa: S606 - no shell is wanted
 
 
 if __name__ == "__main__":

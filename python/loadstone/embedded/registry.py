@@ -153,7 +153,7 @@ def _is_orphan(record: Record) -> bool:
 
 
 def _stop(record: Record) -> bool:
-    """End the record's server if it still runs. Its data is to be removed, so there is no need to be gentle."""
+    """End the record's server if it still runs; its data goes too, so there is no need to be gentle."""
     if record.boot != _here()[1]:
         return False
     process = record.server or _postmaster(Path(record.data_directory))
@@ -161,13 +161,21 @@ def _stop(record: Record) -> bool:
         return False
     with contextlib.suppress(psutil.Error):
         found = psutil.Process(process.pid)
-        children = found.children(recursive=True)
         found.send_signal(signal.SIGQUIT)
-        _, alive = psutil.wait_procs([found], timeout=_STOP_WAIT_S)
-        for survivor in [*alive, *(child for child in children if child.is_running())]:
-            survivor.kill()
-        psutil.wait_procs([found, *children], timeout=_STOP_WAIT_S)
+        psutil.wait_procs([found], timeout=_STOP_WAIT_S)
+    end_processes_in(Path(record.data_directory))
     return True
+
+
+def end_processes_in(data_directory: Path) -> None:
+    """Kill all server processes that work in a data directory, as all of its own do, and wait for their end."""
+    family = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.cwd() == str(data_directory) and "postgres" in process.name():
+                process.kill()
+                family.append(process)
+    psutil.wait_procs(family, timeout=_STOP_WAIT_S)
 
 
 def _postmaster(data_directory: Path) -> Process | None:

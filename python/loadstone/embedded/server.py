@@ -17,13 +17,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self, TypeVar
 
-import psutil
+import psycopg
 
 from loadstone.embedded import launch, sizing
 from loadstone.embedded.account import environment, server_account
 from loadstone.embedded.builds import cache_root, find_build, make_folders
 from loadstone.embedded.place import make_place, space_words
-from loadstone.embedded.registry import Registry
+from loadstone.embedded.registry import Registry, end_processes_in
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.model import Connection
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 USER = DATABASE = "loadstone"
 LOOPBACK = "127.0.0.1"
+_CREATE_DATABASE = b'create database "loadstone"'
 _LOCALES = ("C.UTF-8", "C")
 _PORT_ATTEMPTS = 5
 _POLL_S = 0.02
@@ -107,9 +108,14 @@ class EmbeddedServer:
         self.close()
 
     @property
-    def build(self) -> Build:
-        """The build that runs."""
+    def installation(self) -> Build:
+        """Version and place of what runs."""
         return _there(self._build)
+
+    @property
+    def build(self) -> str:
+        """What reports must say of the build that runs."""
+        return self.installation.note
 
     @property
     def data_directory(self) -> Path:
@@ -126,8 +132,7 @@ class EmbeddedServer:
         """The server's first process."""
         return _there(self._process).pid
 
-    @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the server's first process lives."""
         return self._process is not None and self._process.poll() is None
 
@@ -164,7 +169,7 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Stop the server and remove its data; with `keep` leave both, out of our hands."""
-        if self.order.keep and self.running:
+        if self.order.keep and self.is_running():
             # Popen would warn that its process still runs, which is what was asked for.
             _there(self._process).returncode = 0
             self._process = None
@@ -179,14 +184,10 @@ class EmbeddedServer:
         """End all the server's processes at once, as a crash does."""
         if self._process is None:
             return
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found = psutil.Process(self._process.pid)
-            family = [found, *found.children(recursive=True)]
-            for process in family:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            self._process.wait(_KILL_WAIT_S)
-            psutil.wait_procs(family, timeout=_KILL_WAIT_S)
+        self._process.kill()
+        self._process.wait(_KILL_WAIT_S)
+        # Its children notice only when they next wait for something.
+        end_processes_in(self.data_directory)
 
     def restart(self) -> None:
         """Stop the server if it runs, and start it on the same data and port; it recovers after a `kill`."""
@@ -241,7 +242,7 @@ class EmbeddedServer:
 
     def _run_initdb(self, locale: str, password_file: Path) -> tuple[bool, str]:
         place = _there(self._place)
-        arguments = [str(self.build.bin / "initdb"), "-D", str(place.data), "-U", USER, "-E", "UTF8"]
+        arguments = [str(self.installation.bin / "initdb"), "-D", str(place.data), "-U", USER, "-E", "UTF8"]
         arguments += [f"--locale={locale}", "--auth-local=trust", "--auth-host=scram-sha-256"]
         arguments += [f"--pwfile={password_file}"]
         try:
@@ -281,7 +282,7 @@ class EmbeddedServer:
         who = (account.uid, account.gid) if account.switched else (-1, -1)
         parent = 0 if self.order.keep else os.getpid()
         command = [sys.executable, "-I", "-S", str(Path(launch.__file__)), *map(str, (*who, parent))]
-        command += [str(self.build.bin / "postgres"), "-D", str(place.data), "-p", str(self.port)]
+        command += [str(self.installation.bin / "postgres"), "-D", str(place.data), "-p", str(self.port)]
         with place.log.open("ab") as log:
             account.own(place.log)
             self._process = subprocess.Popen(
@@ -309,15 +310,16 @@ class EmbeddedServer:
         raise self._trouble(f"the private server was not ready within {limit_s:g} seconds", self.log_tail())
 
     def _create_database(self) -> None:
-        # A server in single-user mode reads SQL from its standard input, but this one runs: ask it.
-        import psycopg  # noqa: PLC0415 - the rest of this module works without a client
-
-        where = self.connection
-        with psycopg.connect(
-            host=where.host, port=where.port, user=USER, dbname="postgres", autocommit=True, connect_timeout=10,
-            hostaddr="", options="", sslmode="disable",
-        ) as control:  # fmt: skip
-            control.execute(f'create database "{DATABASE}"')
+        where = {
+            "host": str(_there(self._place).socket),
+            "port": self.port,
+            "user": USER,
+            "dbname": "postgres",
+        }
+        # Nothing of the user's PG* variables may lead elsewhere.
+        own = {"hostaddr": "", "options": "", "sslmode": "disable", "connect_timeout": 10}
+        with psycopg.connect(**where, **own, autocommit=True) as control:
+            control.execute(_CREATE_DATABASE)
 
     def _end(self, *, remove: bool) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Settings of a private server: sized to the machine and the number of clients, durable unless told otherwise."""
+"""Settings of a private server: sized to machine and clients, durable unless told otherwise."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
+from loadstone import machine
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ SPACE_MIN_BYTES = 512 * MB
 """An empty cluster with its first WAL takes about 60 MB; less than this is not worth starting."""
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is what the server itself uses
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 _OURS = frozenset({
     "port", "listen_addresses", "unix_socket_directories", "unix_socket_permissions", "unix_socket_group",
@@ -34,13 +32,9 @@ _OURS = frozenset({
 
 def memory_bytes() -> int:
     """Return the memory that this process may count on: the machine's, or its container's limit."""
-    limits = [psutil.virtual_memory().total]
-    for path in _CGROUP_LIMITS:
-        try:
-            limits.append(int(Path(path).read_text()))
-        except (OSError, ValueError):
-            continue
-    return min(limits)
+    facts = machine.memory()
+    known = [size for size in (facts["total_bytes"], facts["limit_bytes"]) if size]
+    return min(known, default=GB)
 
 
 def sized_settings(clients: int, storage: Path) -> dict[str, str]:

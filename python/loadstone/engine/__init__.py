@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 SCHEMA = "loadstone"
 """All that a scenario makes lives in this schema, unless the caller names another."""
 
+CONTROL_CONNECTIONS = 2
+"""Beside the clients: one that plans and checks, one that watches."""
+
 WORTH_RECORDING = (
     "autovacuum", "checkpoint_completion_target", "checkpoint_timeout", "data_checksums",
-    "effective_cache_size", "fsync", "full_page_writes", "huge_pages", "io_method", "jit", "maintenance_work_mem", "max_connections",
+    "effective_cache_size", "fsync", "full_page_writes", "huge_pages", "io_method", "jit",
+    "maintenance_work_mem", "max_connections",
     "max_parallel_workers_per_gather", "max_wal_size", "min_wal_size", "random_page_cost", "server_encoding",
     "shared_buffers", "shared_preload_libraries", "synchronous_commit", "synchronous_standby_names",
     "wal_buffers", "wal_compression", "wal_level", "wal_sync_method", "work_mem",
@@ -225,6 +229,10 @@ class Engine:
             return ServerProcesses(None, f"the server's processes are not visible from here: {error}")
         return ServerProcesses(parent.pid)
 
+    def cancel(self, connection: Control, application_name: str) -> int:
+        """End the sessions of our user that bear this name, with what they still do; returns how many."""
+        return int(one(connection, statements.CANCEL, {"name": application_name}, column=True))
+
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
         words = {"sql", "generate_series", "partitioning", "tablespace", "unlogged", "copy", "fillfactor"}
@@ -255,28 +263,28 @@ class Engine:
         connection.execute("discard all")
         return {
             "emptied": False,
-            "note": f"{self.title} cannot empty its shared buffers while it runs; only a restart does, and even "
-            "then the operating system keeps its own cache of the files",
+            "note": f"{self.title} cannot empty its shared buffers while it runs; only a restart does, and "
+            "even then the operating system keeps its own cache of the files",
             "restart_would_help": True,
         }
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server has no room for that many more connections.
 
-        Our own control connection is already open and counted as used.
+        The connection that asks is counted as used; the run needs that one and another for watching.
         """
         row = one(connection, statements.ROOM)
-        free = int(row["allowed"]) - int(row["used"])
+        free = int(row["allowed"]) - int(row["used"]) - 1
         free -= 0 if row["superuser"] else int(row["reserved"])
         if free < clients:
             raise LoadstoneError(
                 f"{clients} clients are asked for and the server has room for {max(free, 0)} "
                 f"(max_connections {row['allowed']}, in use {row['used']}, reserved {row['reserved']})",
-                f"Ask for fewer clients, or set max_connections to {row['allowed'] + clients - free} or more.",
+                f"Ask for fewer, or set max_connections to {row['allowed'] + clients - free} or more.",
             )
         for holder in ("role", "database"):
             limit = row[f"{holder}_limit"]
-            if limit is not None and limit < clients + 1:
+            if limit is not None and limit < clients + CONTROL_CONNECTIONS:
                 raise LoadstoneError(
                     f"{clients} clients are asked for and the {holder} may have {limit} connections",
                     f"Ask for fewer clients, or raise the limit: alter {holder} … connection limit …",

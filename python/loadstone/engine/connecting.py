@@ -88,7 +88,7 @@ def arguments(connection: model.Connection) -> dict[str, Any]:
 
 
 def option(name: str, value: str) -> str:
-    """Write one setting for the start-up parameter `options`: there, white space and backslashes are escaped."""
+    """Write one setting for the start-up parameter `options`; white space and backslashes are escaped."""
     escaped = "".join(f"\\{letter}" if letter in " \t\n\\" else letter for letter in value)
     return f"-c {name}={escaped}"
 

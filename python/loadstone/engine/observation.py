@@ -56,7 +56,7 @@ class Sizes(TypedDict):
 class ServerProcesses:
     """Where the server runs when that can be told: its first process, parent of all the others."""
 
-    postmaster_pid: int | None
+    pid: int | None
     reason: str | None = None
 
 

@@ -30,6 +30,11 @@ select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = %(schema)s and c.relkind in ('r', 'm') and c.relpersistence = 'u'
 """
 
+CANCEL = """
+select count(pg_terminate_backend(pid)) as ended from pg_stat_activity
+where application_name = %(name)s and pid <> pg_backend_pid() and usename = current_user
+"""
+
 EXTENSIONS = "select name from pg_available_extensions order by name"
 LANGUAGES = "select lanname from pg_language where lanpltrusted order by lanname"
 ACCESS_METHODS = "select amname from pg_am where amtype = 'i' order by amname"
@@ -49,7 +54,8 @@ select c.relname as name,
        greatest(coalesce(pg_table_size(c.oid), 0)
                 - case when c.reltoastrelid = 0 then 0
                        else coalesce(pg_total_relation_size(c.reltoastrelid), 0) end, 0)::bigint as bytes,
-       case when c.relkind in ('r', 'm', 'i') and c.reltuples >= 0 then c.reltuples::bigint end as rows_estimate
+       case when c.relkind in ('r', 'm', 'i') and c.reltuples >= 0 then c.reltuples::bigint end
+       as rows_estimate
 from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_index i on i.indexrelid = c.oid
 where n.nspname = %(schema)s and c.relkind in ('r', 'p', 'm', 'i', 'I', 'S')
 union all

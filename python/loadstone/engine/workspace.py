@@ -43,7 +43,7 @@ def create(connection: Connection[dict[str, Any]], schema: str, *, replace: bool
 
 
 def drop(connection: Connection[dict[str, Any]], schema: str) -> None:
-    """Drop the schema with everything in it; one that is not there is fine, one that is not ours is refused."""
+    """Drop the schema with everything in it; none there is fine, one that is not ours is refused."""
     found = _look(connection, schema)
     if not found:
         return

@@ -1,0 +1,107 @@
+"""What `--target` names: a private server by its short name, or any server by URL or libpq string."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from loadstone.embedded import NEWEST, check_short_name, is_short_name, short_names
+from loadstone.engines import engine as engine_named
+from loadstone.engines import engine_of_scheme, known_schemes
+from loadstone.errors import LoadstoneError
+from loadstone.target.conninfo import redacted_url, resolve
+from loadstone.target.opening import OpenTarget, is_local, open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from loadstone.model import Connection
+
+__all__ = ["OpenTarget", "Target", "is_local", "open_target", "parse_target", "parse_targets"]
+
+DEFAULT_ENGINE = "postgres"
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_ID_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target as asked for, nothing touched yet: either `embedded` or `connection` is set."""
+
+    id: str
+    """Usable as a folder name, unique among the targets of a run."""
+    label: str
+    url: str
+    """Without password."""
+    engine: str
+    embedded: str | None = None
+    """The short name of a private server."""
+    connection: Connection | None = None
+    notes: tuple[str, ...] = ()
+    """What the user should know of how the target was understood."""
+
+
+def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
+    """Understand all targets of a run, and give each an id of its own."""
+    targets: list[Target] = []
+    for text in texts:
+        target = parse_target(text)
+        taken = {other.id for other in targets}
+        ids = (target.id if number == 1 else f"{target.id}-{number}" for number in range(1, len(taken) + 2))
+        targets.append(replace(target, id=next(found for found in ids if found not in taken)))
+    return tuple(targets)
+
+
+def parse_target(text: str) -> Target:
+    """Understand the text of one `--target`; raises LoadstoneError that says what could have been written."""
+    text = text.strip()
+    if is_short_name(text):
+        return _embedded(text)
+    url = _SCHEME.fullmatch(text)
+    if url:
+        engine = engine_of_scheme(url.group(1))
+        if engine is None:
+            raise LoadstoneError(f'no engine is known for "{url.group(1)}://"', _known())
+        return _server(engine.name, f"postgresql://{url.group(2)}")
+    if "=" in text:
+        return _server(DEFAULT_ENGINE, text)
+    raise LoadstoneError(f'"{text}" names no target', _known())
+
+
+def _known() -> str:
+    schemes = ", ".join(f"{scheme}://" for scheme in known_schemes())
+    return (
+        f"Private servers: {', '.join(short_names())}, pg:/path/to/bin, pg:system. URLs: {schemes}. "
+        "libpq strings such as host=… dbname=… are understood too."
+    )
+
+
+def _embedded(name: str) -> Target:
+    check_short_name(name)
+    shown = f"pg{NEWEST}" if name == "pg" else name
+    return Target(
+        id=_slug(shown),
+        label=f"private server {shown}",
+        url=name,
+        engine=DEFAULT_ENGINE,
+        embedded=name,
+    )
+
+
+def _server(engine: str, text: str) -> Target:
+    resolved = resolve(text)
+    connection = resolved.connection
+    is_socket = connection.host.startswith("/")
+    return Target(
+        id=_slug(f"{'socket' if is_socket else connection.host}-{connection.database}"),
+        label=f"{connection.host}, database {connection.database}",
+        url=redacted_url(engine_named(engine).schemes[0], connection),
+        engine=engine,
+        connection=connection,
+        notes=resolved.notes,
+    )
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_ID_MAX] or "target"

@@ -1,0 +1,205 @@
+"""From a URL or a libpq string, and all that libpq would add to it, to `model.Connection`.
+
+The grammar and the PG* variables are libpq's own work (PQconninfoParse, PQconndefaults).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import psycopg
+from psycopg import pq
+
+from loadstone.errors import LoadstoneError
+from loadstone.model import Connection
+from loadstone.target.passfile import password_from, read_service
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOCKET_FOLDERS = (Path("/var/run/postgresql"), Path("/tmp"))  # noqa: S108 - where servers put their sockets
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+DEFAULT_TIMEOUT_S = 10.0
+FOREVER_S = 3600.0
+
+_REFUSED = {
+    "replication": "",
+    "requirepeer": "",
+    "require_auth": "",
+    "sslcrl": "",
+    "sslcrldir": "",
+    "sslpassword": "",
+    "sslnegotiation": "postgres",
+    "target_session_attrs": "any",
+    "gssencmode": "disable prefer",
+    "ssl_max_protocol_version": "",
+    "oauth_issuer": "",
+}
+"""What the driver cannot honour -> values that ask for nothing. Others are refused, never silently ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A connection, and what the user should know about how it came about."""
+
+    connection: Connection
+    notes: tuple[str, ...] = ()
+
+
+def resolve(text: str) -> Resolved:
+    """Return the connection that libpq would make of the text, the environment and the user's files."""
+    values = parameters(text)
+    _refuse_what_cannot_be(values)
+    host, port = _place(values)
+    user = values.get("user") or ""
+    database = values.get("dbname") or user
+    password, note = values.get("password"), None
+    if not password:
+        # In the file, the default socket goes by the name of localhost.
+        named = "localhost" if Path(host) in SOCKET_FOLDERS else values.get("host") or host
+        wanted = (named, str(port), database, user)
+        password, note = password_from(_pass_file(values), wanted)
+    is_socket = host.startswith("/")
+    connection = Connection(
+        host=host,
+        port=port,
+        user=user,
+        database=database,
+        password=password or None,
+        sslmode="disable" if is_socket else values["sslmode"],
+        channel_binding=values.get("channel_binding") or "prefer",
+        connect_timeout_s=_timeout_s(values),
+        application_name=values.get("application_name") or "loadstone",
+        parameters=_start_up(values),
+        **({} if is_socket else _tls_files(values)),
+    )
+    return Resolved(connection, (note,) if note else ())
+
+
+def parameters(text: str) -> dict[str, str]:
+    """Return libpq's parameters: the text's, else the service's, else the environment's, else the default."""
+    given = _parse(text)
+    service = given.get("service") or os.environ.get("PGSERVICE")
+    from_service = read_service(service, _service_files()) if service else {}
+    return _defaults() | from_service | given
+
+
+def redacted_url(scheme: str, connection: Connection) -> str:
+    """Write a connection as a URL without its password."""
+    user, database = quote(connection.user, safe=""), quote(connection.database, safe="")
+    if connection.host.startswith("/"):
+        return f"{scheme}://{user}@/{database}?host={quote(connection.host)}&port={connection.port}"
+    host = f"[{connection.host}]" if ":" in connection.host else connection.host
+    sslmode = "" if connection.sslmode == "prefer" else f"?sslmode={connection.sslmode}"
+    return f"{scheme}://{user}@{host}:{connection.port}/{database}{sslmode}"
+
+
+def _parse(text: str) -> dict[str, str]:
+    try:
+        options = pq.Conninfo.parse(text.encode())
+    except psycopg.OperationalError as error:
+        # libpq's complaint may quote the text, and so the password.
+        said = str(error).strip().replace(text, "…").splitlines()[0].split('"')[0].rstrip(" :")
+        raise LoadstoneError(
+            f"the target is not a connection string that libpq understands: {said}",
+            "Write postgres://user@host:port/database?name=value or host=… port=… dbname=…; "
+            "in a URL, special characters of a password are percent-encoded.",
+        ) from error
+    return _named(options)
+
+
+def _defaults() -> dict[str, str]:
+    return _named(pq.Conninfo.get_defaults())
+
+
+def _named(options: list[pq.ConninfoOption]) -> dict[str, str]:
+    return {o.keyword.decode(): o.val.decode(errors="surrogateescape") for o in options if o.val is not None}
+
+
+def _service_files() -> list[Path]:
+    own = os.environ.get("PGSERVICEFILE")
+    files = [Path(own) if own else Path.home() / ".pg_service.conf"]
+    folder = os.environ.get("PGSYSCONFDIR")
+    return [*files, Path(folder) / "pg_service.conf"] if folder else files
+
+
+def _pass_file(values: Mapping[str, str]) -> Path:
+    named = values.get("passfile")
+    return Path(named) if named else Path.home() / ".pgpass"
+
+
+def _refuse_what_cannot_be(values: Mapping[str, str]) -> None:
+    for name in ("host", "hostaddr", "port"):
+        if "," in values.get(name, ""):
+            raise LoadstoneError(
+                "the target names several hosts", "Name one: what is measured must be one server."
+            )
+    for name, harmless in _REFUSED.items():
+        value = values.get(name, "")
+        if value and value not in harmless.split():
+            raise LoadstoneError(
+                f"the connection parameter {name} is not supported by Loadstone with this value",
+                "Leave it out of the target and of the environment.",
+            )
+    if values.get("sslmode") not in SSL_MODES:
+        raise LoadstoneError(
+            f'"{values.get("sslmode")}" is no sslmode', f"The modes are {', '.join(SSL_MODES)}."
+        )
+
+
+def _place(values: Mapping[str, str]) -> tuple[str, int]:
+    port_text = values.get("port") or "5432"
+    if not port_text.isdecimal() or not 0 < int(port_text) < 1 << 16:
+        raise LoadstoneError(f'"{port_text}" is no port', "A port is a number from 1 to 65535.")
+    host, address, port = values.get("host", ""), values.get("hostaddr", ""), int(port_text)
+    if host.startswith("@"):
+        raise LoadstoneError("abstract unix sockets are not supported", "Use a socket folder or TCP.")
+    if address and host and values.get("sslmode") == "verify-full":
+        raise LoadstoneError(
+            "host and hostaddr are both given with sslmode=verify-full",
+            "Give the host alone: the certificate is checked against it.",
+        )
+    return address or host or _default_host(port), port
+
+
+def _default_host(port: int) -> str:
+    for folder in SOCKET_FOLDERS:
+        if (folder / f".s.PGSQL.{port}").is_socket():
+            return str(folder)
+    return "localhost"
+
+
+def _timeout_s(values: Mapping[str, str]) -> float:
+    text = values.get("connect_timeout") or str(DEFAULT_TIMEOUT_S)
+    try:
+        timeout_s = float(text)
+    except ValueError:
+        raise LoadstoneError(f'"{text}" is no connect_timeout', "Give whole seconds.") from None
+    return timeout_s if timeout_s > 0 else FOREVER_S
+
+
+def _start_up(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: values[name] for name in ("options", "client_encoding") if values.get(name)}
+
+
+def _tls_files(values: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the TLS files, named or at libpq's usual places."""
+    folder = Path.home() / ".postgresql"
+    usual = {"sslrootcert": "root.crt", "sslcert": "postgresql.crt", "sslkey": "postgresql.key"}
+    found: dict[str, str | None] = {}
+    for name, file in usual.items():
+        path = folder / file
+        found[name] = values.get(name) or (str(path) if path.is_file() else None)
+        named = values.get(name)
+        if named and named != "system" and not Path(named).is_file():
+            raise LoadstoneError(f"the file of {name} is missing: {named}", "Check its path.")
+    if values["sslmode"].startswith("verify-") and not found["sslrootcert"]:
+        raise LoadstoneError(
+            f"sslmode={values['sslmode']} needs the certificate of an authority, and there is none",
+            f"Give sslrootcert=FILE or sslrootcert=system, or put the file at {folder / 'root.crt'}.",
+        )
+    return found

@@ -1,0 +1,103 @@
+"""Opening a target: a private server is started, any other is looked at before anything is touched."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import psutil
+
+from loadstone.embedded import EmbeddedServer, Order
+from loadstone.engines import engine as engine_named
+from loadstone.target.conninfo import redacted_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.engine import Engine, Identity
+    from loadstone.model import Connection
+    from loadstone.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTarget:
+    """A target that answers, is what it claims to be, and has room for the clients asked for."""
+
+    id: str
+    label: str
+    url: str
+    """Without password."""
+    engine: Engine
+    connection: Connection
+    identity: Identity
+    local: bool
+    """Whether the server runs on this machine."""
+    server: EmbeddedServer | None = None
+    build: str | None = None
+    """What reports must say of a private server's build."""
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def open_target(target: Target, clients: int, order: Order | None = None) -> Iterator[OpenTarget]:
+    """Open a target for so many clients; a private server ends with the context.
+
+    `order` says how a private server is to be (storage, settings, keep); its name and clients are set here.
+    Raises LoadstoneError in words for everything that would keep the clients from working.
+    """
+    engine = engine_named(target.engine)
+    if target.embedded is not None:
+        wanted = replace(order or Order(), name=target.embedded, clients=clients)
+        with EmbeddedServer(wanted) as server:
+            yield _open_embedded(target, engine, server, clients)
+        return
+    yield _look(target, engine, _connection(target), clients)
+
+
+def _open_embedded(target: Target, engine: Engine, server: EmbeddedServer, clients: int) -> OpenTarget:
+    opened = _look(target, engine, server.connection, clients)
+    return replace(
+        opened,
+        label=f"{engine.label(opened.identity)} ({'system' if ':' in server.order.name else 'embedded'})",
+        url=redacted_url(engine.schemes[0], server.connection),
+        local=True,
+        server=server,
+        build=server.build,
+        notes=(*target.notes, *server.reaped),
+    )
+
+
+def _look(target: Target, engine: Engine, connection: Connection, clients: int) -> OpenTarget:
+    with engine.connect(connection) as control:
+        identity = engine.identify(control)
+        engine.refuse_too_many_clients(control, clients)
+    return OpenTarget(
+        id=target.id,
+        label=f"{engine.label(identity)} at {target.label}",
+        url=target.url,
+        engine=engine,
+        connection=connection,
+        identity=identity,
+        local=is_local(connection.host),
+        notes=target.notes,
+    )
+
+
+def _connection(target: Target) -> Connection:
+    assert target.connection is not None, "a target is embedded or has a connection"  # noqa: S101
+    return target.connection
+
+
+def is_local(host: str) -> bool:
+    """Tell whether a host is this machine: a socket folder, loopback, or an address of ours."""
+    if host.startswith("/"):
+        return True
+    try:
+        addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    ours = {entry.address for entries in psutil.net_if_addrs().values() for entry in entries}
+    return any(ipaddress.ip_address(found.split("%")[0]).is_loopback or found in ours for found in addresses)
