@@ -1,6 +1,10 @@
-drop function loadstone_drop_feed(int);
-drop function ins_batch(int, int);
-drop function ins(int);
+do language plpgsql $$
+begin
+  execute format('drop function if exists %I.loadstone_drop_feed(int)', current_schema());
+  execute format('drop function if exists %I.ins_batch(int, int)', current_schema());
+  execute format('drop function if exists %I.ins(int)', current_schema());
+end;
+$$;
 {% if storage_path %}
-drop tablespace loadstone_feed;
+drop tablespace if exists loadstone_feed;
 {% endif %}

@@ -1,0 +1,193 @@
+"""The built-in scenarios say what was published, and their SQL runs on a real server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from loadstone.embedded import EmbeddedServer, Order
+from loadstone.model import PlannedPhase
+from loadstone.plan import PlanTarget, estimated_seconds, make_plan
+from loadstone.scenario import builtin_scenarios, find_scenario
+
+TARGET = PlanTarget("pg", "postgres", "postgres://localhost/x")
+NAMES = list(builtin_scenarios())
+
+
+def phases(name: str, size: str, **overrides: str) -> dict[str, PlannedPhase]:
+    """Give a scenario's phases by key without the number."""
+    plan = make_plan([find_scenario(name)], [TARGET], size, overrides)
+    return {phase.key[4:]: phase for phase in plan.targets[0].phases}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Start a private server from what is installed: these tests need no download."""
+    with EmbeddedServer(Order("pg:system")) as embedded:
+        there = embedded.connection
+        yield f"host={there.host} port={there.port} user={there.user} dbname={there.database}"
+
+
+@pytest.fixture
+def connection(server: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server, autocommit=True) as control:
+        yield control
+
+
+def one_value(connection: psycopg.Connection, query: str) -> Any:
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def transact(connection: psycopg.Connection, text: str) -> None:
+    """Run a script's SQL once, its random variables set to 1, as the driver would (prepared)."""
+    sql = " ".join(line for line in text.splitlines() if not line.startswith("\\"))
+    for variable in ("suffix", "userid", "id1", "id2"):
+        sql = sql.replace(f":{variable}", "1")
+    connection.execute(sql.encode(), prepare=True)
+
+
+def run_phase(connection: psycopg.Connection, phase: PlannedPhase) -> None:
+    for statement in phase.setup:
+        connection.execute(statement.encode())
+    before = one_value(connection, phase.row_check.count_sql) if phase.row_check else 0
+    assert isinstance(before, int)
+    if phase.drive:
+        for script in phase.drive.scripts:
+            for _ in range(3):
+                transact(connection, script.text)
+    if phase.row_check:
+        after = one_value(connection, phase.row_check.count_sql)
+        assert after - before == 3 * phase.row_check.rows_per_transaction, phase.key
+    for name, query, expected in phase.checks:
+        assert str(one_value(connection, query)) == expected, name
+
+
+def run_all(connection: psycopg.Connection, found: dict[str, PlannedPhase]) -> None:
+    for phase in found.values():
+        run_phase(connection, phase)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_statement_runs_and_every_row_is_counted(connection: psycopg.Connection, name: str) -> None:
+    for _ in range(2):
+        run_all(connection, phases(name, "tiny"))
+    assert (
+        one_value(connection, "select count(*) from pg_class where relnamespace = 'public'::regnamespace")
+        == 0
+    )
+
+
+@pytest.mark.parametrize(("name", "table"), [("iot-feed", "feed"), ("session-oltp", "user_info")])
+def test_a_table_that_is_not_ours_survives(connection: psycopg.Connection, name: str, table: str) -> None:
+    connection.execute(f"create table {table} (mine int)".encode())
+    try:
+        with pytest.raises(psycopg.errors.DuplicateTable):
+            run_all(connection, phases(name, "tiny"))
+        run_phase(connection, phases(name, "tiny")["clean-up"])
+        assert one_value(connection, f"select count(mine) from {table}") == 0
+    finally:
+        connection.execute(f"drop table {table}".encode())
+
+
+def test_a_crashed_run_with_more_tables_leaves_nothing_to_the_next(connection: psycopg.Connection) -> None:
+    many = phases("iot-feed", "tiny", tables="600")
+    for key in ("prepare", "many-tables-single"):
+        run_phase(connection, many[key])
+    run_all(connection, phases("iot-feed", "tiny"))
+    assert one_value(connection, "select count(*) from pg_class where relname like 'feed%'") == 0
+
+
+def test_iot_feed_indexes_are_what_they_are_called(connection: psycopg.Connection) -> None:
+    for index in ("none", "brin", "btree"):
+        swept = phases("iot-feed", "tiny", index=index)
+        run_phase(connection, swept["prepare"])
+        run_phase(connection, swept["many-tables-single"])
+        query = (
+            "select string_agg(distinct amname, ' ') || ' ' || count(*) from pg_index i join pg_class c "
+            "on c.oid = i.indexrelid join pg_am a on a.oid = c.relam "
+            "where indrelid::regclass::text like 'feed%'"
+        )
+        assert one_value(connection, query) == (None if index == "none" else f"{index} 5")
+        run_phase(connection, swept["clean-up"])
+
+
+def test_iot_feed_in_a_tablespace_of_its_own(connection: psycopg.Connection) -> None:
+    connection.execute(b"set allow_in_place_tablespaces = on")
+    connection.execute(b"create tablespace \"my tbs1\" location ''")
+    try:
+        for phase in phases("iot-feed", "tiny", tablespace="my tbs1", index="brin").values():
+            run_phase(connection, phase)
+            if phase.drive:
+                query = "select count(*) > 0 from pg_indexes where tablespace = 'my tbs1'"
+                assert one_value(connection, query) is True
+    finally:
+        connection.execute(b'drop tablespace "my tbs1"')
+
+
+def test_iot_feed_at_full_size_is_the_published_test() -> None:
+    full = phases("iot-feed", "full")
+    drives = {key: phase.drive for key, phase in full.items() if phase.drive}
+    assert list(drives) == [
+        "one-table-single-index-none",
+        "one-table-single-index-brin",
+        "one-table-single-index-btree",
+        "many-tables-single",
+        "one-table-batch-index-none",
+        "one-table-batch-index-brin",
+        "one-table-batch-index-btree",
+        "many-tables-batch",
+    ]
+    assert {(d.mode, d.clients, d.threads, d.duration_s, d.warmup_s) for d in drives.values()} == {
+        ("prepared", 56, 56, 300, 0)
+    }
+    texts = {key: drive.scripts[0].text for key, drive in drives.items()}
+    assert texts["one-table-single-index-brin"] == "insert into feed (id, val) values (1,0.1);\n"
+    assert texts["many-tables-single"] == "\\set suffix random(1,1024)\nselect ins(:suffix)\n"
+    assert (
+        texts["one-table-batch-index-brin"]
+        == "insert into feed (id, val) select 1, 0.1 from generate_series(1,1000);\n"
+    )
+    assert texts["many-tables-batch"] == "\\set suffix random(1,1024)\nselect ins_batch(:suffix, 1000)\n"
+
+
+def test_iot_feed_shows_published_figures_where_they_belong() -> None:
+    full = phases("iot-feed", "full")
+    found = {
+        key: {figure.metric: figure.value for figure in phase.published}
+        for key, phase in full.items()
+        if phase.published
+    }
+    # Latency and tps determine each other: clients / latency = tps, but for rounding.
+    for key, figures in found.items():
+        assert 56 / figures["latency_avg"] * 1000 == pytest.approx(figures["tps"], rel=0.01), key
+        rows = full[key].rows_per_transaction
+        assert rows is not None
+        assert figures["rows_per_s"] == pytest.approx(figures["tps"] * rows)
+    assert set(found) == {
+        "one-table-single-index-brin",
+        "many-tables-single",
+        "one-table-batch-index-brin",
+        "many-tables-batch",
+    }
+
+
+def test_session_oltp_at_full_size_is_the_published_test() -> None:
+    full = phases("session-oltp", "full")
+    drives = {key: phase.drive for key, phase in full.items() if phase.drive}
+    assert {(d.mode, d.clients, d.threads, d.duration_s) for d in drives.values()} == {("prepared", 4, 2, 60)}
+    assert drives["log-out"].scripts[0].text == (
+        "\\setrandom userid 1 5000000\nSELECT f_user_logout(:userid);\n"
+    )
+    assert drives["oltp-function"].scripts[0].text == (
+        "\\setrandom id1 1 500000000\n\\set id2 :id1 + 10\nselect oltp_test(:id1, :id2);\n"
+    )
+    assert full["warm-cache"].optional
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_small_takes_about_two_minutes(name: str) -> None:
+    plan = make_plan([find_scenario(name)], [TARGET], "small")
+    assert 60 < estimated_seconds(plan) < 150
