@@ -268,7 +268,6 @@ def core_that(answer: object) -> SimpleNamespace:
 def test_broken_scripts_are_refused_before_anything_runs(
     scenario: Scenario, monkeypatch: pytest.MonkeyPatch, answer: object, words: str
 ) -> None:
-    monkeypatch.setattr("loadstone._core", core_that(answer), raising=False)
     monkeypatch.setitem(sys.modules, "loadstone._core", core_that(answer))
     with pytest.raises(LoadstoneError, match=words):
         make_plan([scenario], [TARGET], "tiny")

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import LoadstoneError
+from loadstone.plan import PlanTarget, make_plan
 from loadstone.scenario import builtin_scenarios, find_scenario, load_scenario
 
 SOUND = """
@@ -218,3 +220,14 @@ def test_any_phase_is_read_or_refused_in_words(
         return
     assert "scenario.toml" in refusal.message
     assert refusal.hint
+
+
+def test_the_documented_scenario_is_sound(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "write-a-scenario.md").read_text()
+    sql, script, toml = re.findall(r"```(?:sql|toml)?\n((?:do |\\set|id =).*?)```", page, re.DOTALL)
+    (tmp_path / "tables.sql").write_text(sql)
+    (tmp_path / "order.pgbench").write_text(script)
+    scenario = load_scenario(write(tmp_path, toml))
+    plan = make_plan([scenario], [PlanTarget("pg", "postgres", "postgres://x/y")], "tiny")
+    assert [phase.key for phase in plan.targets[0].phases] == ["001-orders-key-false", "002-orders-key-true"]
+    assert "primary key" in plan.targets[0].phases[1].setup[1]

@@ -305,15 +305,15 @@ def _drive_seconds(drive: Drive) -> float:
 def _check_scripts(scenario: Scenario, drive: Drive) -> None:
     """Let the core parse the scripts, so that a broken one is refused before anything is touched."""
     try:
-        from loadstone import _core  # noqa: PLC0415 - planning works without the compiled core
+        from loadstone._core import ScriptError, check_script  # noqa: PLC0415 - planning works without it
     except ImportError:
         return
     known = sorted({*drive.variables, *_AUTOMATIC_VARIABLES})
     for script in drive.scripts:
         where = str(scenario.folder / script.name)
         try:
-            found: dict[str, Any] = json.loads(_core.check_script(where, script.text, drive.mode, known))
-        except _core.ScriptError as error:
+            found: dict[str, Any] = json.loads(check_script(where, script.text, drive.mode, known))
+        except ScriptError as error:
             message, file, line, column, hint = error.args
             raise LoadstoneError(f"{file}, line {line}, column {column}: {message}", hint or "") from error
         warnings = found.get("warnings", [])
