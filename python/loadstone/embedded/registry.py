@@ -168,7 +168,7 @@ def _stop(record: Record) -> bool:
 
 
 def end_processes_in(data_directory: Path) -> None:
-    """Kill all server processes that work in a data directory, as all of its own do, and wait for their end."""
+    """Kill the server processes that work in a data directory (all of its own do); wait for their end."""
     family = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

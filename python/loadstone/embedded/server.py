@@ -310,15 +310,18 @@ class EmbeddedServer:
         raise self._trouble(f"the private server was not ready within {limit_s:g} seconds", self.log_tail())
 
     def _create_database(self) -> None:
-        where = {
-            "host": str(_there(self._place).socket),
-            "port": self.port,
-            "user": USER,
-            "dbname": "postgres",
-        }
         # Nothing of the user's PG* variables may lead elsewhere.
-        own = {"hostaddr": "", "options": "", "sslmode": "disable", "connect_timeout": 10}
-        with psycopg.connect(**where, **own, autocommit=True) as control:
+        with psycopg.connect(
+            host=str(_there(self._place).socket),
+            hostaddr="",
+            port=self.port,
+            user=USER,
+            dbname="postgres",
+            options="",
+            sslmode="disable",
+            connect_timeout=10,
+            autocommit=True,
+        ) as control:
             control.execute(_CREATE_DATABASE)
 
     def _end(self, *, remove: bool) -> None:

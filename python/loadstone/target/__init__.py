@@ -66,7 +66,9 @@ def parse_target(text: str) -> Target:
         return _server(engine.name, f"postgresql://{url.group(2)}")
     if "=" in text:
         return _server(DEFAULT_ENGINE, text)
-    raise LoadstoneError(f'"{text}" names no target', _known())
+    # Something like user:password@host must not be repeated.
+    shown = "what was given" if "@" in text else f'"{text}"'
+    raise LoadstoneError(f"{shown} names no target", _known())
 
 
 def _known() -> str:

@@ -39,7 +39,7 @@ _REFUSED = {
     "ssl_max_protocol_version": "",
     "oauth_issuer": "",
 }
-"""What the driver cannot honour -> values that ask for nothing. Others are refused, never silently ignored."""
+"""What the driver cannot honour -> values that ask for nothing. All others are refused, never ignored."""
 
 
 @dataclass(frozen=True, slots=True)
