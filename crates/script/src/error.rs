@@ -83,7 +83,7 @@ pub enum EvalError {
         to: &'static str,
     },
     /// A double without an integer near it.
-    #[error("double to int overflow for {0:.6}")]
+    #[error("double to int overflow for {}", fixed(*.0))]
     DoubleToInt(f64),
     /// Integer arithmetic that leaves 64 bits; names the operation.
     #[error("bigint {0} out of range")]
@@ -98,17 +98,25 @@ pub enum EvalError {
     #[error("random range is too large")]
     RangeTooLarge,
     /// A parameter of `random_gaussian` below 2.
-    #[error("gaussian parameter must be at least 2.000000 (not {0:.6})")]
+    #[error("gaussian parameter must be at least 2.000000 (not {})", fixed(*.0))]
     GaussianParameter(f64),
     /// A parameter of `random_zipfian` outside 1.001..=1000.
-    #[error("zipfian parameter must be in range [1.001, 1000] (not {0:.6})")]
+    #[error("zipfian parameter must be in range [1.001, 1000] (not {})", fixed(*.0))]
     ZipfianParameter(f64),
     /// A parameter of `random_exponential` that is not positive.
-    #[error("exponential parameter must be greater than zero (not {0:.6})")]
+    #[error("exponential parameter must be greater than zero (not {})", fixed(*.0))]
     ExponentialParameter(f64),
     /// A size of `permute` that is not positive.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
+}
+
+/// `%f` of PostgreSQL's `printf`.
+fn fixed(value: f64) -> String {
+    if value.is_finite() || value.is_nan() {
+        return format!("{value:.6}");
+    }
+    if value < 0.0 { "-Infinity" } else { "Infinity" }.to_owned()
 }
 
 /// Why a client cannot go on with its script. pgbench aborts such a client.

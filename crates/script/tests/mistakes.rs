@@ -182,6 +182,11 @@ fn runtime_errors_are_pgbenchs() {
             "int(1e30)",
             "double to int overflow for 1000000000000000019884624838656.000000",
         ),
+        ("int(exp(1000))", "double to int overflow for Infinity"),
+        (
+            "random(1, -exp(1000))",
+            "double to int overflow for -Infinity",
+        ),
         ("true + 1", "cannot coerce boolean to int"),
         ("true + 1.0", "cannot coerce boolean to double"),
         ("NOT 1", "cannot coerce int to boolean"),
