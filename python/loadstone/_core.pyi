@@ -50,7 +50,16 @@ class NullServer:
     def port(self) -> int: ...
     @property
     def socket_directory(self) -> str: ...
+    def cpu_ns(self) -> int:
+        """CPU time that serving has taken so far, nanoseconds."""
+
     def stop(self) -> None: ...
+
+def builtin_script(prefix: str) -> tuple[str, str, str]:
+    """Name, description and text of pgbench's built-in script whose name begins with `prefix`."""
+
+def builtin_scripts() -> list[tuple[str, str]]:
+    """Names and descriptions of pgbench's built-in scripts."""
 
 def clock_cost_ns() -> float:
     """Median cost of reading the driver's clock once, in nanoseconds."""

@@ -126,7 +126,6 @@ pub(crate) struct Collected {
 }
 
 pub(crate) struct Collector {
-    config: Arc<Config>,
     timeline: Timeline,
     output: Option<Output>,
     output_error: Option<String>,
@@ -143,7 +142,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(
-        config: Arc<Config>,
+        config: &Config,
         timeline: Timeline,
         output: Option<Output>,
         progress: Arc<Mutex<Progress>>,
@@ -157,7 +156,6 @@ impl Collector {
             output_error: None,
             next: 0,
             seen: WindowCounts::default(),
-            config,
             timeline,
             output,
             progress,

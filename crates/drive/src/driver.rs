@@ -215,7 +215,7 @@ impl Run {
         inbox: &Receiver<Report>,
     ) -> Collected {
         let progress = Arc::clone(&self.progress);
-        Collector::new(Arc::clone(&self.config), timeline, output, progress, blanks).collect(inbox)
+        Collector::new(&self.config, timeline, output, progress, blanks).collect(inbox)
     }
 
     fn account(&self, timeline: Timeline, ending: Ending, collected: &Collected) -> Account {

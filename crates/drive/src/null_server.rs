@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use loadstone_wire::postgres::{Action, Behaviour, Fault, Responder, ResponderAuth};
+use loadstone_wire::postgres::{Action, Behaviour, Fault, Password, Responder, ResponderAuth};
 use socket2::{SockRef, Socket};
 
 use crate::clock::{CpuTime, now_ns};
@@ -79,7 +79,7 @@ impl NullSpec {
     }
 
     fn behaviour(&self) -> Behaviour {
-        let (user, password) = (self.user.clone(), self.password.clone());
+        let (user, password) = (self.user.clone(), Password::new(self.password.clone()));
         let auth = match self.auth.as_str() {
             "cleartext" => ResponderAuth::Cleartext { user, password },
             "md5" => ResponderAuth::Md5 { user, password },

@@ -22,7 +22,9 @@ impl Drive {
         let spec = DriveSpec::from_json(spec).map_err(drive_error)?;
         // Resolving a host's name may take a while.
         let inner = py.detach(|| CoreDrive::new(spec)).map_err(drive_error)?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     fn start(&self, py: Python<'_>) -> PyResult<()> {
@@ -39,7 +41,9 @@ impl Drive {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<String>> {
         let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or(Duration::ZERO);
-        py.detach(|| self.inner.wait(timeout)).transpose().map_err(drive_error)
+        py.detach(|| self.inner.wait(timeout))
+            .transpose()
+            .map_err(drive_error)
     }
 }
 
@@ -55,7 +59,9 @@ impl NullServer {
     fn new(spec: &str) -> PyResult<Self> {
         let spec = NullSpec::from_json(spec).map_err(drive_error)?;
         let inner = CoreServer::from_spec(&spec).map_err(|e| system_error(&e))?;
-        Ok(Self { inner: Mutex::new(inner) })
+        Ok(Self {
+            inner: Mutex::new(inner),
+        })
     }
 
     #[getter]
@@ -65,7 +71,10 @@ impl NullServer {
 
     #[getter]
     fn socket_directory(&self) -> String {
-        self.lock().socket_directory().to_string_lossy().into_owned()
+        self.lock()
+            .socket_directory()
+            .to_string_lossy()
+            .into_owned()
     }
 
     fn cpu_ns(&self) -> u64 {

@@ -18,7 +18,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// `DriveError(message, hint)`, or `ScriptError` where a script is to blame.
-#[expect(clippy::needless_pass_by_value, reason = "used as a conversion in map_err")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used as a conversion in map_err"
+)]
 pub(crate) fn drive_error(error: CoreDriveError) -> PyErr {
     match error {
         CoreDriveError::Script(error) => script_error(error),
@@ -28,7 +31,13 @@ pub(crate) fn drive_error(error: CoreDriveError) -> PyErr {
 
 /// `ScriptError(message, file, line, column, hint)`.
 pub(crate) fn script_error(error: CoreScriptError) -> PyErr {
-    ScriptError::new_err((error.message, error.file, error.line, error.column, error.hint))
+    ScriptError::new_err((
+        error.message,
+        error.file,
+        error.line,
+        error.column,
+        error.hint,
+    ))
 }
 
 /// `DriveError` of a refusal by the operating system.

@@ -1,7 +1,9 @@
 //! Loadstone's core, seen from Python: parse the arguments, detach from the interpreter, call, wrap the result.
 
+mod drive;
 mod errors;
 mod fetch;
+mod script;
 
 use pyo3::prelude::*;
 
@@ -11,6 +13,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("is_debug_build", cfg!(debug_assertions))?;
     errors::register(module)?;
+    module.add_class::<drive::Drive>()?;
+    module.add_class::<drive::NullServer>()?;
+    module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;
-    Ok(())
+    module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
+    module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;
+    module.add_function(wrap_pyfunction!(script::check_script, module)?)
 }

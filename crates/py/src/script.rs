@@ -8,10 +8,19 @@ use crate::errors::script_error;
 
 /// Parse a script; JSON of its commands, variables and warnings.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands over owned values")]
-pub(crate) fn check_script(name: &str, text: &str, mode: &str, variables: Vec<String>) -> PyResult<String> {
-    let mode: QueryMode =
-        mode.parse().map_err(|_| PyValueError::new_err("mode is simple, extended or prepared"))?;
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands over owned values"
+)]
+pub(crate) fn check_script(
+    name: &str,
+    text: &str,
+    mode: &str,
+    variables: Vec<String>,
+) -> PyResult<String> {
+    let mode: QueryMode = mode
+        .parse()
+        .map_err(|_| PyValueError::new_err("mode is simple, extended or prepared"))?;
     let report = check(name, text, mode, &variables).map_err(script_error)?;
     serde_json::to_string(&report).map_err(|e| PyValueError::new_err(e.to_string()))
 }
@@ -20,11 +29,18 @@ pub(crate) fn check_script(name: &str, text: &str, mode: &str, variables: Vec<St
 #[pyfunction]
 pub(crate) fn builtin_script(prefix: &str) -> PyResult<(String, String, String)> {
     let script = core_builtin(prefix).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    Ok((script.name.to_owned(), script.description.to_owned(), script.text.to_owned()))
+    Ok((
+        script.name.to_owned(),
+        script.description.to_owned(),
+        script.source.to_owned(),
+    ))
 }
 
 /// Names and descriptions of all built-in scripts.
 #[pyfunction]
 pub(crate) fn builtin_scripts() -> Vec<(String, String)> {
-    core_builtins().iter().map(|s| (s.name.to_owned(), s.description.to_owned())).collect()
+    core_builtins()
+        .iter()
+        .map(|s| (s.name.to_owned(), s.description.to_owned()))
+        .collect()
 }

@@ -1,0 +1,166 @@
+"""The command line: arguments become one call each; the only place that prints and exits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loadstone import __version__, calibrate, terminal
+from loadstone.engines import all_engines
+from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.plan import SIZES, estimated_seconds, plan_to_json
+from loadstone.report import write_report
+from loadstone.report.terminal import headline_json, summary_table
+from loadstone.run import Outcome, Request, execute, plan_of
+from loadstone.scenario import builtin_scenarios, find_scenario
+from loadstone.summary import write_summary
+from loadstone.target import parse_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DEFAULT_TARGET = "pg"
+
+
+class Group(click.Group):
+    """Turns `LoadstoneError` into two lines and the documented exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the sub-command."""
+        try:
+            return super().invoke(ctx)
+        except LoadstoneError as error:
+            terminal.trouble(error)
+            ctx.exit(int(error.exit_code))
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="loadstone %(version)s")
+def main() -> None:
+    """Find out what load a database really holds."""
+
+
+def _pairs(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r} is not name=value", param=option)
+        pairs[name] = value
+    return pairs
+
+
+def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
+    options = [
+        click.argument("scenarios", nargs=-1),
+        click.option("--target", "-t", "targets", multiple=True, metavar="URL", help="Server to measure: pg (a private PostgreSQL, the default), pg10 … pg18, or postgres://… May be given several times."),
+        click.option("--size", type=click.Choice(SIZES), default="small", show_default=True, help="tiny: seconds; small: about two minutes; full: as published."),
+        click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", callback=_pairs, help="Value of a scenario's parameter; a list (none,btree) for one that is swept."),
+        click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of every random choice."),
+        click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Run everything so many times."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command()
+@_planning_options
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for the results.")
+@click.option("--storage", type=click.Path(path_type=Path), help="Where private servers keep their data.")
+@click.option("--setting", "settings", multiple=True, metavar="NAME=VALUE", callback=_pairs, help="Setting of private servers, such as fsync=off.")
+@click.option("--keep", is_flag=True, help="Leave private servers running, and the scenario's tables in place.")
+@click.option("--replace", is_flag=True, help="Drop what others left in the schema loadstone.")
+@click.option("--no-calibrate", is_flag=True, help="Do not measure our own ceiling before the run.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, and nothing else, on standard output.")  # fmt: skip
+def run(**given: Any) -> None:
+    """Run scenarios (by name, or by their folder) and write a report."""
+    request = _request(given)
+    with terminal.listener(quiet=given["as_json"]) as listener:
+        outcome = execute(request, listener)
+    _conclude(outcome, as_json=given["as_json"])
+
+
+def _request(given: dict[str, Any]) -> Request:
+    return Request(
+        scenarios=[find_scenario(name) for name in given["scenarios"] or ["iot-feed"]],
+        targets=given["targets"] or [DEFAULT_TARGET],
+        size=given["size"],
+        overrides=given["overrides"],
+        seed=given["seed"],
+        repeats=given["repeat"],
+        out=given.get("out"),
+        storage=given.get("storage"),
+        settings=given.get("settings") or {},
+        keep=given.get("keep", False),
+        replace=given.get("replace", False),
+        calibrate=not given.get("no_calibrate", False),
+        command=["loadstone", *sys.argv[1:]],
+    )
+
+
+def _conclude(outcome: Outcome, *, as_json: bool) -> None:
+    folder = outcome.folder.path
+    summary = write_summary(folder)
+    report = write_report(folder)
+    if as_json:
+        click.echo(json.dumps(headline_json(summary), indent=1, sort_keys=True))
+    else:
+        terminal.show(summary_table(summary))
+        terminal.say(f"Report: {report}")
+    if outcome.trouble is not None:
+        terminal.trouble(outcome.trouble)
+    sys.exit(int(outcome.exit_code))
+
+
+@main.command()
+@_planning_options
+def plan(**given: Any) -> None:
+    """Print what a run would do, as plan.json, and touch nothing."""
+    request = _request(given)
+    made = plan_of(request, parse_targets(request.targets))
+    click.echo(plan_to_json(made), nl=False)
+    terminal.say(f"about {estimated_seconds(made):.0f} s of measuring")
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+def report(folders: tuple[Path, ...]) -> None:
+    """Write summary.json and report.html of run folders anew."""
+    for folder in folders:
+        summary = write_summary(folder)
+        terminal.show(summary_table(summary))
+        terminal.say(f"Report: {write_report(folder)}")
+
+
+@main.command()
+def scenarios() -> None:
+    """List the built-in scenarios."""
+    for name in builtin_scenarios():
+        click.echo(f"{name:<16}{find_scenario(name).title}")
+
+
+@main.command("engines")
+def list_engines() -> None:
+    """List the engines, how targets name them, and against what they were verified."""
+    for engine in all_engines().values():
+        click.echo(f"{engine.name:<16}{', '.join(f'{s}://' for s in engine.schemes):<32}{engine.status}")
+
+
+@main.command("calibrate")
+@click.option("--clients", "-c", "clients", multiple=True, type=click.IntRange(1, 100_000), help="Numbers of clients.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(0.1), default=calibrate.SECONDS, show_default=True, help="Time of each measurement.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print calibration.json.")
+def calibrate_command(clients: tuple[int, ...], seconds: float, *, as_json: bool) -> None:
+    """Measure our own ceiling on this machine, against a built-in server that answers at once."""
+    wanted = [(mode, number) for mode in calibrate.MODES for number in clients or calibrate.CLIENTS]
+    found = calibrate.calibrate_for(wanted, seconds=seconds)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+    else:
+        terminal.show_calibration(found)
+    sys.exit(int(ExitCode.OK))

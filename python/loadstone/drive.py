@@ -1,0 +1,102 @@
+"""One drive: the plan's values turned into the core's document, watched until it ends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from loadstone import _core
+from loadstone.errors import LoadstoneError, RunFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from loadstone import model
+    from loadstone.signals import Signals
+
+_POLL_S = 0.1
+Progress = dict[str, Any]
+
+
+def connection_document(connection: model.Connection) -> dict[str, Any]:
+    """Return how the core is told where to connect."""
+    return {
+        "host": connection.host,
+        "port": connection.port,
+        "user": connection.user,
+        "database": connection.database,
+        "password": connection.password,
+        "sslmode": connection.sslmode,
+        "sslrootcert": connection.sslrootcert,
+        "sslcert": connection.sslcert,
+        "sslkey": connection.sslkey,
+        "channel_binding": connection.channel_binding,
+        "connect_timeout_s": connection.connect_timeout_s,
+        "application_name": connection.application_name,
+        "parameters": dict(connection.parameters),
+    }
+
+
+def drive_document(drive: model.Drive, connection: model.Connection, out_dir: Path | None) -> dict[str, Any]:
+    """Return the core's specification of a drive."""
+    pace: dict[str, Any] = {"kind": drive.pace.kind}
+    if drive.pace.rate_per_s is not None:
+        pace["rate_per_s"] = drive.pace.rate_per_s
+    return {
+        "connection": connection_document(connection),
+        "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in drive.scripts],
+        "mode": drive.mode,
+        "clients": drive.clients,
+        "threads": drive.threads,
+        "duration_s": drive.duration_s,
+        "transactions_per_client": drive.transactions_per_client,
+        "warmup_s": drive.warmup_s,
+        "pace": pace,
+        "latency_limit_ms": drive.latency_limit_ms,
+        "timeout_s": drive.timeout_s,
+        "reconnect": drive.reconnect,
+        "seed": drive.seed,
+        "variables": dict(drive.variables),
+        "out_dir": str(out_dir) if out_dir is not None else None,
+    }
+
+
+def perform(
+    document: dict[str, Any], signals: Signals | None, show: Callable[[Progress], None] | None = None
+) -> dict[str, Any]:
+    """Run a drive to its end and return its account (drive.json).
+
+    The first signal asks it to stop in order. Raises LoadstoneError when it cannot begin.
+    """
+    try:
+        drive = _core.Drive(json.dumps(document))
+        drive.start()
+    except _core.ScriptError as error:
+        raise _script_trouble(error) from error
+    except _core.DriveError as error:
+        raise LoadstoneError(*error.args) from error
+    if signals is not None:
+        signals.during(drive.stop)
+    try:
+        return _await(drive, show)
+    except _core.DriveError as error:
+        raise RunFailedError(*error.args) from error
+    finally:
+        if signals is not None:
+            signals.during(None)
+
+
+def _await(drive: _core.Drive, show: Callable[[Progress], None] | None) -> dict[str, Any]:
+    while True:
+        text = drive.wait(_POLL_S)
+        if text is not None:
+            account: dict[str, Any] = json.loads(text)
+            return account
+        if show is not None:
+            show(json.loads(drive.progress()))
+
+
+def _script_trouble(error: _core.ScriptError) -> LoadstoneError:
+    message, file, line, column, hint = error.args
+    return LoadstoneError(f"{file}:{line}:{column}: {message}", hint)

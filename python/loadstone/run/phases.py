@@ -1,0 +1,188 @@
+"""One phase on one target: set up, measured, checked, and written down whatever happens."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.drive import drive_document, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.model import PlannedPhase
+    from loadstone.drive import Progress
+    from loadstone.run.server import Server
+    from loadstone.signals import Signals
+    from loadstone.runfolder import PhaseFolder, RunFolder
+
+Document = dict[str, Any]
+
+
+class PhaseRun:
+    """Runs one phase and keeps its phase.json up to date."""
+
+    def __init__(self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals) -> None:
+        """Make the phase's folder."""
+        number, _, name = phase.key.partition("-")
+        self.phase = phase
+        self.server = server
+        self._run = run
+        self._signals = signals
+        self.folder: PhaseFolder = server.folder.phase(int(number), name)
+        self.document: Document = _blank(phase, server.id)
+        self._setting_up = False
+
+    def skip(self, reason: str) -> None:
+        """Write down that and why the phase was not run."""
+        now = time.monotonic_ns()
+        self._write(state="skipped", reason=reason, start_ns=now, end_ns=now)
+        self._event("info", "skip", reason)
+
+    def perform(self, show: Callable[[Progress], None]) -> None:
+        """Run the phase. Its end, however it came, is in `document`; only a signal passes through."""
+        self._write(state="running", start_ns=time.monotonic_ns())
+        self._event("info", "phase-start", self.phase.title)
+        state, reason = "interrupted", "stopped by a signal"
+        try:
+            with self.server.watch():
+                state, reason = self._measure(show)
+        except (LoadstoneError, psycopg.Error) as error:
+            state, reason = self._trouble(error)
+        finally:
+            self._write(state=state, reason=reason, end_ns=time.monotonic_ns())
+            level = "error" if state == "failed" else "info"
+            self._event(level, "phase-end", f"{state}: {reason}" if reason else state)
+
+    @property
+    def state(self) -> str:
+        """How the phase stands: `complete`, `failed`, `interrupted` or `skipped`."""
+        return str(self.document["state"])
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a check found another answer than was expected."""
+        return any(not check["passed"] for check in self.document["checks"])
+
+    def _measure(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        self.server.revive()
+        self._set_up()
+        if self.phase.drive is not None:
+            state, reason = self._drive(show)
+        else:
+            if self.phase.kind == "size":
+                self._write(sizes={"before": None, "after": self.server.sizes()})
+            state, reason = "complete", None
+        self._check_values()
+        if self.wrong:
+            return "failed", "a check failed: the database does not hold what it should"
+        return state, reason
+
+    def _set_up(self) -> None:
+        self._setting_up = True
+        done: list[Document] = []
+        for statement in self.phase.setup:
+            begin = time.monotonic()
+            self.server.control.execute(statement.encode())
+            done.append({"text": statement, "seconds": round(time.monotonic() - begin, 6)})
+        self._write(statements=done)
+        self._setting_up = False
+
+    def _drive(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        drive, check = self.phase.drive, self.phase.row_check
+        assert drive is not None  # noqa: S101 - the caller asked
+        if self.server.opened.server is not None:
+            # Each drive begins with nothing left to write from the one before.
+            self.server.engine.checkpoint(self.server.control)
+        before = self.server.sizes()
+        rows = self.server.count(check.count_sql) if check else 0
+        document = drive_document(drive, self.server.clients_connection(), self.folder.path)
+        account = perform(document, self._signals, show)
+        if account["state"] == "interrupted":
+            self.server.cancel_clients()
+        self.server.revive()
+        self._write(sizes={"before": before, "after": self.server.sizes()})
+        for outage in account["outages"]:
+            self._tell_outage(outage)
+        if check:
+            self._check_rows(account, rows, check.rows_per_transaction, self.server.count(check.count_sql))
+        return self._judge(account)
+
+    def _judge(self, account: Document) -> tuple[str, str | None]:
+        if account["output_error"]:
+            raise RunFailedError(
+                f"the records of the drive are incomplete: {account['output_error']}",
+                "Free some space there, or put the results elsewhere with --out.",
+            )
+        if account["state"] == "complete":
+            return "complete", None
+        return ("interrupted" if account["state"] == "interrupted" else "failed"), account["reason"]
+
+    def _check_rows(self, account: Document, before: int, per_transaction: int, after: int) -> None:
+        acknowledged = account["counts"]["done"] + account["warmup_counts"]["done"]
+        least = acknowledged * per_transaction
+        most = least + account["in_doubt"] * per_transaction
+        added = after - before
+        expected = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        detail = f"{acknowledged:,} transactions acknowledged, {per_transaction:,} rows each"
+        if least != most:
+            detail += f"; {account['in_doubt']:,} more were sent and their answer was lost"
+        self._note_check("rows acknowledged are in the tables", expected, f"{added:,}", least <= added <= most, detail)
+
+    def _check_values(self) -> None:
+        for name, sql, expected in self.phase.checks:
+            actual = self.server.value(sql)
+            self._note_check(name, expected, actual, actual == expected, sql)
+
+    def _note_check(self, name: str, expected: str, actual: str, passed: bool, detail: str) -> None:  # noqa: FBT001, PLR0913
+        check = {"name": name, "expected": expected, "actual": actual, "passed": passed, "detail": detail}
+        self._write(checks=[*self.document["checks"], check])
+        self._event("info" if passed else "error", "check", f"{name}: expected {expected}, found {actual}")
+
+    def _tell_outage(self, outage: Document) -> None:
+        seconds = (outage["end_ns"] - outage["start_ns"]) / 1e9 if outage["end_ns"] else None
+        length = f"for {seconds:.1f} s" if seconds is not None else "until the end"
+        self._event("warning", "outage", f"{outage['clients']} clients lost their connection {length}")
+
+    def _trouble(self, error: LoadstoneError | psycopg.Error) -> tuple[str, str]:
+        message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+        if self.phase.optional and self._setting_up:
+            return "skipped", message
+        return "failed", message
+
+    def _write(self, **changes: object) -> None:
+        self.document |= changes
+        self.folder.write_phase(self.document)
+
+    def _event(self, level: Any, kind: Any, message: str) -> None:
+        self._run.event(level, kind, message, target=self.server.id, phase=self.phase.key)
+
+
+def _blank(phase: PlannedPhase, target: str) -> Document:
+    return {
+        "number": int(phase.key.partition("-")[0]),
+        "id": phase.id,
+        "key": phase.key,
+        "kind": phase.kind,
+        "title": phase.title,
+        "why": phase.why or None,
+        "variant": dict(phase.variant),
+        "repeat": phase.repeat,
+        "target": target,
+        "scenario": phase.scenario,
+        "state": "running",
+        "reason": None,
+        "start_ns": None,
+        "end_ns": None,
+        "statements": [],
+        "headline": phase.headline,
+        "rows_per_transaction": phase.rows_per_transaction,
+        "published": [
+            {"metric": p.metric, "value": p.value, "unit": p.unit, "note": p.note} for p in phase.published
+        ],
+        "sizes": None,
+        "checks": [],
+    }

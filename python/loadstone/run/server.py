@@ -1,0 +1,170 @@
+"""One target while it is being measured: its engine, its control connection, its folder, its watchers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.monitor import Monitor, Watched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loadstone.engine import Engine
+    from loadstone.engine.connecting import Control
+    from loadstone.jsonfile import JsonLines
+    from loadstone.model import Connection
+    from loadstone.runfolder import RunFolder, TargetFolder
+    from loadstone.target import OpenTarget
+
+_RECONNECT_S = 30.0
+
+
+class Server:
+    """A target that is open. All SQL of the run goes through `control`, in the schema of the scenario."""
+
+    def __init__(self, opened: OpenTarget, folder: RunFolder, schema: str) -> None:
+        """Connect; raises LoadstoneError when that is not possible."""
+        self.opened = opened
+        self.id = opened.id
+        self.engine: Engine = opened.engine
+        self.schema = schema
+        self.connection: Connection = self.engine.with_schema(opened.connection, schema)
+        self.control: Control = self._connect("loadstone")
+        self.identity = self.engine.identify(self.control)
+        self.folder: TargetFolder = folder.target(self.id)
+        self.gone: str | None = None
+        """Why nothing more can be measured here; None while it can."""
+        self._run = folder
+        self._lines: JsonLines = self.folder.monitor()
+        self._watching: Control | None = None
+        self._told: set[str] = set()
+        self._monitor = self._make_monitor()
+
+    def describe(self) -> dict[str, Any]:
+        """Return target.json as docs/run-folder.md has it."""
+        server = self.opened.server
+        return {
+            "id": self.id,
+            "label": self.opened.label,
+            "engine": self.engine.name,
+            "url": self.opened.url,
+            "local": self.opened.local,
+            "version": self.identity["version"],
+            "version_text": self.identity["version_text"],
+            "build": self.opened.build,
+            "embedded": server is not None,
+            "data_directory": str(server.data_directory) if server is not None else None,
+            "settings": self.engine.settings(self.control),
+            "durability": self.engine.durability(self.control, self.schema),
+        }
+
+    def watch(self) -> Monitor:
+        """The monitor of this target; it runs while one of its phases does."""
+        return self._monitor
+
+    def sizes(self) -> dict[str, Any] | None:
+        """Sizes of the scenario's relations; None, and a warning, when the server does not say."""
+        try:
+            return dict(self.engine.sizes(self.control, self.schema))
+        except psycopg.Error as error:
+            self._tell("warning", f"sizes could not be read: {error}", "")
+            return None
+
+    def count(self, sql: str) -> int:
+        """Run a statement that gives one integer."""
+        return int(self.value(sql))
+
+    def value(self, sql: str) -> str:
+        """Run a statement that gives one value, as text. Raises RunFailedError when it gives none."""
+        row = self.control.execute(sql.encode()).fetchone()
+        if not row:
+            raise RunFailedError(f"a check's statement gave no row: {sql}", "Let it give exactly one value.")
+        return str(next(iter(row.values())))
+
+    def revive(self) -> None:
+        """Make the control connection work again after the server was lost; raises when it stays away."""
+        if self._is_alive():
+            return
+        server = self.opened.server
+        if server is not None and not server.is_running():
+            self._tell("warning", "the server had died: it is started again to see what it kept", "")
+            server.restart()
+            self._monitor.watch_server(server.pid)
+        deadline = time.monotonic() + _RECONNECT_S
+        while True:
+            try:
+                self.control = self._connect("loadstone")
+            except LoadstoneError as error:
+                if time.monotonic() > deadline:
+                    self.gone = f"the server did not come back within {_RECONNECT_S:.0f} s"
+                    raise RunFailedError(self.gone, error.message) from error
+                time.sleep(0.5)
+            else:
+                return
+
+    def cancel_clients(self) -> None:
+        """End what our clients left running on the server, by the name they gave themselves."""
+        try:
+            self.engine.cancel(self.control, self.client_name)
+        except psycopg.Error as error:
+            self._tell("warning", f"statements under way could not be cancelled: {error}", "")
+
+    @property
+    def client_name(self) -> str:
+        """The application_name of the driver's connections."""
+        return f"loadstone-{self._run.run.get('pid', 0)}"
+
+    def clients_connection(self) -> Connection:
+        """How the driver's clients connect."""
+        return replace(self.connection, application_name=self.client_name)
+
+    def close(self) -> None:
+        """Stop watching and disconnect."""
+        self._monitor.stop()
+        self._lines.close()
+        for connection in (self.control, self._watching):
+            if connection is not None:
+                connection.close()
+
+    def _connect(self, name: str) -> Control:
+        return self.engine.connect(replace(self.connection, application_name=name))
+
+    def _is_alive(self) -> bool:
+        try:
+            self.control.execute("select 1")
+        except psycopg.Error:
+            self.control.close()
+            return False
+        return True
+
+    def _make_monitor(self) -> Monitor:
+        processes = self.engine.server_pids(self.control)
+        if processes.pid is None and processes.reason:
+            self._tell("info", f"the server's processes are not watched: {processes.reason}", "")
+        paths: list[Path] = [self._run.path]
+        if self.opened.server is not None:
+            paths.insert(0, self.opened.server.data_directory)
+        watched = Watched(server_pid=processes.pid, paths=tuple(paths), ask=self._ask)
+        return Monitor(watched, self._lines.write, self._tell)
+
+    def _ask(self) -> dict[str, Any] | None:
+        if self._watching is None or self._watching.closed:
+            self._watching = self._connect("loadstone monitor")
+        try:
+            seen = self.engine.observe(self._watching, self.schema)
+        except psycopg.OperationalError:
+            self._watching.close()
+            raise
+        for reason in seen.reasons:
+            if reason not in self._told:
+                self._told.add(reason)
+                self._tell("info", reason, "")
+        return dict(seen.part)
+
+    def _tell(self, level: Any, message: str, hint: str) -> None:
+        self._run.event(level, "note", message, hint=hint or None, target=self.id)
