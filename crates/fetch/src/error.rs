@@ -104,9 +104,11 @@ impl FetchError {
     }
 
     /// Sort what the archive crate reports (text only) into what the user can act on.
-    pub(crate) fn from_download(jar: &str, error: archive::Error) -> Self {
+    pub(crate) fn from_download(jar: &str, base: &str, error: &archive::Error) -> Self {
         let jar = jar.to_owned();
-        let reason = error.to_string();
+        // What stands before the "@" of a mirror's address is nobody's business.
+        let place = base.rsplit('@').next().unwrap_or(base);
+        let reason = format!("{} (asked {place})", without_address(&error.to_string()));
         match error {
             archive::Error::ArchiveHashMismatch { .. } => Self::Damaged {
                 jar,
@@ -148,6 +150,11 @@ impl FetchError {
             _ => Self::Unwritable { place, reason },
         }
     }
+}
+
+/// An HTTP error's text ends with the whole address, credentials included.
+fn without_address(text: &str) -> &str {
+    text.split(" for url (").next().unwrap_or(text)
 }
 
 fn by_hand(jar: &str) -> String {

