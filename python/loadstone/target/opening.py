@@ -15,7 +15,8 @@ from loadstone.engines import engine as engine_named
 from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from loadstone.engine import Engine, Identity
     from loadstone.model import Connection
@@ -42,16 +43,23 @@ class OpenTarget:
 
 
 @contextmanager
-def open_target(target: Target, clients: int, order: Order | None = None) -> Iterator[OpenTarget]:
+def open_target(
+    target: Target,
+    clients: int,
+    *,
+    storage: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    keep: bool = False,
+) -> Iterator[OpenTarget]:
     """Open a target for so many clients; a private server ends with the context.
 
-    `order` says how a private server is to be (storage, settings, keep); its name and clients are set here.
-    Raises LoadstoneError in words for everything that would keep the clients from working.
+    `storage`, `settings` and `keep` are for private servers: where the data lies, what the user sets, whether
+    the server stays when the context ends. Raises LoadstoneError in words for everything that would keep the clients from working.
     """
     engine = engine_named(target.engine)
     if target.embedded is not None:
-        wanted = replace(order or Order(), name=target.embedded, clients=clients)
-        with EmbeddedServer(wanted) as server:
+        order = Order(target.embedded, clients, storage, settings or {}, keep)
+        with EmbeddedServer(order) as server:
             yield _open_embedded(target, engine, server, clients)
         return
     yield _look(target, engine, _connection(target), clients)
