@@ -21,6 +21,7 @@ pub use backend::{Columns, DataRow, Message, RowDescription, TransactionStatus, 
 pub use error::WireError;
 pub use frontend::{Frontend, cancel_request};
 pub use responder::{Action, Behaviour, Fault, Reply, Responder, ResponderAuth, ServerTls};
+pub use rustls::ClientConfig;
 pub use server_error::{ServerError, ServerErrorOwned};
 pub use session::{Event, Session};
 pub use settings::{ChannelBinding, Password, Settings, TlsMode};

@@ -1,8 +1,8 @@
 //! What we need to know of an X.509 certificate beyond what rustls tells.
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
-use rustls::pki_types::UnixTime;
-use x509_cert::certificate::{CertificateInner, Raw};
+use rustls::pki_types::{AlgorithmIdentifier, SignatureVerificationAlgorithm, UnixTime};
+use x509_cert::certificate::{CertificateInner, Raw, Version};
 use x509_cert::der::asn1::{ContextSpecific, ObjectIdentifier};
 use x509_cert::der::{Any, Decode as _, Encode as _, SliceReader, TagNumber};
 use x509_cert::ext::pkix::SubjectAltName;
@@ -41,6 +41,41 @@ impl<'a> Parsed<'a> {
             .ok()
     }
 
+    /// Whether this is a version 1 certificate that `issuer` itself has signed. webpki refuses that
+    /// version, and it is what the recipe in PostgreSQL's documentation makes with OpenSSL up to 3.1.
+    /// Without extensions such a certificate can be nothing but an end of a chain.
+    pub(crate) fn is_version_1_signed_by(
+        &self,
+        issuer: &Parsed<'_>,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> bool {
+        let (own, issuer) = (&self.certificate, issuer.certificate.tbs_certificate());
+        let tbs = own.tbs_certificate();
+        let key = issuer.subject_public_key_info();
+        let (Ok(message), Some(key_bits), Some(signature)) = (
+            tbs.to_der(),
+            key.subject_public_key.as_bytes(),
+            own.signature().as_bytes(),
+        ) else {
+            return false;
+        };
+        let is = |wanted: AlgorithmIdentifier, given: &AlgorithmIdentifierOwned| {
+            given
+                .to_der()
+                .is_ok_and(|der| contents(&der) == Some(wanted.as_ref()))
+        };
+        tbs.version() == Version::V1
+            && tbs.issuer() == issuer.subject()
+            && tbs.signature() == own.signature_algorithm()
+            && algorithms.iter().any(|algorithm| {
+                is(algorithm.public_key_alg_id(), &key.algorithm)
+                    && is(algorithm.signature_alg_id(), own.signature_algorithm())
+                    && algorithm
+                        .verify_signature(key_bits, &message, signature)
+                        .is_ok()
+            })
+    }
+
     pub(crate) fn is_valid_at(&self, now: UnixTime) -> bool {
         let validity = self.certificate.tbs_certificate().validity();
         let begin = validity.not_before.to_unix_duration().as_secs();
@@ -65,6 +100,14 @@ impl<'a> Parsed<'a> {
             return false;
         };
         name_matches(&common_name.value(), host)
+    }
+}
+
+/// What is inside a short DER sequence.
+fn contents(der: &[u8]) -> Option<&[u8]> {
+    match der {
+        [_, len, inner @ ..] if usize::from(*len) == inner.len() => Some(inner),
+        _ => None,
     }
 }
 

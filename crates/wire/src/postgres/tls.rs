@@ -8,9 +8,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, InconsistentKeys, ServerConfig, ServerConnection,
+};
 
 use super::certificate::Parsed;
 use super::{Password, TlsMode, WireError};
@@ -84,12 +88,12 @@ impl TlsFiles {
     pub fn client_config(&self, mode: TlsMode) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = self.verifier(mode, provider.signature_verification_algorithms)?;
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        let mut config = match self.identity()? {
-            Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
+        let mut config = match self.identity(&provider)? {
+            Some(identity) => builder.with_client_cert_resolver(Arc::new(identity)),
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -119,23 +123,35 @@ impl TlsFiles {
         Verifier::new(roots, mode == TlsMode::VerifyFull, algorithms)
     }
 
-    fn identity(&self) -> Result<Option<Identity>, TlsError> {
+    fn identity(&self, provider: &CryptoProvider) -> Result<Option<SingleCertAndKey>, TlsError> {
         match (&self.client_certificate, &self.client_key) {
             (None, None) => Ok(None),
             (Some(chain), Some(key)) => {
-                let key = PrivateKeyDer::from_pem_slice(key.bytes()).map_err(|error| {
-                    TlsError::BadKey {
-                        reason: error.to_string(),
-                    }
-                })?;
-                Ok(Some((certificates("sslcert", chain)?, key)))
+                identity(certificates("sslcert", chain)?, key.bytes(), provider).map(Some)
             }
             _ => Err(TlsError::HalfIdentity),
         }
     }
 }
 
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+/// A certificate chain with its key. The other side judges the chain; rustls need not be able to read
+/// it (version 1), and refuses it only when the key is certainly another's.
+pub(crate) fn identity(
+    chain: Vec<CertificateDer<'static>>,
+    key_pem: &[u8],
+    provider: &CryptoProvider,
+) -> Result<SingleCertAndKey, TlsError> {
+    let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| TlsError::BadKey {
+        reason: error.to_string(),
+    })?;
+    let identity = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
+    match identity.keys_match() {
+        Err(error @ rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            Err(error.into())
+        }
+        _ => Ok(SingleCertAndKey::from(identity)),
+    }
+}
 
 /// All certificates of a PEM text; at least one.
 pub(crate) fn certificates(

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
 use loadstone_wire::postgres::{
     Action, Behaviour, Event, Password, Responder, ResponderAuth, RootCertificates, ServerTls,
     Session, Settings, TlsFiles, TlsMode, WireError,
 };
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SigningKey as _};
 
 pub(crate) const USER: &str = "alice";
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -166,6 +167,81 @@ impl Pki {
             ..TlsFiles::default()
         }
     }
+}
+
+/// A version 1 certificate, as `openssl x509 -req` made them for years, which rcgen cannot make.
+/// `signer` may be another than the authority that it names.
+pub(crate) struct Version1 {
+    pub(crate) root: RootCertificates,
+    authority: (CertificateParams, KeyPair),
+}
+
+impl Version1 {
+    pub(crate) fn authority() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut authority = params(&[], "authority");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = authority.self_signed(&key).unwrap().pem();
+        Self {
+            root: RootCertificates::Given(root.into_bytes()),
+            authority: (authority, key),
+        }
+    }
+
+    /// A server for the host whose certificate is signed by `signer`, or by the authority itself.
+    pub(crate) fn server(&self, signer: Option<&KeyPair>) -> ServerTls {
+        let key = KeyPair::generate().unwrap();
+        let issuer = Issuer::from_params(&self.authority.0, &self.authority.1);
+        let modern = params(&[], HOST).signed_by(&key, &issuer).unwrap();
+        let der = version_1(modern.der(), signer.unwrap_or(&self.authority.1));
+        let body = base64::engine::general_purpose::STANDARD.encode(der);
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n");
+        ServerTls::new(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+    }
+}
+
+/// Takes version and extensions away and signs anew.
+fn version_1(der: &[u8], signer: &KeyPair) -> Vec<u8> {
+    let (certificate, _) = element(der);
+    let (tbs, rest) = element(certificate.1);
+    let (algorithm, _) = element(rest);
+    let mut kept = Vec::new();
+    let mut left = tbs.1;
+    while !left.is_empty() {
+        let (each, rest) = element(left);
+        if !matches!(each.0, 0xa0 | 0xa3) {
+            kept.extend(sequence(each.0, each.1));
+        }
+        left = rest;
+    }
+    let tbs = sequence(0x30, &kept);
+    let signature = [&[0], &*signer.sign(&tbs).unwrap()].concat();
+    let parts = [
+        tbs,
+        sequence(algorithm.0, algorithm.1),
+        sequence(0x03, &signature),
+    ];
+    sequence(0x30, &parts.concat())
+}
+
+/// Tag and contents of the first DER element, and what follows it.
+fn element(der: &[u8]) -> ((u8, &[u8]), &[u8]) {
+    let (start, len) = match der[1] {
+        0x81 => (3, usize::from(der[2])),
+        0x82 => (4, usize::from(u16::from_be_bytes([der[2], der[3]]))),
+        len => (2, usize::from(len)),
+    };
+    ((der[0], &der[start..start + len]), &der[start + len..])
+}
+
+fn sequence(tag: u8, contents: &[u8]) -> Vec<u8> {
+    let len = contents.len();
+    let header = match u8::try_from(len) {
+        Ok(len @ ..0x80) => vec![tag, len],
+        Ok(len) => vec![tag, 0x81, len],
+        Err(_) => [&[tag, 0x82][..], &u16::try_from(len).unwrap().to_be_bytes()].concat(),
+    };
+    [&header, contents].concat()
 }
 
 fn params(names: &[&str], common_name: &str) -> CertificateParams {

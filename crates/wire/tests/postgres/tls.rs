@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
 use loadstone_wire::postgres::{
-    Action, Behaviour, Fault, Password, RootCertificates, Session, Settings, TlsError, TlsFiles,
-    TlsMode, WireError,
+    Action, Behaviour, Fault, Password, RootCertificates, ServerTls, Session, Settings, TlsError,
+    TlsFiles, TlsMode, WireError,
 };
 
-use crate::link::{Link, Pki, auth, settings};
+use rcgen::KeyPair;
+
+use crate::link::{Link, Pki, Version1, auth, settings};
 
 const ALL: [TlsMode; 6] = [
     TlsMode::Disable,
@@ -85,6 +87,59 @@ fn a_self_signed_certificate_can_be_its_own_root() {
     assert_eq!(
         log_in(TlsMode::VerifyFull, &pki.files(), Some(&pki)),
         Ok(true)
+    );
+}
+
+#[test]
+fn version_1_certificates_are_verified_like_others() {
+    let authority = Version1::authority();
+    let files = TlsFiles {
+        root: Some(authority.root.clone()),
+        ..TlsFiles::default()
+    };
+    let right = authority.server(None);
+    let forged = authority.server(Some(&KeyPair::generate().unwrap()));
+    let log_in = |mode, files: &TlsFiles, host: &str, server: &ServerTls| {
+        let behaviour = Behaviour {
+            auth: auth("scram"),
+            tls: Some(server.clone()),
+            ..Behaviour::default()
+        };
+        let settings = Settings {
+            host: host.to_owned(),
+            ..settings(mode)
+        };
+        Link::new(settings, files, behaviour).pump().map(|_| ())
+    };
+    for mode in [TlsMode::Require, TlsMode::VerifyCa, TlsMode::VerifyFull] {
+        assert_eq!(
+            log_in(mode, &files, "db.example", &right),
+            Ok(()),
+            "{mode:?}"
+        );
+        let outcome = log_in(mode, &files, "db.example", &forged);
+        assert!(
+            matches!(outcome, Err(WireError::TlsFailed { .. })),
+            "{mode:?}: {outcome:?}"
+        );
+    }
+    assert_eq!(
+        log_in(
+            TlsMode::Require,
+            &TlsFiles::default(),
+            "db.example",
+            &forged
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        log_in(TlsMode::VerifyCa, &files, "other.example", &right),
+        Ok(())
+    );
+    let outcome = log_in(TlsMode::VerifyFull, &files, "other.example", &right);
+    assert!(
+        matches!(outcome, Err(WireError::TlsFailed { .. })),
+        "{outcome:?}"
     );
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 
-use crate::postgres::tls::certificates;
+use crate::postgres::tls::{certificates, identity};
 use crate::postgres::{Password, TlsError};
 
 /// How all connections of a built-in server behave.
@@ -63,14 +62,12 @@ impl ServerTls {
     pub fn new(certificate_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let chain = certificates("the server's certificate", certificate_pem)?;
         let certificate = chain[0].clone();
-        let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| TlsError::BadKey {
-            reason: error.to_string(),
-        })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let identity = identity(chain, key_pem, &provider)?;
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(chain, key)?;
+            .with_cert_resolver(Arc::new(identity));
         Ok(Self {
             config: Arc::new(config),
             certificate,

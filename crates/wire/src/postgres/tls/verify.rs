@@ -5,7 +5,9 @@ use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_na
 use rustls::crypto::{
     WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature_with_raw_key,
 };
-use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::pki_types::{
+    CertificateDer, ServerName, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
+};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
@@ -60,6 +62,42 @@ impl Verifier {
     }
 }
 
+impl Roots {
+    fn check(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> Result<(), Error> {
+        if self.exact.iter().any(|root| root == end_entity)
+            || self.signed_version_1(end_entity, algorithms)
+        {
+            return check_validity(end_entity, now);
+        }
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.store,
+            intermediates,
+            now,
+            algorithms,
+        )
+    }
+
+    fn signed_version_1(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> bool {
+        let Some(certificate) = Parsed::new(end_entity) else {
+            return false;
+        };
+        let mut roots = self.exact.iter().filter_map(|root| Parsed::new(root));
+        roots.any(|root| certificate.is_version_1_signed_by(&root, algorithms))
+    }
+}
+
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
@@ -70,19 +108,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if let Some(roots) = &self.roots {
-            if roots.exact.iter().any(|root| root == end_entity) {
-                check_validity(end_entity, now)?;
-            } else {
-                let parsed = ParsedCertificate::try_from(end_entity)?;
-                let algorithms = self.algorithms.all;
-                verify_server_cert_signed_by_trust_anchor(
-                    &parsed,
-                    &roots.store,
-                    intermediates,
-                    now,
-                    algorithms,
-                )?;
-            }
+            roots.check(end_entity, intermediates, now, self.algorithms.all)?;
         }
         if self.check_name {
             check_name(end_entity, server_name)?;
@@ -126,7 +152,10 @@ fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(),
 }
 
 fn check_name(certificate: &CertificateDer<'_>, wanted: &ServerName<'_>) -> Result<(), Error> {
+    // A certificate that webpki cannot read (version 1) has no alternative names.
+    let unreadable = Error::InvalidCertificate(CertificateError::NotValidForName);
     let outcome = ParsedCertificate::try_from(certificate)
+        .map_err(|_| unreadable)
         .and_then(|parsed| verify_server_name(&parsed, wanted));
     let Err(error) = outcome else { return Ok(()) };
     match Parsed::new(certificate) {
