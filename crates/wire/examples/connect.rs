@@ -24,6 +24,23 @@ fn main() -> Result<(), Failure> {
     let address = arguments
         .next()
         .ok_or("the address is missing: tcp:HOST:PORT or unix:PATH")?;
+    let (mut settings, files, query) = parse(arguments)?;
+    if let Some(host) = address.strip_prefix("tcp:") {
+        host.rsplit_once(':')
+            .ok_or("the port is missing")?
+            .0
+            .clone_into(&mut settings.host);
+    }
+    settings.unix_socket = address.starts_with("unix:");
+    // A second try is made at most once, on a new connection, as sslmode=allow and prefer say.
+    let Some(settings) = talk(&address, settings, &files, &query)? else {
+        return Ok(());
+    };
+    println!("second try with sslmode={}", settings.tls.name());
+    talk(&address, settings, &files, &query).map(|_| ())
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<(Settings, TlsFiles, String), Failure> {
     let mut settings = Settings {
         application_name: "connect".to_owned(),
         ..Settings::default()
@@ -45,23 +62,7 @@ fn main() -> Result<(), Failure> {
             other => return Err(format!("{other} is unknown").into()),
         }
     }
-    if let Some(host) = address.strip_prefix("tcp:") {
-        host.rsplit_once(':')
-            .ok_or("the port is missing")?
-            .0
-            .clone_into(&mut settings.host);
-    }
-    settings.unix_socket = address.starts_with("unix:");
-    // A second try is made at most once, on a new connection, as sslmode=allow and prefer say.
-    let second = match talk(&address, settings, &files, &query) {
-        Ok(second) => second,
-        Err(failure) => return Err(failure),
-    };
-    let Some(settings) = second else {
-        return Ok(());
-    };
-    println!("second try with sslmode={}", settings.tls.name());
-    talk(&address, settings, &files, &query).map(|_| ())
+    Ok((settings, files, query))
 }
 
 fn open(address: &str) -> Result<Box<dyn Socket>, Failure> {
@@ -159,6 +160,7 @@ fn show(message: Message<'_>) {
         }
         Message::ParameterStatus => {}
         Message::CommandComplete(tag) => println!("  done: {}", String::from_utf8_lossy(tag)),
+        Message::RowDescription(columns) => println!("  {} columns", columns.len()),
         other => println!("  {other:?}"),
     }
 }

@@ -8,6 +8,7 @@ mod backend;
 mod certificate;
 mod error;
 mod frontend;
+mod parameters;
 mod responder;
 mod scram_server;
 mod server_error;

@@ -140,13 +140,11 @@ impl Responder {
         let mut tail = std::mem::take(&mut self.tail);
         let (used, action) = self.respond_whole(&tail, out)?;
         tail.drain(..used);
-        match self.tunnel.take() {
-            Some(tunnel) => self.respond_tls(tunnel, &tail, out),
-            None => {
-                self.tail = tail;
-                Ok(action)
-            }
+        if let Some(tunnel) = self.tunnel.take() {
+            return self.respond_tls(tunnel, &tail, out);
         }
+        self.tail = tail;
+        Ok(action)
     }
 
     /// Answers all whole messages; returns how many bytes they took.

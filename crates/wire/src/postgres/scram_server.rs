@@ -27,7 +27,7 @@ pub(crate) struct ScramServer {
 pub(crate) struct Refused;
 
 impl ScramServer {
-    /// `password` is taken as it is: SASLprep is the identity on ASCII.
+    /// `password` is taken as it is: `SASLprep` is the identity on ASCII.
     pub(crate) fn new(
         password: &[u8],
         salt: &[u8],
@@ -71,8 +71,8 @@ impl ScramServer {
             return Err(Refused);
         }
         self.nonce = format!("{client_nonce}{}", self.own_nonce);
-        self.gs2_header = header.to_owned();
-        self.client_first_bare = bare.to_owned();
+        header.clone_into(&mut self.gs2_header);
+        bare.clone_into(&mut self.client_first_bare);
         self.server_first = format!(
             "r={},s={},i={ITERATIONS}",
             self.nonce,
@@ -105,7 +105,7 @@ impl ScramServer {
         Ok(format!("v={}", BASE64.encode(signature.as_ref())))
     }
 
-    /// ClientProof = ClientKey XOR HMAC(H(ClientKey), AuthMessage).
+    /// `ClientProof = ClientKey XOR HMAC(H(ClientKey), AuthMessage)`.
     fn is_proof(&self, proof: &[u8], signed: &[u8]) -> bool {
         let client_key = hmac::sign(&self.salted_password, b"Client Key");
         let stored_key = digest(&SHA256, client_key.as_ref());

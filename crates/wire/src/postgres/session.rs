@@ -1,13 +1,13 @@
 //! The client's side of one connection.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use rustls::ClientConfig;
 use zeroize::Zeroize as _;
 
-use super::backend::{HEADER_BYTES, Raw, announced_bytes, split, two_texts, understand};
+use super::backend::{HEADER_BYTES, Raw, announced_bytes, split, understand};
+use super::parameters::Parameters;
 use super::startup::{Phase, StartUp, retry_mode, send_startup_message};
 use super::tls::Tunnel;
 use super::{Authentication, Frontend, Message, ServerError, Settings, TlsMode, WireError};
@@ -43,8 +43,7 @@ pub struct Session {
     out: BytesMut,
     sent: usize,
     backend_key: Option<(i32, Box<[u8]>)>,
-    /// `name NUL value NUL` for each parameter.
-    parameters: Vec<u8>,
+    parameters: Parameters,
     tls_in_use: bool,
     authentication: Authentication,
     retry: Option<TlsMode>,
@@ -67,7 +66,7 @@ impl Session {
             out,
             sent: 0,
             backend_key: None,
-            parameters: Vec::new(),
+            parameters: Parameters::default(),
             tls_in_use: false,
             authentication: Authentication::None,
             retry: None,
@@ -161,8 +160,7 @@ impl Session {
     /// A run-time parameter that the server reported, such as `server_version`.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.parameter_range(name.as_bytes())?;
-        std::str::from_utf8(&self.parameters[value]).ok()
+        self.parameters.get(name)
     }
 
     /// Whether the connection is encrypted.
@@ -340,7 +338,7 @@ impl Session {
         }
         let message = understand(raw)?;
         if matches!(message, Message::ParameterStatus) {
-            self.remember_parameter(raw.body)?;
+            self.parameters.remember(raw.body)?;
         }
         on_event(Event::Message(message));
         Ok(())
@@ -388,7 +386,7 @@ impl Session {
                 }
             }
             (Phase::Settling, b'S') => {
-                self.remember_parameter(raw.body)?;
+                self.parameters.remember(raw.body)?;
                 on_event(Event::Message(Message::ParameterStatus));
             }
             (Phase::Settling, b'K') => self.remember_key(raw.body)?,
@@ -409,7 +407,7 @@ impl Session {
             self.out = BytesMut::new();
         }
         self.tail = Vec::new();
-        self.parameters.shrink_to_fit();
+        self.parameters.shrink();
     }
 
     fn remember_key(&mut self, body: &[u8]) -> Result<(), WireError> {
@@ -424,37 +422,6 @@ impl Session {
                 at: HEADER_BYTES,
             }),
         }
-    }
-
-    fn remember_parameter(&mut self, body: &[u8]) -> Result<(), WireError> {
-        let (name, value) = two_texts(body)?;
-        if let Some((entry, _)) = self.parameter_range(name) {
-            self.parameters.drain(entry);
-        }
-        for text in [name, value] {
-            self.parameters.extend_from_slice(text);
-            self.parameters.push(0);
-        }
-        Ok(())
-    }
-
-    /// Where a parameter's entry, and its value, lie.
-    fn parameter_range(&self, wanted: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
-        let text_end = |from: usize| {
-            self.parameters[from..]
-                .iter()
-                .position(|byte| *byte == 0)
-                .map(|len| from + len)
-        };
-        let mut from = 0;
-        while let Some(name_end) = text_end(from) {
-            let value_end = text_end(name_end + 1)?;
-            if self.parameters[from..name_end] == *wanted {
-                return Some((from..value_end + 1, name_end + 1..value_end));
-            }
-            from = value_end + 1;
-        }
-        None
     }
 }
 
@@ -493,8 +460,20 @@ fn clear_sent(out: &mut BytesMut, wipe: bool) {
 
 fn refuse_unknown(tag: u8) -> Result<(), WireError> {
     match tag {
-        b'1'..=b'3' | b'A' | b'C'..=b'E' | b'G'..=b'I' | b'K' | b'N' | b'R'..=b'T' | b'Z' => Ok(()),
-        b'c' | b'd' | b'n' | b's' | b't' | b'v' => Ok(()),
+        b'1'..=b'3'
+        | b'A'
+        | b'C'..=b'E'
+        | b'G'..=b'I'
+        | b'K'
+        | b'N'
+        | b'R'..=b'T'
+        | b'Z'
+        | b'c'
+        | b'd'
+        | b'n'
+        | b's'
+        | b't'
+        | b'v' => Ok(()),
         tag => Err(WireError::UnexpectedMessage {
             tag,
             state: "which does not exist",

@@ -32,7 +32,7 @@ impl Responder {
                 self.put_ready(out);
             }
             _ if self.skip_to_sync => {}
-            b'Q' => return self.answer_query(text(body)?.0, out),
+            b'Q' => return Ok(self.answer_query(text(body)?.0, out)),
             b'P' => self.answer_parse(body, out)?,
             b'B' => self.answer_bind(body, out)?,
             b'D' => self.answer_describe(body, out)?,
@@ -50,7 +50,7 @@ impl Responder {
         Ok(Flow::Next)
     }
 
-    fn answer_query(&mut self, sql: &[u8], out: &mut Vec<u8>) -> Result<Flow, WireError> {
+    fn answer_query(&mut self, sql: &[u8], out: &mut Vec<u8>) -> Flow {
         // One statement, as nearly all are, needs no list.
         let single = !sql.contains(&b';');
         let several = if single {
@@ -61,14 +61,14 @@ impl Responder {
         let one = [Statement::of(sql)];
         for statement in if single { &one[..] } else { &several } {
             match self.run(*statement, true, out) {
-                Outcome::Done if self.copying.is_some() => return Ok(Flow::Next),
+                Outcome::Done if self.copying.is_some() => return Flow::Next,
                 Outcome::Done => {}
                 Outcome::Failed => break,
-                Outcome::Stop(action) => return Ok(Flow::Stop(action)),
+                Outcome::Stop(action) => return Flow::Stop(action),
             }
         }
         self.put_ready(out);
-        Ok(Flow::Next)
+        Flow::Next
     }
 
     fn answer_parse(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {

@@ -1,5 +1,7 @@
 //! The server's side of the start-up.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use postgres_protocol::authentication::md5_hash;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -137,7 +139,7 @@ impl Login {
                 if version > PROTOCOL_3 {
                     // NegotiateProtocolVersion: 3.0, and no option unknown
                     message(out, b'v', |out| {
-                        out.extend_from_slice(b"\0\x03\0\0\0\0\0\0")
+                        out.extend_from_slice(b"\0\x03\0\0\0\0\0\0");
                     });
                 }
                 self.user = user_of(rest)?;
@@ -173,7 +175,7 @@ impl Login {
                     None => b"SCRAM-SHA-256\0\0",
                 };
                 authentication(out, 10, mechanisms);
-                let nonce = hex(&random::<12>());
+                let nonce = BASE64.encode(random::<18>());
                 // As PostgreSQL: a stranger goes through the exchange, and fails at its end.
                 let wrong = random::<16>();
                 let password = if *user == self.user {
@@ -299,8 +301,4 @@ fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let _ = SystemRandom::new().fill(&mut bytes);
     bytes
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
