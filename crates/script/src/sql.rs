@@ -131,6 +131,8 @@ impl<'a> SqlScanner<'a> {
             }
             b'/' if self.rest().starts_with("/*") => self.comment()?,
             b':' if self.rest().starts_with(":{?") => self.variable_test(),
+            b':' if self.rest().starts_with("::") => self.emit(2),
+            b':' => self.emit(1 + name_length(&self.rest()[1..])),
             b'(' => {
                 self.parentheses += 1;
                 self.emit(1);
@@ -144,10 +146,7 @@ impl<'a> SqlScanner<'a> {
                 self.space(length);
             }
             _ if is_name_start(byte) => self.word()?,
-            _ if byte.is_ascii_digit() => {
-                let length = self.rest().bytes().take_while(|&b| is_name_byte(b)).count();
-                self.emit(length);
-            }
+            _ if byte.is_ascii_digit() => self.emit(number_length(self.rest())),
             _ => self.emit(1),
         }
         Ok(None)
@@ -201,10 +200,7 @@ impl<'a> SqlScanner<'a> {
 
     fn word(&mut self) -> Result<(), ScriptError> {
         let rest = self.rest();
-        let length = rest
-            .bytes()
-            .take_while(|&b| is_name_byte(b) || b == b'$')
-            .count();
+        let length = identifier_length(rest);
         let word = &rest[..length];
         let quoted = rest.as_bytes().get(length) == Some(&b'\'');
         if quoted && word.eq_ignore_ascii_case("e") {
@@ -247,10 +243,16 @@ impl<'a> SqlScanner<'a> {
     fn dollar(&mut self) -> Result<(), ScriptError> {
         let opening = self.at;
         let rest = self.rest();
-        let tag_length = rest[1..].bytes().take_while(|&b| is_name_byte(b)).count();
+        let tag_length = name_length(&rest[1..]);
         let closed = rest.as_bytes().get(1 + tag_length) == Some(&b'$');
         if !closed || rest.as_bytes()[1].is_ascii_digit() {
-            self.emit(1);
+            let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
+            let junk = if digits > 0 {
+                identifier_length(&rest[1 + digits..])
+            } else {
+                0
+            };
+            self.emit(1 + digits + junk);
             return Ok(());
         }
         let delimiter = &rest[..tag_length + 2];
@@ -282,7 +284,7 @@ impl<'a> SqlScanner<'a> {
     /// psql's `:{?name}`: pgbench has no psql variables, so the answer is always no.
     fn variable_test(&mut self) {
         let name = &self.rest()[3..];
-        let length = name.bytes().take_while(|&b| is_name_byte(b)).count();
+        let length = name_length(name);
         if length == 0 || name.as_bytes().get(length) != Some(&b'}') {
             return self.emit(1);
         }
@@ -302,6 +304,44 @@ impl<'a> SqlScanner<'a> {
         self.source
             .error(opening..end, format!("unterminated {what}"), hint)
     }
+}
+
+fn name_length(text: &str) -> usize {
+    text.bytes().take_while(|&b| is_name_byte(b)).count()
+}
+
+/// Length of the number at the start of `text`. As in psql, an exponent's sign belongs to it even
+/// if no digits follow, and so does a name directly behind it.
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digits = |from: usize| {
+        from + bytes[from..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count()
+    };
+    let mut end = digits(0);
+    if bytes.get(end) == Some(&b'.') && bytes.get(end + 1) != Some(&b'.') {
+        end = digits(end + 1);
+    }
+    if let Some(b'e' | b'E') = bytes.get(end) {
+        let signed = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
+        let exponent = end + 1 + usize::from(signed);
+        if signed || digits(exponent) > exponent {
+            end = digits(exponent);
+        }
+    }
+    end + identifier_length(&text[end..])
+}
+
+/// Length of the unquoted name at the start of `text`; 0 if there is none.
+fn identifier_length(text: &str) -> usize {
+    if !text.bytes().next().is_some_and(is_name_start) {
+        return 0;
+    }
+    text.bytes()
+        .take_while(|&b| is_name_byte(b) || b == b'$')
+        .count()
 }
 
 /// SQL lets a string go on after white space with a line break in it: the offset behind the quote

@@ -70,6 +70,30 @@ fn what_replaces_a_variable_is_not_replaced_again() {
     assert_eq!(lines, ["sql SELECT :a :b;"]);
 }
 
+/// Each of these is one statement to psql's lexer.
+#[test]
+fn odd_tokens_end_where_psql_ends_them() {
+    for text in [
+        "a 1or$$ b;",
+        "a :x$$;$$;",
+        "a 11e--1\";\";",
+        "a x$$;",
+        "a 1e$$;",
+        "a ::x$$;",
+        "a $1b$$;",
+        "a 1eE'\\';",
+        "a $1$$;$$;",
+        "a 1..2;",
+        "a (1;(2;);3);",
+        "a E'x\\';' ;",
+        "a 'x\\' ;",
+        "a U&'\\' ;",
+    ] {
+        let lines = flow(text);
+        assert_eq!(lines, format!("sql {text}"));
+    }
+}
+
 #[test]
 fn exactly_one_branch_runs() {
     let text = |a: &str, b: &str, c: &str| {
