@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadstone.jsonfile import write_atomic
+from loadstone.jsonfile import read_json, write_atomic
 from loadstone.report import formats
 from loadstone.report.charts import bundle, config
 from loadstone.report.terminal import headline_json, summary_table
@@ -27,7 +26,7 @@ __all__ = ["headline_json", "render", "summary_table", "write_report"]
 
 
 def write_report(folder: Path) -> Path:
-    """Write report.html of a run folder and return its path; summary.json is made first where it is missing.
+    """Write report.html of a run folder and return its path; summary.json comes first where it is missing.
 
     Raises LoadstoneError when the folder is no run folder, RunFailedError when the disk refuses.
     """
@@ -50,10 +49,11 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    """Return summary.json's content, computed anew: the run folder is what counts, and may have grown."""
-    summary = write_summary(folder)
-    assert summary["format"] == FORMAT  # noqa: S101 - our own invariant
-    return json.loads(json.dumps(summary))  # type: ignore[no-any-return]
+    """Return summary.json as it stands on disk, so that a page made later has the same bytes."""
+    path = folder / "summary.json"
+    if not path.exists() or read_json(path).get("format") != FORMAT:
+        write_summary(folder)
+    return read_json(path)
 
 
 def _environment() -> Environment:

@@ -1,7 +1,7 @@
-"""Charts: Vega-Lite specifications kept as files, filled with data; drawn once here (SVG) and again by the browser.
+"""Charts: Vega-Lite specifications kept as files, drawn once here (SVG) and again by the browser.
 
-Colours are CSS custom properties, so one picture serves light, dark and print. Data travel as blocks of columns with
-their constants written once, which keeps an hour of seconds small.
+Colours are CSS custom properties, so one picture serves light, dark and print. Data travel as blocks of
+columns with their constants written once, which keeps an hour of seconds small.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Block:
     columns: Mapping[str, Sequence[Any]]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as objects, as Vega-Lite takes them."""
+        """Return the rows as objects, as Vega-Lite takes them."""
         names = list(self.columns)
         return [
             {**self.constant, **dict(zip(names, values, strict=True))}
@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture: what it is called, what it shows in a sentence, how it is drawn, and its data as a table."""
+    """One picture: its name, what it shows in a sentence, how it is drawn, and its data as a table."""
 
     id: str
     title: str
@@ -66,9 +66,11 @@ class Chart:
     table: Table
     width: Width = "whole"
     note: str = ""
+    legend: Sequence[tuple[str, str]] = ()
+    """(series, colour): kept outside the picture, where it can wrap on a narrow screen."""
 
     def document(self) -> dict[str, Any]:
-        """What the browser needs to draw it."""
+        """Say what the browser needs to draw it."""
         blocks = {
             name: [{"constant": block.constant, "columns": block.columns} for block in blocks]
             for name, blocks in self.data.items()
@@ -76,7 +78,7 @@ class Chart:
         return {"spec": self.spec, "data": blocks}
 
     def svg(self) -> str:
-        """The picture as it stands before, or without, JavaScript."""
+        """Return the picture as it stands before, or without, JavaScript."""
         datasets = {name: [row for b in blocks for row in b.rows()] for name, blocks in self.data.items()}
         whole = {**_still(self.spec), "width": WIDTHS[self.width], "datasets": datasets, "config": config()}
         return str(vl_convert.vegalite_to_svg(json.dumps(whole), vl_version=VEGA_LITE, allowed_base_urls=[]))
@@ -101,7 +103,7 @@ class Axes:
     x_domain: tuple[float, float]
     y_title: str
     y_scale: Mapping[str, Any] = field(default_factory=lambda: {"zero": True})
-    y_format: str = "~s"
+    y_values: Sequence[float] | None = None
     y_extent: int = 44
     y_ticks: int = 5
     height: int = 220
@@ -118,15 +120,14 @@ def over_time(  # noqa: PLR0913 - a chart's parts, each named at the call
     width: Width = "whole",
     note: str = "",
 ) -> Chart:
-    """A chart of values over time. `identity` is (id, title, description); `name` the specification's file."""
+    """Build a chart of values over time; `identity` is (id, title, description), `name` the specification."""
     names = [line.name for line in lines]
     spec = filled(
         name,
         {
             **{key: getattr(axes, key) for key in Axes.__slots__},
             "series": names,
-            "colours": [line.colour or COLOURS[i % len(COLOURS)] for i, line in enumerate(lines)],
-            "legend": {} if len(lines) > 1 else None,
+            "colours": spec_colours(lines),
         },
     )
     points = [
@@ -134,11 +135,22 @@ def over_time(  # noqa: PLR0913 - a chart's parts, each named at the call
         for rank, line in enumerate(lines)
     ]
     data = {"points": points, "bands": _constant_rows(bands), "marks": _constant_rows(marks)}
-    return Chart(*identity, spec, data, _lines_table(lines, axes), width, note)
+    legend = legend_of(names, spec_colours(lines)) if name == "areas" or len(lines) > 1 else ()
+    return Chart(*identity, spec, data, _lines_table(lines, axes), width, note, legend)
+
+
+def spec_colours(lines: Sequence[Line]) -> list[str]:
+    """Return one colour per line: its own, or the next of the palette."""
+    return [line.colour or COLOURS[number % len(COLOURS)] for number, line in enumerate(lines)]
+
+
+def legend_of(names: Sequence[str], colours: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the legend's entries."""
+    return list(zip(names, colours, strict=True))
 
 
 def filled(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The specification file `name` with each "$word" replaced by the value of that name."""
+    """Return the specification file `name` with each "$word" replaced by the value of that name."""
     spec = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     replaced: dict[str, Any] = _replace(spec, values)
     return replaced
@@ -146,7 +158,7 @@ def filled(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def config() -> dict[str, Any]:
-    """The look that all charts share."""
+    """Return the look that all charts share."""
     document: dict[str, Any] = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
     return document
 
@@ -159,7 +171,7 @@ def bundle() -> str:
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
-    """A value with the digits that a picture and its tooltip can use."""
+    """Return A value with the digits that a picture and its tooltip can use."""
     return None if value is None else float(f"{value:.{digits}g}")
 
 

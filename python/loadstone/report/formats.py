@@ -1,4 +1,4 @@
-"""Numbers for people: three significant digits where digits end, thousands separated, a unit always at hand."""
+"""Numbers for people: three significant digits, thousands separated, a unit always at hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def digits(value: float | None, significant: int = 3) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A rate per second: 1,234; from a million on 3.14 M."""
+    """Return A rate per second: 1,234; from a million on 3.14 M."""
     if value is None:
         return NONE
     if abs(value) >= _MILLION:
@@ -41,35 +41,36 @@ def microseconds(value_ns: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes with a binary unit: 12.3 MiB; a sign only for shrinking."""
+    """Bytes with a binary unit: 12.3 MiB, 0.34 B."""
     if value is None:
         return NONE
-    power = 0
-    while abs(value) >= 1024 and power < len(_BINARY) - 1:  # noqa: PLR2004 - KiB
-        value /= 1024
+    sign, left, power = ("−" if value < 0 else ""), abs(value), 0
+    while left >= 1024 and power < len(_BINARY) - 1:  # noqa: PLR2004 - KiB
+        left /= 1024
         power += 1
-    return f"{value:,.0f} B" if power == 0 else f"{digits(value)} {_BINARY[power]}"
+    text = f"{left:,.0f}" if power == 0 and left == int(left) else digits(left)
+    return f"{sign}{text} {_BINARY[power]}"
 
 
 def count(value: float | None) -> str:
-    """A whole number with thousands separated."""
+    """Return A whole number with thousands separated."""
     return NONE if value is None else f"{value:,.0f}"
 
 
 def percent(value: float | None) -> str:
-    """A share of one as percent."""
+    """Return A share of one as percent."""
     return NONE if value is None else f"{digits(value * 100, 2)} %"
 
 
 def times(value: float | None) -> str:
-    """A ratio: 0.82×, 1.15×, 0.0169×."""
+    """Return A ratio: 0.82×, 1.15×, 0.0169×."""
     if value is None:
         return NONE
     return f"{digits(value, 3)}×"
 
 
 def change(ratio: float | None) -> str:
-    """A ratio as a change: −18 %, +3.1 %."""
+    """Return A ratio as a change: −18 %, +3.1 %."""
     if ratio is None:
         return NONE
     moved = (ratio - 1) * 100
@@ -77,7 +78,7 @@ def change(ratio: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A stretch of time: 12.5 s, 4 min 12 s, 10 h 3 min."""
+    """Return A stretch of time: 12.5 s, 4 min 12 s, 10 h 3 min."""
     if seconds is None:
         return NONE
     if seconds < 60:  # noqa: PLR2004 - seconds in a minute
@@ -90,7 +91,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(iso: str | None) -> str:
-    """A wall-clock moment: 20 Nov 2026, 10:15 UTC; what is no such moment stays as it is."""
+    """Return A wall-clock moment: 20 Nov 2026, 10:15 UTC; what is no such moment stays as it is."""
     if not iso:
         return NONE
     try:
@@ -102,7 +103,7 @@ def moment(iso: str | None) -> str:
 
 
 def interval(entry: dict[str, float | None] | None) -> str:
-    """The spread of a rate as `± 1.6 %` (symmetric) or `low..high`; nothing where there is none."""
+    """Return the spread of a rate as `± 1.6 %` (symmetric) or `low..high`; nothing where there is none."""
     if not entry or entry.get("low") is None or not entry.get("value"):
         return ""
     value, low, high = (float(entry[name] or 0) for name in ("value", "low", "high"))
@@ -112,5 +113,5 @@ def interval(entry: dict[str, float | None] | None) -> str:
 
 
 def variant(values: dict[str, object]) -> str:
-    """A variant in words: index = brin, clients = 8."""
+    """Return A variant in words: index = brin, clients = 8."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())

@@ -6,7 +6,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
-from loadstone.report.charts import COLOURS, Axes, Block, Chart, Line, Table, filled, over_time, rounded
+from loadstone.report.charts import (
+    COLOURS,
+    Axes,
+    Block,
+    Chart,
+    Line,
+    Table,
+    filled,
+    legend_of,
+    over_time,
+    rounded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,12 +85,19 @@ def throughput(section: str, series: Sequence[Json]) -> Chart:
     ]
     warmup = max((s["warmup_s"] for s in series), default=0) / scale
     end = max((x for line in lines for x in line.x), default=1)
-    bands = [{"from": 0, "to": round(warmup, 3), "label": "warm-up"}] if warmup else []
+    bands = [{"from": 0, "to": round(warmup, 3), "label": "warm-up", "fill": 1}] if warmup else []
     return over_time(
         "lines",
         identity=(f"{section}-throughput", "Throughput over time", _course(lines, y_title)),
         lines=lines,
-        axes=Axes(word, f"{unit} since the phase began", (0, end), y_title),
+        axes=Axes(
+            word,
+            f"{unit} since the phase began",
+            (0, end),
+            y_title,
+            # Room above the lines for the word that marks the warm-up.
+            {"domain": [0, 1.12 * max((y for line in lines for y in line.y if y), default=1)]},
+        ),
         bands=bands,
         width="half",
     )
@@ -101,29 +119,25 @@ def distribution(section: str, series: Sequence[Json]) -> Chart | None:
         rows += [[s["label"], label, formats.digits(value)] for label, value in zip(labels, ms, strict=True)][
             ::4
         ]
+    domain = _log_domain([p["value_ns"] / NS_PER_MS for s in drawn for p in s["curve"]])
     spec = filled(
         "distribution",
         {
             "height": 220,
             "x_domain": [min(p["beyond"] for s in drawn for p in s["curve"]), 0.5],
-            "y_domain": _log_domain([p["value_ns"] / NS_PER_MS for s in drawn for p in s["curve"]]),
+            "y_domain": domain,
+            "y_values": _log_ticks(domain),
             "series": [s["label"] for s in drawn],
             "colours": list(COLOURS[: len(drawn)]),
-            "legend": {} if len(drawn) > 1 else None,
         },
     )
     farthest = "; ".join(f"{s['label']}: {_farthest(s)}" for s in drawn)
     description = f"Latency by percentile on a logarithmic scale of 1 − p. {farthest}."
     table = Table(("series", "percentile", "latency, ms"), rows)
-    return Chart(
-        f"{section}-distribution",
-        "Latency distribution",
-        description,
-        spec,
-        {"points": blocks},
-        table,
-        "half",
-    )
+    names = [s["label"] for s in drawn]
+    legend = legend_of(names, COLOURS[: len(names)]) if len(names) > 1 else ()
+    identity = (f"{section}-distribution", "Latency distribution", description)
+    return Chart(*identity, spec, {"points": blocks}, table, "half", legend=legend)
 
 
 def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
@@ -134,7 +148,7 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
         return []
     unit, scale, word = time_unit(max(p["t_s"] for s in drawn for p in s["latency"]))
     end = max(p["t_s"] for s in drawn for p in s["latency"]) / scale
-    width: Width = "whole" if len(drawn) == 1 else "half" if len(drawn) == 2 else "third"  # noqa: PLR2004
+    width: Width = "whole" if len(drawn) == 1 else "half" if len(drawn) in (2, 4) else "third"
     charts = []
     for number, s in enumerate(drawn):
         lines = _percentile_lines(s, scale)
@@ -150,7 +164,7 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
                     (0, end),
                     "latency, ms",
                     y_scale={"type": "log", "domain": _log_domain(values), "nice": False},
-                    y_format=",~g",
+                    y_values=_log_ticks(_log_domain(values)),
                     height=170,
                 ),
                 width=width,
@@ -215,7 +229,8 @@ def resources(
         return []
     unit, scale, word = time_unit(domain_s[1] - domain_s[0])
     domain = (round(domain_s[0] / scale, 3), round(domain_s[1] / scale, 3))
-    bands = [_band(phase, scale) for phase in phases if phase["start_s"] is not None]
+    started = [phase for phase in phases if phase["start_s"] is not None]
+    bands = [_band(phase, scale, shaded=at % 2 == 0) for at, phase in enumerate(started)]
     checkpoints = [
         {"at": round(t / scale, 3), "label": "checkpoint"} for t in target["resources"]["checkpoints"]
     ]
@@ -268,7 +283,7 @@ def _cpu(section: str, points: Sequence[Json], axes: Axes, at: tuple[Sequence[Js
     ]
     shares = ", ".join(f"{line.name} {formats.digits(_mean(line), 2)} %" for line in lines)
     cpu = Axes(
-        axes.x_field, axes.x_title, axes.x_domain, "%", {"domain": [0, 100]}, "~g", axes.y_extent, 3, 130
+        axes.x_field, axes.x_title, axes.x_domain, "%", {"domain": [0, 100]}, None, axes.y_extent, 3, 130
     )
     return over_time(
         "areas",
@@ -302,7 +317,7 @@ def _waits(section: str, target: Json, axes: Axes, at: tuple[Sequence[Json], flo
 
 
 def _resource_line(label: str, points: Sequence[Json], name: str, scales: tuple[float, float]) -> Line | None:
-    """A line that breaks where the monitor paused between two phases."""
+    """Return A line that breaks where the monitor paused between two phases."""
     if all(point[name] is None for point in points):
         return None
     scale, divisor = scales
@@ -328,13 +343,19 @@ def _bars(
     highest = max((row[3] or row[1] for row in rows), default=1) or 1
     spec = filled(
         "bars",
-        {"y_title": axis[0], "x_title": axis[1], "x_format": "~s", "x_max": highest * 1.25, "colour": colour},
+        {
+            "y_title": axis[0],
+            "x_title": axis[1],
+            "x_max": highest * 1.35,
+            "colour": colour,
+            "height": 34 * len(rows),
+        },
     )
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "label": [row[0] for row in rows],
         "value": [row[1] for row in rows],
-        "low": [row[2] for row in rows],
-        "high": [row[3] for row in rows],
+        "low": [row[1] if row[2] is None else row[2] for row in rows],
+        "high": [row[1] if row[3] is None else row[3] for row in rows],
         "end": [row[3] or row[1] for row in rows],
         "text": [row[4] for row in rows],
     }
@@ -358,7 +379,7 @@ def _percentile_lines(series: Json, scale: float) -> list[Line]:
 
 
 def _course(lines: Sequence[Line], unit: str) -> str:
-    """What a chart over time shows, in words: range and mean of each line."""
+    """Say what a chart over time shows, in words: range and mean of each line."""
     parts = []
     for line in lines:
         known = [y for y in line.y if y is not None]
@@ -381,14 +402,25 @@ def _farthest(series: Json) -> str:
 
 
 def _log_domain(values: Sequence[float]) -> list[float]:
-    """Two significant digits below the least and above the greatest value."""
-    low, high = max(min(values), 1e-6), max(max(values), 1e-6)
-    floor, ceiling = (10 ** math.floor(math.log10(value)) / 2 for value in (low, high))
-    low, high = math.floor(low / floor) * floor or floor, math.ceil(high / ceiling) * ceiling
+    """Round outwards to halves of the leading digit: 1.83..71.4 becomes 1.5..75."""
+    low, high = max(1e-6, min(values)), max(1e-6, *values)
+    low_step, high_step = (10 ** math.floor(math.log10(value)) / 2 for value in (low, high))
+    low, high = math.floor(low / low_step) * low_step, math.ceil(high / high_step) * high_step
     return [float(f"{low:.3g}"), float(f"{max(high, low * 2):.3g}")]
 
 
-def _band(phase: Json, scale: float) -> Json:
+def _log_ticks(domain: Sequence[float]) -> list[float]:
+    """Every, every 1-2-5, or every power of ten inside a domain: about ten ticks at most."""
+    low, high = domain
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    span = high / low
+    steps: Sequence[int] = range(1, 10) if span < 5 else (1, 2, 5) if span < 2000 else (1,)  # noqa: PLR2004
+    ticks = [float(f"{step * 10.0**power:.1g}") for power in decades for step in steps]
+    inside = [tick for tick in ticks if low <= tick <= high]
+    return inside if len(inside) > 1 else [low, high]
+
+
+def _band(phase: Json, scale: float, *, shaded: bool) -> Json:
     end = (
         phase["end_s"]
         if phase["end_s"] is not None
@@ -398,6 +430,7 @@ def _band(phase: Json, scale: float) -> Json:
         "from": round(phase["start_s"] / scale, 3),
         "to": round(end / scale, 3),
         "label": str(phase["number"]),
+        "fill": 1 if shaded else 0,
     }
 
 
@@ -412,7 +445,7 @@ def _with_title(axes: Axes, title: str) -> Axes:
         axes.x_domain,
         title,
         axes.y_scale,
-        axes.y_format,
+        axes.y_values,
         axes.y_extent,
         axes.y_ticks,
         axes.height,

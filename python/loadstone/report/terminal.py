@@ -25,19 +25,9 @@ def summary_table(summary: Json) -> RenderableType:
         table.add_column("Target", overflow="fold")
     for name in ("Rate", "", "p50 ms", "p95 ms", "p99 ms", "Failed", "Published"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in headline(summary):
-        published = row["published"]
-        cells = [_name(row)]
-        if several:
-            cells.append(Text(row["target"]))
-        cells += [
-            Text(f"{formats.rate((row['rate'] or {}).get('value'))} {row['unit']}", style="bold"),
-            Text(formats.interval(row["rate"]), style="dim"),
-            *(Text(formats.milliseconds(p["value_ns"])) for p in row["percentiles"]),
-            Text(formats.count(row["group"]["failed"]), style="red" if row["group"]["failed"] else "dim"),
-            Text(formats.rate(published["value"]) if published else formats.NONE, style="dim"),
-        ]
-        table.add_row(*cells)
+    for block in headline(summary):
+        for row in block["rows"]:
+            table.add_row(*_cells(block["title"], row, several=several))
     return table
 
 
@@ -70,8 +60,21 @@ def headline_json(summary: Json) -> Json:
     }
 
 
-def _name(row: Json) -> Text:
-    name = Text(str(row["group"]["title"]))
+def _cells(title: str, row: Json, *, several: bool) -> list[Text]:
+    published, failed = row["published"], row["group"]["failed"]
+    return [
+        _name(title, row),
+        *([Text(row["target"])] if several else []),
+        Text(f"{formats.rate((row['rate'] or {}).get('value'))} {row['unit']}", style="bold"),
+        Text(formats.interval(row["rate"]), style="dim"),
+        *(Text(formats.milliseconds(p["value_ns"])) for p in row["percentiles"]),
+        Text(formats.count(failed), style="red" if failed else "dim"),
+        Text(formats.rate(published["value"]) if published else formats.NONE, style="dim"),
+    ]
+
+
+def _name(title: str, row: Json) -> Text:
+    name = Text(title)
     if row["variant"]:
         name.append(f" ({row['variant']})", style="dim")
     if row["group"]["incomplete"]:

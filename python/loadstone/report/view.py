@@ -42,14 +42,14 @@ def view(summary: Json) -> Json:
         "skipped": summary["skipped"],
         "checks": [_check(phase, check, summary) for phase in summary["phases"] for check in phase["checks"]],
         "targets": summary["targets"],
-        "environment": flat(summary["environment"]),
+        "environment": flat({k: v for k, v in summary["environment"].items() if k != "warnings"}),
         "command": shlex.join(str(word) for word in run.get("command") or []),
         "phases": [_phase_row(phase, summary) for phase in summary["phases"]],
     }
 
 
 def sentence(summary: Json) -> str:
-    """What was run, in one sentence."""
+    """Say what was run, in one sentence."""
     run = summary["run"]
     driven = [phase for phase in summary["phases"] if phase["drive"]]
     targets = " and ".join(str(target.get("label")) for target in summary["targets"]) or "no target"
@@ -61,34 +61,47 @@ def sentence(summary: Json) -> str:
 
 
 def headline(summary: Json) -> list[Json]:
-    """Rows of the main table, phases together, each with its published figure."""
-    rows = []
-    previous = None
+    """Return the main table: one block of rows per phase, with the published figure above it."""
+    blocks: dict[tuple[str, str], Json] = {}
     for group in sorted_groups(summary):
-        published = next((p for p in group["published"] if p["metric"] == group["headline"]), None)
-        identity = (group["scenario"], group["id"])
-        rows.append(
-            {
-                "first": identity != previous,
-                "group": group,
-                "rate": group[group["headline"]] or group["tps"],
-                "unit": "rows/s" if group["headline"] == "rows_per_s" and group["rows_per_s"] else "tps",
-                "variant": formats.variant(group["variant"]),
-                "target": target_label(summary, group["target"]),
-                "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
-                "published": published,
-            }
+        block = blocks.setdefault(
+            (group["scenario"], group["id"]), {"title": group["title"], "published": [], "rows": []}
         )
-        previous = identity
-    return rows
+        row = _headline_row(group, summary)
+        block["rows"].append(row)
+        if row["published"]:
+            text = f"{formats.rate(row['published']['value'])} {row['unit']}"
+            block["published"] += [text] if text not in block["published"] else []
+    return list(blocks.values())
+
+
+def _headline_row(group: Json, summary: Json) -> Json:
+    in_rows = group["headline"] == "rows_per_s" and group["rows_per_s"]
+    return {
+        "group": group,
+        "rate": group["rows_per_s"] if in_rows else group["tps"],
+        "unit": "rows/s" if in_rows else "tps",
+        "variant": formats.variant(group["variant"]),
+        "target": target_label(summary, group["target"]),
+        "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
+        "published": next((p for p in group["published"] if p["metric"] == group["headline"]), None),
+    }
 
 
 def sorted_groups(summary: Json) -> list[Json]:
-    """Groups with equal phases beside each other, otherwise in the order in which they ran."""
-    order: dict[tuple[str, str], int] = {}
+    """Return the groups, equal phases and in them equal variants together, else as they ran."""
+    phases: dict[tuple[str, str], int] = {}
+    variants: dict[str, int] = {}
     for group in summary["groups"]:
-        order.setdefault((group["scenario"], group["id"]), len(order))
-    return sorted(summary["groups"], key=lambda group: order[group["scenario"], group["id"]])
+        phases.setdefault((group["scenario"], group["id"]), len(phases))
+        variants.setdefault(formats.variant(group["variant"]), len(variants))
+    return sorted(
+        summary["groups"],
+        key=lambda group: (
+            phases[group["scenario"], group["id"]],
+            variants[formats.variant(group["variant"])],
+        ),
+    )
 
 
 def sections(summary: Json) -> list[Json]:
@@ -96,7 +109,7 @@ def sections(summary: Json) -> list[Json]:
     members: dict[tuple[str, str], list[Json]] = {}
     for group in sorted_groups(summary):
         members.setdefault((group["scenario"], group["id"]), []).append(group)
-    found = []
+    found: list[Json] = []
     for groups in members.values():
         for at in range(0, len(groups), pictures.MAX_SERIES):
             found.append(_section(f"phase-{len(found)}", groups[at : at + pictures.MAX_SERIES], summary))
@@ -115,27 +128,31 @@ def warnings(summary: Json) -> list[Json]:
     return sorted(merged.values(), key=lambda entry: LEVELS.index(entry["level"]))
 
 
-def flat(document: Json, prefix: str = "") -> list[tuple[str, str]]:
-    """A nested document as (dotted name, value) rows."""
+def flat(document: Json | list[Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return a nested document as (dotted name, value) rows; a list of plain values stays one row."""
     rows: list[tuple[str, str]] = []
-    for name, value in document.items():
+    pairs = document.items() if isinstance(document, dict) else enumerate(document, start=1)
+    for name, value in pairs:
         path = f"{prefix}{name}"
-        if isinstance(value, dict):
+        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value)):
             rows += flat(value, f"{path}.")
         elif isinstance(value, list):
             rows.append((path, ", ".join(str(item) for item in value)))
         else:
-            rows.append((path, _plain(name, value)))
+            rows.append((path, _plain(str(name), value)))
     return rows
 
 
 def target_label(summary: Json, target_id: str) -> str:
-    """A target's name for people."""
-    return next((str(t.get("label")) for t in summary["targets"] if t["id"] == target_id), target_id)
+    """Return a target's name for people, without its brackets where the rest tells targets apart."""
+    labels = {t["id"]: str(t.get("label") or t["id"]) for t in summary["targets"]}
+    short = {identity: label.partition(" (")[0] for identity, label in labels.items()}
+    chosen = short if len(set(short.values())) == len(short) else labels
+    return chosen.get(target_id, target_id)
 
 
 def phase_label(phase: Json, summary: Json) -> str:
-    """A phase's name with whatever tells it from its neighbours."""
+    """Return A phase's name with whatever tells it from its neighbours."""
     parts = [str(phase["title"]), formats.variant(phase["variant"])]
     if phase["repeat"] > 1:
         parts.append(f"repeat {phase['repeat']}")
@@ -189,7 +206,7 @@ def _members(group: Json, summary: Json) -> list[Json]:
 
 
 def _typical(group: Json, summary: Json) -> Json:
-    """The repeat whose rate is nearest to the median: the one that is drawn."""
+    """Return the repeat whose rate is nearest to the median: the one that is drawn."""
     middle = (group["tps"] or {}).get("value") or 0
     return min(
         _members(group, summary), key=lambda p: (abs((p["drive"]["tps"]["value"] or 0) - middle), p["number"])

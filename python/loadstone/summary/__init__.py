@@ -117,11 +117,11 @@ def _target(target: TargetFiles, origin_ns: int) -> Json:
 def _skipped(files: RunFiles, phases: Sequence[Json]) -> list[Json]:
     """Phases that did not run, with the reason: skipped by the plan, on the way, or never reached."""
     begun = {
-        (phase["target"], phase["folder"].partition("-")[2])
+        (phase["target"], phase["folder"])
         for phase in phases
         if phase["state"] != "skipped"
     }
-    told = {(phase["target"], phase["folder"].partition("-")[2]): phase["reason"] for phase in phases}
+    told = {(phase["target"], phase["folder"]): phase["reason"] for phase in phases}
     skipped = []
     for target in files.plan.get("targets") or []:
         for phase in target.get("phases") or []:

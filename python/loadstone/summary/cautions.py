@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 Level = Literal["info", "warning", "error"]
 
@@ -12,13 +12,14 @@ Level = Literal["info", "warning", "error"]
 class Caution:
     """Something the reader must know before believing a figure. `phase` is a phase's folder name."""
 
+    severity: ClassVar[Level] = "warning"
     target: str | None = None
     phase: str | None = None
 
     @property
     def level(self) -> Level:
         """How bad it is: an error means that a figure must not be used."""
-        return "warning"
+        return self.severity
 
     @property
     def message(self) -> str:
@@ -31,7 +32,7 @@ class Caution:
         raise NotImplementedError
 
     def document(self) -> dict[str, str | None]:
-        """The caution as it stands in summary.json."""
+        """Return the caution as it stands in summary.json."""
         return {
             "kind": type(self).__name__,
             "level": self.level,
@@ -48,10 +49,7 @@ class CountsDoNotAddUp(Caution):
 
     text: str
 
-    @property
-    def level(self) -> Level:
-        """No figure of this phase can be trusted."""
-        return "error"
+    severity: ClassVar[Level] = "error"
 
     @property
     def message(self) -> str:
@@ -72,10 +70,7 @@ class CheckFailed(Caution):
     expected: str
     actual: str
 
-    @property
-    def level(self) -> Level:
-        """A wrong answer is a failed benchmark."""
-        return "error"
+    severity: ClassVar[Level] = "error"
 
     @property
     def message(self) -> str:
@@ -85,7 +80,7 @@ class CheckFailed(Caution):
     @property
     def hint(self) -> str:
         """Look at the server before the speed."""
-        return "A fast wrong answer is a failure: look into the server's log before using any figure of this run."
+        return "A fast wrong answer is a failure: look into the server's log before using any figure."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +121,7 @@ class PhaseIncomplete(Caution):
     def message(self) -> str:
         """What happened to the phase."""
         because = f": {self.reason}" if self.reason else ""
-        return f"The phase did not end as planned ({self.state}){because}. Its figures cover only the time until then."
+        return f"The phase did not end as planned ({self.state}){because}. Its figures end there."
 
     @property
     def hint(self) -> str:
@@ -166,14 +161,14 @@ class ClientMayHaveBeenLate(Caution):
     def message(self) -> str:
         """Lag against the median."""
         return (
-            f"Loadstone may have been the limit: its event loop took up to {self.lag_p99_ms:.3g} ms (99th percentile) "
-            f"before it looked at new answers, with a median latency of {self.median_ms:.3g} ms."
+            f"Loadstone may have been the limit: its event loop took up to {self.lag_p99_ms:.3g} ms "
+            f"(99th percentile) before it saw new answers, with a median latency of {self.median_ms:.3g} ms."
         )
 
     @property
     def hint(self) -> str:
         """Fewer clients per thread."""
-        return "Use more threads, fewer clients, or a machine of its own for the client; latencies here are upper bounds."
+        return "Use more threads, fewer clients, or a machine of its own: latencies here are upper bounds."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,10 +200,7 @@ class TooFewSamples(Caution):
     percentile: float
     needed: int
 
-    @property
-    def level(self) -> Level:
-        """Nothing is wrong: a figure is merely missing."""
-        return "info"
+    severity: ClassVar[Level] = "info"
 
     @property
     def message(self) -> str:
@@ -235,8 +227,8 @@ class MachineWasBusy(Caution):
     def message(self) -> str:
         """Shares of the machine."""
         return (
-            f"The machine was busy with something else: {self.other:.0%} of its CPU went neither to the server nor to "
-            f"Loadstone, and {self.steal:.0%} was stolen by the hypervisor."
+            f"The machine was busy with something else: {self.other:.0%} of its CPU went neither to the "
+            f"server nor to Loadstone, and {self.steal:.0%} was stolen by the hypervisor."
         )
 
     @property
@@ -257,7 +249,9 @@ class DurabilityOff(Caution):
     def message(self) -> str:
         """Name the setting."""
         because = f" ({self.why})" if self.why else ""
-        return f"Not durable: {self.setting} = {self.value}{because}. Every figure of this target profits from it."
+        return (
+            f"Not durable: {self.setting} = {self.value}{because}. All figures of this target profit from it."
+        )
 
     @property
     def hint(self) -> str:
@@ -292,12 +286,15 @@ class Unsteady(Caution):
         """How much, and whether checkpoints fell inside."""
         direction = "fell" if self.change < 0 else "rose"
         inside = f"; {self.checkpoints} checkpoint(s) began inside the phase" if self.checkpoints else ""
-        return f"Throughput was not steady: it {direction} by {abs(self.change):.0%} from the first to the last third{inside}."
+        moved = f"it {direction} by {abs(self.change):.0%} from the first to the last third"
+        return f"Throughput was not steady: {moved}{inside}."
 
     @property
     def hint(self) -> str:
         """Longer, with warm-up."""
-        return "Use a longer warm-up and duration (several checkpoint intervals), and look at the course over time."
+        return (
+            "Warm up and measure for longer (several checkpoint intervals), and look at the course over time."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +308,7 @@ class ErrorsHappened(Caution):
     @property
     def message(self) -> str:
         """How many and which."""
-        return f"{self.failed:,} of {self.scheduled:,} transactions failed; the most frequent error: {self.first}."
+        return f"{self.failed:,} of {self.scheduled:,} transactions failed, most often with: {self.first}."
 
     @property
     def hint(self) -> str:
@@ -353,7 +350,7 @@ class WorkDropped(Caution):
         """Counts."""
         return (
             f"The server did not keep up with the rate: of {self.scheduled:,} scheduled transactions "
-            f"{self.skipped:,} were skipped, {self.dropped:,} dropped at the end, {self.late:,} over the latency limit."
+            f"{self.skipped:,} were skipped, {self.dropped:,} dropped at the end, {self.late:,} too late."
         )
 
     @property
@@ -376,7 +373,7 @@ class InDoubt(Caution):
     @property
     def hint(self) -> str:
         """Rows may exceed."""
-        return "The tables may hold up to that many transactions more than were acknowledged; the check allows for it."
+        return "The tables may hold up to that many more than were acknowledged; the check allows for it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,17 +388,14 @@ class CleartextPassword(Caution):
     @property
     def hint(self) -> str:
         """SCRAM."""
-        return "Use scram-sha-256 in pg_hba.conf, or sslmode=verify-full; change the password if others share the network."
+        return "Use scram-sha-256 in pg_hba.conf, or sslmode=verify-full, and change the password."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotEncrypted(Caution):
     """A remote server without TLS."""
 
-    @property
-    def level(self) -> Level:
-        """Often intended."""
-        return "info"
+    severity: ClassVar[Level] = "info"
 
     @property
     def message(self) -> str:
@@ -425,7 +419,8 @@ class MixedBuilds(Caution):
     @property
     def message(self) -> str:
         """Name the builds."""
-        return f"The targets are built differently: {'; '.join(self.builds)}. Part of any difference may come from that."
+        builds = "; ".join(self.builds)
+        return f"The targets are built differently: {builds}. Part of any difference may come from that."
 
     @property
     def hint(self) -> str:
@@ -459,10 +454,7 @@ class LogIncomplete(Caution):
 class NothingDone(Caution):
     """Not one transaction came to its end."""
 
-    @property
-    def level(self) -> Level:
-        """There is no figure."""
-        return "error"
+    severity: ClassVar[Level] = "error"
 
     @property
     def message(self) -> str:
@@ -472,7 +464,7 @@ class NothingDone(Caution):
     @property
     def hint(self) -> str:
         """Errors or time."""
-        return "Look at the errors of this phase; if there are none, one transaction takes longer than the phase lasted."
+        return "Look at the errors of this phase; without any, a transaction takes longer than the phase."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -481,12 +473,12 @@ class Noted(Caution):
 
     text: str
     advice: str
-    severity: Level = "warning"
+    event_level: Level = "warning"
 
     @property
     def level(self) -> Level:
         """As the event said."""
-        return self.severity
+        return self.event_level
 
     @property
     def message(self) -> str:

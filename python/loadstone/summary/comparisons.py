@@ -47,7 +47,7 @@ def compare_targets(groups: Sequence[Json], targets: Sequence[str]) -> None:
 
 
 def compare_published(group: Json, source_cores: int | None, cores: int | None) -> list[Json]:
-    """The published figures beside ours; per core only where both numbers of cores are known and it is a rate."""
+    """Return the published figures beside ours; rates also per core where both numbers of cores are known."""
     rows = []
     for figure in group["published"]:
         ours, value = _metric(group, figure["metric"]), figure.get("value")
@@ -60,7 +60,7 @@ def compare_published(group: Json, source_cores: int | None, cores: int | None) 
 
 
 def sweeps(groups: Sequence[Json], phases: Sequence[Json]) -> list[Json]:
-    """One table per phase, target and swept parameter: rate relative to the baseline, and bytes of indexes."""
+    """Return a table per phase, target and swept parameter: rate against the baseline, bytes of indexes."""
     tables: dict[str, Json] = {}
     for group in groups:
         for parameter, value in group["variant"].items():
@@ -114,7 +114,7 @@ def _group(group: list[Json]) -> Json:
 
 
 def _over_repeats(rates: Sequence[Json]) -> Json | None:
-    """The rate of one run as it is; of several the median with min..max, and a t interval for comparisons."""
+    """Return the rate of one run as it is; of several the median with min..max."""
     known = [rate for rate in rates if rate["value"] is not None]
     if not known:
         return None
@@ -139,7 +139,7 @@ def _over_repeats(rates: Sequence[Json]) -> Json | None:
 
 
 def _ratio(ours: Json, base: Json) -> Json | None:
-    """The headline rate of `ours` over that of `base`."""
+    """Return the headline rate of `ours` over that of `base`."""
     a, b = ours[ours["headline"]] or ours["tps"], base[base["headline"]] or base["tps"]
     if not a or not b or not a["value"] or not b["value"]:
         return None

@@ -1,7 +1,8 @@
 """HdrHistogram logs, version 1.3, as dense counts that merge by addition.
 
-The `hdrh` package decodes the payloads. Its own log reader is not used: it knows no end of a torn file and builds an
-object per line. Bucket layout and names are those of https://hdrhistogram.org (three significant digits, unit 1 ns).
+The `hdrh` package decodes the payloads. Its own log reader is not used: it stumbles over a torn line and
+builds an object per line. Bucket layout and names are those of https://hdrhistogram.org, with three
+significant digits and a unit of 1 ns.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hdrh.codec import HdrCookieException, HdrHistogramEncoder, HdrLengthException
+from hdrh.codec import (  # type: ignore[import-untyped]
+    HdrCookieException,
+    HdrHistogramEncoder,
+    HdrLengthException,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +54,7 @@ class Histogram:
         self.counts[first:end] += counts
 
     def percentile_ns(self, percentile: float) -> int | None:
-        """The highest value of the bucket that holds the sample at `percentile` (0..100); None without samples."""
+        """Return the highest value of the bucket with the sample at `percentile` (0..100), if any."""
         total = self.count
         if not total:
             return None
@@ -78,7 +83,7 @@ class Histogram:
         }
 
     def curve(self, points_per_decade: int = 12) -> list[tuple[float, int]]:
-        """(share of samples beyond, latency ns) from the median outwards, as far as the samples support it."""
+        """Return (share of samples beyond, latency ns) from the median outwards, as far as samples reach."""
         total = self.count
         if total < 2 * SUPPORT:
             return []
@@ -103,7 +108,7 @@ class LogLine:
 
 
 def bucket_floor_ns(index: int) -> int:
-    """The lowest value that falls into bucket `index`."""
+    """Return the lowest value that falls into bucket `index`."""
     if index < SUB_BUCKETS:
         return index
     shift = index // HALF - 1
@@ -111,18 +116,18 @@ def bucket_floor_ns(index: int) -> int:
 
 
 def bucket_top_ns(index: int) -> int:
-    """The highest value that falls into bucket `index`."""
+    """Return the highest value that falls into bucket `index`."""
     shift = max(0, index // HALF - 1) if index >= SUB_BUCKETS else 0
     return bucket_floor_ns(index) + (1 << shift) - 1
 
 
 def bucket_middle_ns(index: int) -> float:
-    """The middle of bucket `index`: the value that stands for its samples in a mean."""
+    """Return the middle of bucket `index`: the value that stands for its samples in a mean."""
     return (bucket_floor_ns(index) + bucket_top_ns(index)) / 2
 
 
 def read_log(path: Path) -> Iterator[LogLine]:
-    """The intervals of a histogram log in file order; comments, the legend and torn lines are passed over."""
+    """Yield the intervals of a histogram log in file order, without comments, legend and torn lines."""
     try:
         with path.open(encoding="ascii", errors="replace") as lines:
             for line in lines:

@@ -28,27 +28,44 @@ OFTEN_WANTED = 99.9
 
 
 def judge_run(files: RunFiles) -> Iterator[c.Caution]:
-    """What holds for the run as a whole: its end, our build, what was noted on the way."""
+    """Say what holds for the run as a whole: its end, our build, what was noted on the way."""
     if files.state != "complete":
         yield c.RunIncomplete(state=files.state, reason=str(files.run.get("reason") or ""))
     if _is_debug(files.environment):
         yield c.DebugBuild()
-    for event in files.events:
-        if event.get("kind") in {"warning", "note"} and event.get("level") in {"warning", "error"}:
-            yield c.Noted(
-                text=str(event.get("message", "")),
-                advice=str(event.get("hint") or ""),
-                severity=event["level"],
-                target=event.get("target"),
-                phase=event.get("phase"),
-            )
+    yield from _told(files)
     builds = {str(t.target.get("build")) for t in files.targets if t.target.get("build")}
     if len(builds) > 1:
         yield c.MixedBuilds(builds=tuple(sorted(builds)))
 
 
+def _told(files: RunFiles) -> Iterator[c.Caution]:
+    """Yield what the run warned of, before it began (the machine) and while it went on, each once."""
+    before = [
+        note for note in files.environment.get("warnings") or [] if "debug build" not in note["message"]
+    ]
+    during = [
+        e
+        for e in files.events
+        if e.get("kind") in {"warning", "note"} and e.get("level") in {"warning", "error"}
+    ]
+    seen = set()
+    for note in [*during, *before]:
+        message = str(note.get("message", ""))
+        if message in seen or ("debug build" in message and _is_debug(files.environment)):
+            continue
+        seen.add(message)
+        yield c.Noted(
+            text=message,
+            advice=str(note.get("hint") or ""),
+            event_level=note.get("level", "warning"),
+            target=note.get("target"),
+            phase=note.get("phase"),
+        )
+
+
 def judge_target(target: Json) -> Iterator[c.Caution]:
-    """What holds for all figures of one target: durability and the way to it."""
+    """Say what holds for all figures of one target: durability and the way to it."""
     for setting in target.get("durability") or []:
         if setting.get("durable") is False:
             yield c.DurabilityOff(
@@ -64,7 +81,7 @@ def judge_target(target: Json) -> Iterator[c.Caution]:
 
 
 def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, object]) -> Iterator[c.Caution]:
-    """What holds for one phase on one target."""
+    """Say what holds for one phase on one target."""
     where = {"target": phase["target"], "phase": phase["folder"]}
     for check in phase["checks"]:
         if check.get("passed") is False:
@@ -133,7 +150,7 @@ def _judge_client(
 
 
 def ceiling(calibration: Mapping[str, object], drive: Json) -> float | None:
-    """The calibrated tps for the drive's protocol mode, at the nearest number of clients; None without one."""
+    """Return the calibrated tps for the drive's protocol mode, at the nearest number of clients."""
     results = calibration.get("results")
     rows = [
         row
@@ -169,7 +186,7 @@ def _judge_machine(usage: Json | None, where: Mapping[str, str]) -> Iterator[c.C
 
 
 def _has_rate(drive: Json) -> bool:
-    return (drive["pace"] or {}).get("kind", "closed") != "closed"
+    return bool((drive["pace"] or {}).get("kind", "closed") != "closed")
 
 
 def _state_in_words(state: str) -> str:
@@ -177,13 +194,8 @@ def _state_in_words(state: str) -> str:
 
 
 def _is_debug(environment: Json) -> bool:
-    """Whether the environment says anywhere that our core is a debug build."""
-    if environment.get("is_debug_build") or environment.get("debug_build"):
-        return True
-    ours = environment.get("loadstone")
-    return isinstance(ours, dict) and bool(
-        ours.get("is_debug_build") or ours.get("debug_build") or ours.get("debug")
-    )
+    core = (environment.get("loadstone") or {}).get("core") or {}
+    return bool(core.get("debug_build"))
 
 
 def _is_unencrypted(target: Json) -> bool:

@@ -40,7 +40,7 @@ COUNTS = ("scheduled", "done", "failed", "skipped", "dropped")
 
 
 def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
-    """What the report says of one phase; times in seconds since the run's origin."""
+    """Say what the report says of one phase; times in seconds since the run's origin."""
     phase = files.phase
     summary: Json = {name: phase.get(name) for name in COPIED}
     summary["folder"] = files.folder.key
@@ -57,7 +57,7 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
 
 
 def summarise_drive(files: PhaseFiles, origin_ns: int) -> Json | None:
-    """The driver's account with intervals and percentiles; None for a phase that drove nothing."""
+    """Return the driver's account with intervals and percentiles; None for a phase that drove nothing."""
     drive = files.drive or _reconstructed(files)
     if drive is None:
         return None
@@ -177,7 +177,7 @@ def _latencies(drive: Json, log: LatencyLog) -> Json:
     response = latency(drive["response"], _total(log, "response"))
     service = None if closed else latency(drive.get("service") or {}, _total(log, "service"))
     note = (
-        "Closed loop: a transaction starts when its client is free, so response time and service time are the same."
+        "Closed loop: a transaction starts when its client is free; response and service time are the same."
         if closed
         else "Response time counts from the intended start, service time from the real start."
     )
@@ -229,7 +229,7 @@ def _equation(drive: Json, *, verifiable: bool) -> Json:
 
 
 def _reconstructed(files: PhaseFiles) -> Json | None:
-    """What the driver would have written, from its intervals, when it was killed before it could."""
+    """Say what the driver would have written, from its intervals, when it was killed before it could."""
     lines = measured(files.series)
     if not files.series:
         return None

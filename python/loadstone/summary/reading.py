@@ -69,7 +69,7 @@ def _read_target(folder: TargetFolder) -> TargetFiles:
 
 
 def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
-    """A phase whose phase.json is missing was killed at its very beginning: its name says what it was to be."""
+    """Read one phase; one killed before its phase.json is known by its folder's name."""
     number, _, name = folder.key.partition("-")
     phase: Json = {
         "number": int(number) if number.isdecimal() else 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from loadstone.summary.series import NS_PER_S, POINTS
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from loadstone.summary.reading import Json
 
 LONGEST_STEP_S = 5.0
-"""Two samples further apart than this have a phase boundary or an outage between them: no rate is drawn over it."""
+"""Two samples further apart have a phase boundary or an outage between them: no rate is drawn over it."""
 
 WAITS_SHOWN = 6
 CPU_BUSY = ("user", "nice", "system", "irq", "softirq")
@@ -87,7 +88,7 @@ def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json |
 def _steps(monitor: Sequence[Json], origin_ns: int) -> list[Json]:
     samples = [sample for sample in monitor if isinstance(sample.get("t_ns"), int)]
     steps = []
-    for before, after in zip(samples, samples[1:], strict=False):
+    for before, after in pairwise(samples):
         length_s = (after["t_ns"] - before["t_ns"]) / NS_PER_S
         if 0 < length_s <= LONGEST_STEP_S:
             steps.append(_step(before, after, length_s, (after["t_ns"] - origin_ns) / NS_PER_S))
@@ -163,6 +164,6 @@ def _at(sample: Json, path: Sequence[str]) -> float | None:
 
 
 def _delta(before: Json, after: Json, path: Sequence[str]) -> float | None:
-    """The counter's growth; None when it was not seen twice or went backwards (the server restarted)."""
+    """Return the counter's growth; None when not seen twice or when it went backwards (a restart)."""
     old, new = _at(before, path), _at(after, path)
     return None if old is None or new is None or new < old else new - old

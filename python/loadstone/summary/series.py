@@ -1,4 +1,4 @@
-"""A phase over time: throughput and latency percentiles per interval, at most some hundred points however long it ran."""
+"""A phase over time: throughput and latency per interval, at most some hundred points however long it ran."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Bucket:
 
 
 def measured(series: Sequence[Json]) -> list[Json]:
-    """The intervals after the warm-up."""
+    """Return the intervals after the warm-up."""
     return [line for line in series if not line.get("warmup")]
 
 

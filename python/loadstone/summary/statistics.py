@@ -1,8 +1,9 @@
 """How sure a rate is: batch means over the intervals of a run.
 
-Throughput of neighbouring seconds is correlated (checkpoints, caches, vacuum), so the plain standard error is too small.
-Intervals are joined into ever longer batches until neighbouring batch means are no longer correlated; Student's t over
-those means gives the interval. Method: A. M. Law, Simulation Modeling and Analysis, chapter 9 (batch means).
+Throughput of neighbouring seconds is correlated (checkpoints, caches, vacuum), so the plain standard error is
+too small. Intervals are joined into ever longer batches until neighbouring batch means are no longer
+correlated; Student's t over those means gives the interval. Method: A. M. Law, Simulation Modeling and
+Analysis, chapter 9 (batch means).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Interval:
 
 
 def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
-    """The 95 % interval around `centre` from the rates of equal intervals, or why there is none."""
+    """Return the 95 % interval around `centre` from the rates of equal intervals, or why there is none."""
     values = np.asarray(rates, dtype=float)
     if len(values) < 3:  # noqa: PLR2004 - two points give a t quantile of 12.7: no information
         return f"only {len(values)} full intervals; at least 3 are needed"
@@ -58,7 +59,7 @@ def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
 
 
 def ratio_interval(ours: Interval, base: Interval) -> tuple[float, float, float]:
-    """(ratio, low, high) of two independent rates, by the delta method on the logarithm and Welch's freedom."""
+    """Return (ratio, low, high) of two independent rates: delta method on the logarithm, Welch's freedom."""
     ratio = ours.value / base.value
     a, b = ours.relative_se**2, base.relative_se**2
     if a + b == 0:
@@ -69,7 +70,7 @@ def ratio_interval(ours: Interval, base: Interval) -> tuple[float, float, float]
 
 
 def drift(rates: Sequence[float]) -> tuple[float, float] | None:
-    """(relative change from the first to the last third, p value); None under 9 intervals or without a rate."""
+    """Return (relative change from first to last third, p value); None under 9 intervals."""
     values = np.asarray(rates, dtype=float)
     third = len(values) // 3
     if third < 3 or values[:third].mean() <= 0:  # noqa: PLR2004 - three values a side, or a variance means nothing

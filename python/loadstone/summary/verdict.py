@@ -57,16 +57,14 @@ def _client(summary: Json) -> Json:
     question = "Was the client the limit?"
     found = [warning for warning in summary["warnings"] if warning["kind"] in CLIENT_KINDS]
     if any(warning["kind"] == "ClientWasTheLimit" for warning in found):
-        return _entry(question, "bad", "Client was the limit", _phases(found))
+        return _entry(question, "bad", "Yes", _phases(found))
     if found:
-        return _entry(question, "warning", "Client may have been", _phases(found))
+        return _entry(question, "warning", "Perhaps", _phases(found))
     known = [p["drive"]["client_cpu"] for p in summary["phases"] if p["drive"] and p["drive"]["client_cpu"]]
     busiest = max((cpu["utilisation"] or 0 for cpu in known), default=None)
     if busiest is None:
         return _entry(question, "unknown", "Unknown", "the client's CPU was not recorded")
-    return _entry(
-        question, "good", "Client was not the limit", f"its threads were busy at most {busiest:.0%}"
-    )
+    return _entry(question, "good", "No", f"its threads were busy at most {busiest:.0%}")
 
 
 def _phases(warnings: Sequence[Json]) -> str:

@@ -1,0 +1,245 @@
+"""The report in a real browser: nothing is fetched, all is drawn, and phone and keyboard can use it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import sync_playwright
+from runfolders import Phase, Run, Target, build
+
+from loadstone.report import write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+# A browser that looks for its maker's hosts would fail, or hide, a test that forbids requests.
+QUIET = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+CONTRAST = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const part = (v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  const words = "h1,h2,h3,p,a,li,th,td,caption,summary,button,strong,span,code,figcaption,svg text";
+  for (const element of document.querySelectorAll(words)) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !element.getClientRects().length) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [light(rgb(element.closest("svg") ? style.fill : style.color)), light(behind(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const name = `${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`;
+    if (ratio < 4.5) poor.push(`${name}: ${ratio.toFixed(2)}`); // WCAG AA
+  }
+  return poor;
+}"""
+
+
+@dataclass
+class Watched:
+    """A page with all that it said and asked for."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+def find_browser() -> str:
+    named = os.environ.get("LOADSTONE_TEST_BROWSER")
+    found = named or next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.fail(
+            "No Chromium was found. Install one (Debian: apt-get install chromium; elsewhere: "
+            "`python -m playwright install chromium` and LOADSTONE_TEST_BROWSER=its path).",
+            pytrace=False,
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_browser()
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, headless=True, args=[*QUIET, *sandbox])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    phases = tuple(
+        Phase(variant={"index": index}, seconds=8, failed=2 if index == "btree" else 0, tps=2000)
+        for index in ("none", "brin", "btree")
+    )
+    targets = (Target(), Target(id="pg14", label="PostgreSQL 14.20 (embedded)", speed=0.8, fsync="off"))
+    folder = build(tmp_path_factory.mktemp("page") / "run", Run(phases=phases, targets=targets))
+    return write_report(folder).as_uri()
+
+
+def show(
+    browser: Browser, address: str, *, width: int = 1440, scheme: str = "light", script: bool = True
+) -> Watched:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        java_script_enabled=script,
+        reduced_motion="reduce",
+    )
+    watched = Watched(context.new_page())
+    watched.page.on("console", lambda message: watched.said.append(message.text))
+    watched.page.on("pageerror", lambda error: watched.said.append(str(error)))
+    watched.page.on("request", lambda request: watched.asked.append(request.url))
+    watched.page.goto(address)
+    return watched
+
+
+def draw_all(page: Page) -> None:
+    """Scroll through the page: charts are drawn as they come near."""
+    for figure in page.locator("figure.chart").all():
+        figure.scroll_into_view_if_needed()
+    page.wait_for_function("!document.querySelector('figure.chart:not([data-drawn])')", timeout=20_000)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_all_charts_are_drawn_without_an_error_or_a_request(
+    browser: Browser, address: str, width: int
+) -> None:
+    watched = show(browser, address, width=width)
+    draw_all(watched.page)
+    assert watched.said == []
+    assert watched.asked == [address]
+    empty = watched.page.eval_on_selector_all(
+        "figure.chart", "all => all.filter(f => !f.querySelector('.live svg .role-mark path')).map(f => f.id)"
+    )
+    assert empty == []
+    watched.page.context.close()
+
+
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_the_page_never_scrolls_sideways(browser: Browser, address: str, width: int) -> None:
+    page = show(browser, address, width=width).page
+    draw_all(page)
+    page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.context.close()
+
+
+def test_without_javascript_the_pictures_are_there_and_fit(browser: Browser, address: str) -> None:
+    page = show(browser, address, width=390, script=False).page
+    drawings = page.locator("figure.chart svg").all()
+    assert len(drawings) == page.locator("figure.chart").count() > 10
+    for drawing in drawings[:6]:
+        box = drawing.bounding_box()
+        assert box
+        assert box["width"] <= 390
+    assert not page.locator("#theme").is_visible()
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_follow_the_system_and_the_switch(browser: Browser, address: str, scheme: str) -> None:
+    page = show(browser, address, scheme=scheme).page
+    draw_all(page)
+    colours = """() => [getComputedStyle(document.body).backgroundColor,
+        getComputedStyle(document.querySelector("figure.chart .live svg text")).fill]"""
+    before = page.evaluate(colours)
+    page.get_by_role("button", name="Dark").click()
+    after = page.evaluate(colours)
+    assert before[0] != after[0]
+    assert before[1] != after[1], "the charts change with the page"
+    assert (before[0] == "rgb(255, 255, 255)") == (scheme == "light")
+    assert (
+        page.get_by_role("button", name="Dark").get_attribute("aria-pressed")
+        == str(scheme == "light").lower()
+    )
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(browser: Browser, address: str, scheme: str) -> None:
+    page = show(browser, address, scheme=scheme).page
+    draw_all(page)
+    page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    assert page.evaluate(CONTRAST) == []
+    page.context.close()
+
+
+def test_paper_is_white_even_from_a_dark_screen(browser: Browser, address: str) -> None:
+    page = show(browser, address, scheme="dark").page
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("nav").is_visible()
+    assert len(page.pdf()) > 10_000
+    page.context.close()
+
+
+def test_the_keyboard_reaches_the_switch_the_contents_and_the_data(browser: Browser, address: str) -> None:
+    page = show(browser, address).page
+    focused = "(() => { const e = document.activeElement; return e.id || e.className || e.tagName })()"
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(focused))
+        if page.evaluate("document.activeElement.tagName") == "SUMMARY":
+            break
+    assert seen[0] == "skip"
+    assert "theme" in seen
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "focus is visible"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('details').open")
+    page.context.close()
+
+
+def test_a_screen_reader_finds_landmarks_and_named_pictures(browser: Browser, address: str) -> None:
+    page = show(browser, address).page
+    draw_all(page)
+    for role in ("banner", "navigation", "main", "contentinfo"):
+        assert page.get_by_role(role).count() == 1
+    assert page.get_by_role("heading", level=1).count() == 1
+    assert page.get_by_role("img", name="Throughput over time").count() >= 1
+    unnamed = page.eval_on_selector_all(
+        "[role=region]:not([aria-label]), a:empty, button:empty", "all => all.length"
+    )
+    assert unnamed == 0
+    page.context.close()
+
+
+def test_the_pointer_gets_the_figures_of_a_moment(browser: Browser, address: str) -> None:
+    page = show(browser, address).page
+    draw_all(page)
+    drawing = page.locator("figure.chart .live svg").filter(has=page.locator("text")).nth(2)
+    drawing.scroll_into_view_if_needed()
+    throughput = page.locator("[id$=-throughput] .live svg").first
+    throughput.scroll_into_view_if_needed()
+    box = throughput.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5)
+    page.mouse.move(box["x"] + box["width"] * 0.61, box["y"] + box["height"] * 0.5)
+    page.wait_for_selector("#vg-tooltip-element.visible", timeout=5_000)
+    assert "index = brin" in page.locator("#vg-tooltip-element").inner_text()
+    page.context.close()
