@@ -116,11 +116,7 @@ def _target(target: TargetFiles, origin_ns: int) -> Json:
 
 def _skipped(files: RunFiles, phases: Sequence[Json]) -> list[Json]:
     """Phases that did not run, with the reason: skipped by the plan, on the way, or never reached."""
-    begun = {
-        (phase["target"], phase["folder"])
-        for phase in phases
-        if phase["state"] != "skipped"
-    }
+    begun = {(phase["target"], phase["folder"]) for phase in phases if phase["state"] != "skipped"}
     told = {(phase["target"], phase["folder"]): phase["reason"] for phase in phases}
     skipped = []
     for target in files.plan.get("targets") or []:
