@@ -78,7 +78,11 @@ impl Raw<'_> {
 }
 
 /// Bytes on the wire of the message that begins here; `None` while its header is incomplete.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result passed by memory costs four times the decoding"
+)]
+#[inline(always)]
 pub(crate) fn announced_bytes(input: &[u8]) -> Result<Option<usize>, WireError> {
     let [_, a, b, c, d, ..] = *input else {
         return Ok(None);
@@ -97,7 +101,11 @@ pub(crate) fn announced_bytes(input: &[u8]) -> Result<Option<usize>, WireError> 
 }
 
 /// The message that begins here; `None` while it is incomplete.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result passed by memory costs four times the decoding"
+)]
+#[inline(always)]
 pub(crate) fn split(input: &[u8]) -> Result<Option<Raw<'_>>, WireError> {
     let Some(size) = announced_bytes(input)? else {
         return Ok(None);
@@ -122,7 +130,11 @@ pub fn decode(input: &[u8]) -> Result<Option<(Message<'_>, usize)>, WireError> {
     Ok(Some((understand(raw)?, raw.size_bytes())))
 }
 
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result passed by memory costs four times the decoding"
+)]
+#[inline(always)]
 pub(crate) fn understand(raw: Raw<'_>) -> Result<Message<'_>, WireError> {
     let body = raw.body;
     Ok(match raw.tag {
@@ -201,7 +213,11 @@ struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "a result passed by memory costs four times the decoding"
+    )]
+    #[inline(always)]
     fn new(what: &'static str, body: &'a [u8]) -> Result<Self, WireError> {
         let Some((count, rest)) = body.split_first_chunk() else {
             return Err(WireError::Malformed {

@@ -327,7 +327,11 @@ impl Session {
         Ok(rest)
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "a result passed by memory costs four times the decoding"
+    )]
+    #[inline(always)]
     fn dispatch(
         &mut self,
         raw: Raw<'_>,
