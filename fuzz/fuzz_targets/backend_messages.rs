@@ -10,7 +10,11 @@ use loadstone_wire::postgres::{Event, Message, Session, Settings, TlsMode};
 const LOGGED_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 
 static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
-    Arc::new(Settings { user: "u".to_owned(), tls: TlsMode::Disable, ..Settings::default() })
+    Arc::new(Settings {
+        user: "u".to_owned(),
+        tls: TlsMode::Disable,
+        ..Settings::default()
+    })
 });
 
 /// What the bytes mean, taken in pieces of `step`.
@@ -44,7 +48,9 @@ fn look(event: &Event<'_>) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let Some((step, bytes)) = input.split_first() else { return };
+    let Some((step, bytes)) = input.split_first() else {
+        return;
+    };
     let whole = events(bytes, usize::MAX);
     assert_eq!(events(bytes, usize::from(*step).max(1)), whole);
 });

@@ -6,15 +6,28 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use loadstone_wire::postgres::{ChannelBinding, Password, Session, Settings, TlsFiles, TlsMode};
 
-const MODES: [TlsMode; 4] = [TlsMode::Disable, TlsMode::Allow, TlsMode::Prefer, TlsMode::Require];
-const BINDINGS: [ChannelBinding; 3] =
-    [ChannelBinding::Disable, ChannelBinding::Prefer, ChannelBinding::Require];
+const MODES: [TlsMode; 4] = [
+    TlsMode::Disable,
+    TlsMode::Allow,
+    TlsMode::Prefer,
+    TlsMode::Require,
+];
+const BINDINGS: [ChannelBinding; 3] = [
+    ChannelBinding::Disable,
+    ChannelBinding::Prefer,
+    ChannelBinding::Require,
+];
 
-static TLS: LazyLock<Arc<loadstone_wire::postgres::ClientConfig>> =
-    LazyLock::new(|| TlsFiles::default().client_config(TlsMode::Prefer).expect("no files"));
+static TLS: LazyLock<Arc<loadstone_wire::postgres::ClientConfig>> = LazyLock::new(|| {
+    TlsFiles::default()
+        .client_config(TlsMode::Prefer)
+        .expect("no files")
+});
 
 fuzz_target!(|input: &[u8]| {
-    let [choice, step, bytes @ ..] = input else { return };
+    let [choice, step, bytes @ ..] = input else {
+        return;
+    };
     let settings = Settings {
         user: "u".to_owned(),
         password: (choice & 1 == 0).then(|| Password::new("p")),
@@ -23,9 +36,13 @@ fuzz_target!(|input: &[u8]| {
         host: "db.example".to_owned(),
         ..Settings::default()
     };
-    let mut session = Session::new(Arc::new(settings), Some(Arc::clone(&TLS))).expect("good settings");
+    let mut session =
+        Session::new(Arc::new(settings), Some(Arc::clone(&TLS))).expect("good settings");
     for piece in bytes.chunks(usize::from(*step).max(1)) {
-        let _ = session.pending().map(<[u8]>::len).map(|sent| session.consumed(sent));
+        let _ = session
+            .pending()
+            .map(<[u8]>::len)
+            .map(|sent| session.consumed(sent));
         if session.receive(piece, &mut |_| {}).is_err() {
             break;
         }
