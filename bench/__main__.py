@@ -1,0 +1,31 @@
+"""`python -m bench`: run the benchmarks and print their tables in Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+
+from bench import ceiling, connections, peer
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved runs of each side (default 5)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of each run (default 5)")
+    parser.add_argument("--target", default="pg", help="private server to measure on (default pg)")
+    parser.add_argument("--only", choices=("peer", "ceiling", "connections"), help="run one part")
+    given = parser.parse_args()
+    print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
+    if given.only in (None, "peer"):
+        peer.run(given.target, given.rounds, given.seconds)
+    if given.only in (None, "ceiling"):
+        ceiling.run(given.rounds)
+    if given.only in (None, "connections"):
+        connections.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
