@@ -67,6 +67,30 @@ def test_tps_is_done_over_the_measured_time_and_the_warm_up_does_not_count(tmp_p
     assert drive["tps_including_connections"] == pytest.approx(12_000 / 12.012)
 
 
+def test_a_cut_off_last_interval_makes_no_spike(tmp_path: Path) -> None:
+    folder = build(tmp_path / "run", Run(phases=(Phase(samples_ns=UNIFORM, seconds=5),)))
+    path = folder / "targets/pg18/phases/001-one-table-single/series.jsonl"
+    last = json.loads(path.read_text().splitlines()[-1])
+    stub = last | {"start_ns": last["end_ns"], "end_ns": last["end_ns"] + 1_000_000, "done": 8}
+    path.write_text(path.read_text() + json.dumps(stub) + "\n")
+    drive = only_drive(folder)
+    assert max(point["tps"] for point in drive["series"]) < 1010
+    assert drive["tps"]["n"] == 5
+
+
+def test_samples_that_follow_at_once_give_no_impossible_share(tmp_path: Path) -> None:
+    folder = build(tmp_path / "run", Run(phases=(Phase(seconds=30),)))
+    path = folder / "targets/pg18/monitor.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    double = json.loads(json.dumps(lines[10]))
+    double["t_ns"] += 2_000_000
+    double["host"]["cpu_s"]["user"] += 0.01
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:11], double, *lines[11:]]))
+    points = summarise(folder)["targets"][0]["resources"]["points"]
+    assert len(points) == len(lines) - 1
+    assert max(point["cpu_busy"] for point in points) <= 1.05
+
+
 def test_rows_per_second_follow_from_rows_per_transaction(tmp_path: Path) -> None:
     summary = summarise(build(tmp_path / "run", Run(phases=(Phase(samples_ns=UNIFORM, rows=100),))))
     drive, sizes = summary["phases"][0]["drive"], summary["phases"][0]["sizes"]

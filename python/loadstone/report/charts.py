@@ -21,6 +21,8 @@ FOLDER = Path(__file__).parent / "charts"
 VEGA_LITE = "6.4"
 BUNDLE_ENTRY = "window.vegaEmbed = vegaEmbed;"
 WIDTHS = {"whole": 1040, "half": 500, "third": 330}
+FEW_POINTS = 30
+"""Up to here each point of a line is marked; a single one would not be seen otherwise."""
 TABLE_ROWS = 24
 """The data table under a chart shows so many evenly spaced points; summary.json has them all."""
 
@@ -126,7 +128,9 @@ def over_time(  # noqa: PLR0913 - a chart's parts, each named at the call
         name,
         {
             **{key: getattr(axes, key) for key in Axes.__slots__},
+            "y_scale": axes.y_scale if _has_height(lines) else {"domain": [0, 1]},
             "series": names,
+            "points": {"size": 16} if max(map(_known, lines), default=0) <= FEW_POINTS else False,
             "colours": spec_colours(lines),
         },
     )
@@ -190,6 +194,15 @@ def _still(spec: Mapping[str, Any]) -> dict[str, Any]:
     if "layer" not in spec:
         return dict(spec)
     return {**spec, "layer": [layer for layer in spec["layer"] if "params" not in layer]}
+
+
+def _known(line: Line) -> int:
+    return sum(1 for y in line.y if y is not None)
+
+
+def _has_height(lines: Sequence[Line]) -> bool:
+    """Whether any value is above nothing: an axis fitted to zeros alone would show negative numbers."""
+    return any(y for line in lines for y in line.y)
 
 
 def _constant_rows(rows: Sequence[Mapping[str, Any]]) -> list[Block]:

@@ -31,6 +31,8 @@ MEBI = 2**20
 MAX_SERIES = len(COLOURS)
 PERCENTILE_LINES = (("p50", "p50_ns", 2), ("p95", "p95_ns", 0), ("p99", "p99_ns", 1))
 GAP_S = 5.0
+NARROW_BAND = 0.02
+"""Share of the axis under which a phase's number has no room."""
 CPU_SERIES = (
     ("server", "cpu_server", "var(--series-1)"),
     ("Loadstone", "cpu_client", "var(--series-3)"),
@@ -152,11 +154,11 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
     charts = []
     for number, s in enumerate(drawn):
         lines = _percentile_lines(s, scale)
-        label = f"{s['label']}: " if len(drawn) > 1 else ""
+        title = f"{s['label']}: latency over time" if len(drawn) > 1 else "Latency over time"
         charts.append(
             over_time(
                 "lines",
-                identity=(f"{section}-latency-{number}", f"{label}latency over time", _course(lines, "ms")),
+                identity=(f"{section}-latency-{number}", title, _course(lines, "ms")),
                 lines=lines,
                 axes=Axes(
                     word,
@@ -231,6 +233,8 @@ def resources(
     domain = (round(domain_s[0] / scale, 3), round(domain_s[1] / scale, 3))
     started = [phase for phase in phases if phase["start_s"] is not None]
     bands = [_band(phase, scale, shaded=at % 2 == 0) for at, phase in enumerate(started)]
+    narrow = (domain[1] - domain[0]) * NARROW_BAND
+    bands = [b if b["to"] - b["from"] > narrow else {**b, "label": ""} for b in bands]
     checkpoints = [
         {"at": round(t / scale, 3), "label": "checkpoint"} for t in target["resources"]["checkpoints"]
     ]
@@ -283,7 +287,15 @@ def _cpu(section: str, points: Sequence[Json], axes: Axes, at: tuple[Sequence[Js
     ]
     shares = ", ".join(f"{line.name} {formats.digits(_mean(line), 2)} %" for line in lines)
     cpu = Axes(
-        axes.x_field, axes.x_title, axes.x_domain, "%", {"domain": [0, 100]}, None, axes.y_extent, 3, 130
+        axes.x_field,
+        axes.x_title,
+        axes.x_domain,
+        "%",
+        {"domain": [0, 100], "clamp": True},
+        None,
+        axes.y_extent,
+        3,
+        130,
     )
     return over_time(
         "areas",

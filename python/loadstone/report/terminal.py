@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -18,16 +19,25 @@ Json = dict[str, Any]
 
 def summary_table(summary: Json) -> RenderableType:
     """Return the final table of a run: rate with interval, percentiles, and the published figure."""
+    blocks = headline(summary)
     several = len(summary["targets"]) > 1
-    table = Table(title=f"Loadstone · {summary['run'].get('id', '')}", title_justify="left", expand=False)
-    table.add_column("Phase", overflow="fold")
+    failed = any(row["group"]["failed"] for block in blocks for row in block["rows"])
+    published = any(block["published"] for block in blocks)
+    table = Table(box=SIMPLE_HEAD, expand=False, pad_edge=False)
+    table.add_column("Phase", min_width=18, overflow="fold")
     if several:
         table.add_column("Target", overflow="fold")
-    for name in ("Rate", "", "p50 ms", "p95 ms", "p99 ms", "Failed", "Published"):
+    names = ["Rate", "", "p50 ms", "p95 ms", "p99 ms"]
+    for name in [*names, *(["Failed"] if failed else []), *(["Published"] if published else [])]:
         table.add_column(name, justify="right", no_wrap=True)
-    for block in headline(summary):
+    for block in blocks:
+        table.add_section()
+        plain = not several and len(block["rows"]) == 1 and not block["rows"][0]["variant"]
+        if not plain:
+            table.add_row(Text(block["title"], style="bold"))
         for row in block["rows"]:
-            table.add_row(*_cells(block["title"], row, several=several))
+            shown = {"several": several, "failed": failed, "published": published}
+            table.add_row(*_cells(block["title"] if plain else None, row, shown))
     return table
 
 
@@ -60,23 +70,25 @@ def headline_json(summary: Json) -> Json:
     }
 
 
-def _cells(title: str, row: Json, *, several: bool) -> list[Text]:
+def _cells(title: str | None, row: Json, shown: dict[str, bool]) -> list[Text]:
     published, failed = row["published"], row["group"]["failed"]
     return [
         _name(title, row),
-        *([Text(row["target"])] if several else []),
+        *([Text(row["target"])] if shown["several"] else []),
         Text(f"{formats.rate((row['rate'] or {}).get('value'))} {row['unit']}", style="bold"),
         Text(formats.interval(row["rate"]), style="dim"),
         *(Text(formats.milliseconds(p["value_ns"])) for p in row["percentiles"]),
-        Text(formats.count(failed), style="red" if failed else "dim"),
-        Text(formats.rate(published["value"]) if published else formats.NONE, style="dim"),
+        *([Text(formats.count(failed), style="red" if failed else "dim")] if shown["failed"] else []),
+        *(
+            [Text(formats.rate(published["value"]) if published else "", style="dim")]
+            if shown["published"]
+            else []
+        ),
     ]
 
 
-def _name(title: str, row: Json) -> Text:
-    name = Text(title)
-    if row["variant"]:
-        name.append(f" ({row['variant']})", style="dim")
+def _name(title: str | None, row: Json) -> Text:
+    name = Text(title, style="bold") if title else Text(f"  {row['variant'] or 'as planned'}")
     if row["group"]["incomplete"]:
         name.append(" incomplete", style="yellow")
     return name

@@ -27,7 +27,7 @@ def view(summary: Json) -> Json:
         "title": ", ".join(s["title"] for s in summary["scenarios"]) or str(run.get("id")),
         "sentence": sentence(summary),
         "run": run,
-        "scenarios": summary["scenarios"],
+        "scenarios": [{**s, "parameters": _given(s["parameters"])} for s in summary["scenarios"]],
         "verdict": summary["verdict"],
         "several_targets": several_targets,
         "has_repeats": any(group["repeats"] > 1 for group in summary["groups"]),
@@ -288,6 +288,11 @@ def _where(warning: Json, summary: Json) -> str:
         if (phase["target"], phase["folder"]) == (warning["target"], warning["phase"]):
             return phase_label(phase, summary)
     return target_label(summary, warning["target"]) if warning["target"] else ""
+
+
+def _given(parameters: Json | None) -> Json:
+    """Leave out parameters that are empty: they mean "nothing special"."""
+    return {name: value for name, value in (parameters or {}).items() if value not in ("", None)}
 
 
 def _plain(name: str, value: object) -> str:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 LONGEST_STEP_S = 5.0
 """Two samples further apart have a phase boundary or an outage between them: no rate is drawn over it."""
 
+SHORTEST_STEP_S = 0.5
+"""Processors' time is counted in ticks of 10 ms: over a shorter step a share would be mostly rounding."""
+
 WAITS_SHOWN = 6
 CPU_BUSY = ("user", "nice", "system", "irq", "softirq")
 CPU_ALL = (*CPU_BUSY, "steal", "iowait", "idle")
@@ -86,13 +89,22 @@ def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json |
 
 
 def _steps(monitor: Sequence[Json], origin_ns: int) -> list[Json]:
-    samples = [sample for sample in monitor if isinstance(sample.get("t_ns"), int)]
+    samples = _spaced([sample for sample in monitor if isinstance(sample.get("t_ns"), int)])
     steps = []
     for before, after in pairwise(samples):
         length_s = (after["t_ns"] - before["t_ns"]) / NS_PER_S
         if 0 < length_s <= LONGEST_STEP_S:
             steps.append(_step(before, after, length_s, (after["t_ns"] - origin_ns) / NS_PER_S))
     return steps
+
+
+def _spaced(samples: Sequence[Json]) -> list[Json]:
+    """Leave out samples too close to the one before: at a phase's boundary two follow at once."""
+    kept = list(samples[:1])
+    for sample in samples[1:]:
+        if sample["t_ns"] - kept[-1]["t_ns"] >= SHORTEST_STEP_S * NS_PER_S:
+            kept.append(sample)
+    return kept
 
 
 def _step(before: Json, after: Json, length_s: float, t_s: float) -> Json:

@@ -65,10 +65,8 @@ def interval_rates(series: Sequence[Json]) -> list[float]:
 
 def throughput_over_time(series: Sequence[Json], start_ns: int) -> list[Json]:
     """Points of {t_s, tps, failed_per_s, warmup}; neighbours are joined when there are too many."""
-    joined = math.ceil(len(series) / POINTS) if series else 1
     points = []
-    for at in range(0, len(series), joined):
-        group = series[at : at + joined]
+    for group in _whole_groups(series):
         length_s = sum(line["end_ns"] - line["start_ns"] for line in group) / NS_PER_S
         if length_s <= 0:
             continue
@@ -125,6 +123,21 @@ def _latency_buckets(series: Sequence[Json], start_ns: int) -> list[Bucket]:
     if wanted > joined and len(series) / wanted >= FEWEST_POINTS:
         joined = wanted
     return [_bucket(series[at : at + joined], start_ns) for at in range(0, len(series), joined)]
+
+
+def _whole_groups(series: Sequence[Json]) -> list[list[Json]]:
+    """Join neighbours to at most POINTS groups; a cut-off last interval goes to its neighbour.
+
+    Its own rate would be that of a few milliseconds: far above or below all others.
+    """
+    joined = math.ceil(len(series) / POINTS) if series else 1
+    groups = [list(series[at : at + joined]) for at in range(0, len(series), joined)]
+    if len(groups) > 1:
+        usual_ns = median(line["end_ns"] - line["start_ns"] for line in series) * joined
+        if groups[-1][-1]["end_ns"] - groups[-1][0]["start_ns"] < usual_ns / 2:
+            tail = groups.pop()
+            groups[-1] += tail
+    return groups
 
 
 def _bucket(group: Sequence[Json], start_ns: int) -> Bucket:
