@@ -56,11 +56,12 @@ def _measure(connection: model.Connection) -> None:
     grown = peak - before
     wall_s = account["connect"]["wall_ns"] / 1e9
     print(
-        f"connected in {wall_s:.2f} s, {account['counts']['done']:,} transactions, {account['counts']['failed']} failed"
+        f"connected in {wall_s:.2f} s, {account['counts']['done']:,} transactions, "
+        f"{account['counts']['failed']} failed"
     )
     print(
-        f"memory: {peak / 2**20:.0f} MiB in all ({before / 2**20:.0f} before), {grown / CLIENTS / 1024:.1f} KiB a connection; "
-        f"aim: under {LIMIT_BYTES / 2**20:.0f} MiB\n"
+        f"memory: {peak / 2**20:.0f} MiB in all ({before / 2**20:.0f} before), "
+        f"{grown / CLIENTS / 1024:.1f} KiB a connection; aim: under {LIMIT_BYTES / 2**20:.0f} MiB\n"
     )
 
 

@@ -30,9 +30,13 @@ CASES = (
     ("select-only", SELECT, (1, 8, 32, 128)),
     ("iot-feed, one row", INSERT, (8, 32)),
 )
+ACCOUNTS = f"""
+create table pgbench_accounts as
+select aid, 1 as bid, 0 as abalance, repeat(' ', 84)::char(84) as filler
+from generate_series(1, {SCALE} * 100000) aid
+"""
 SETUP = (
-    f"create table pgbench_accounts as select aid, 1 as bid, 0 as abalance, repeat(' ', 84)::char(84) as filler "
-    f"from generate_series(1, {SCALE} * 100000) aid",
+    ACCOUNTS,
     "alter table pgbench_accounts add primary key (aid)",
     "create table feed (id int, val float, crt_time timestamp default now())",
     "create index idx_feed on feed using brin (crt_time)",
@@ -72,10 +76,12 @@ def run(target: str, rounds: int, seconds: float) -> None:
         _set_up(server.connection)
         print(f"### Beside {version}, server: {server.build}\n")
         print(
-            f"{rounds} interleaved rounds of {seconds:g} s, medians; one thread on each side; ratio = ours / pgbench\n"
+            f"{rounds} interleaved rounds of {seconds:g} s, medians; one thread on each side; "
+            "ratio = ours / pgbench\n"
         )
         print(
-            "| script | clients | pgbench tps | ours tps | ratio | spread of ratio | pgbench CPU µs/tx | ours CPU µs/tx | ratio |"
+            "| script | clients | pgbench tps | ours tps | ratio | spread of ratio "
+            "| pgbench CPU µs/tx | ours CPU µs/tx | ratio |"
         )
         print("|---|---:|---:|---:|---:|---|---:|---:|---:|")
         place = Place(server.connection, seconds, pgbench)
