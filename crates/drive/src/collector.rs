@@ -67,6 +67,8 @@ pub(crate) struct SeriesRow {
     pub(crate) bytes_received: u64,
     pub(crate) loop_lag_max_ns: u64,
     pub(crate) response: Option<SeriesLatency>,
+    /// Mean of real minus intended start; `None` in a closed loop and where nothing ended.
+    pub(crate) lag_mean_ns: Option<f64>,
 }
 
 /// Latencies of one interval.
@@ -74,6 +76,7 @@ pub(crate) struct SeriesRow {
 pub(crate) struct SeriesLatency {
     pub(crate) count: u64,
     pub(crate) mean_ns: Option<f64>,
+    pub(crate) stddev_ns: Option<f64>,
     pub(crate) p50_ns: u64,
     pub(crate) p95_ns: u64,
     pub(crate) p99_ns: u64,
@@ -82,10 +85,11 @@ pub(crate) struct SeriesLatency {
 
 impl SeriesLatency {
     fn of(latency: &Latency) -> Option<Self> {
-        let count = latency.moments.count;
-        (count > 0).then(|| Self {
-            count,
-            mean_ns: latency.moments.stats().mean_ns,
+        let stats = latency.moments.stats();
+        (stats.count > 0).then(|| Self {
+            count: stats.count,
+            mean_ns: stats.mean_ns,
+            stddev_ns: stats.stddev_ns,
             p50_ns: latency.histogram.value_at_quantile(0.5),
             p95_ns: latency.histogram.value_at_quantile(0.95),
             p99_ns: latency.histogram.value_at_quantile(0.99),
@@ -265,6 +269,7 @@ impl Collector {
             bytes_received: record.bytes_received,
             loop_lag_max_ns: record.loop_lag.moments.max_ns(),
             response: SeriesLatency::of(&record.response),
+            lag_mean_ns: record.lag.stats().mean_ns,
         }
     }
 

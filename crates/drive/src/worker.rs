@@ -137,6 +137,11 @@ impl<P: Poller> Worker<P> {
     }
 
     fn connect_all(&mut self) -> Result<(), DriveError> {
+        if self.config.connect_per_transaction {
+            // The first transactions pay for their connections like all others.
+            self.idle.extend(self.waiting.drain(..));
+            return Ok(());
+        }
         let mut woke_ns = now_ns();
         while self.connected < self.clients.len() {
             self.connect_waiting(woke_ns);
