@@ -79,7 +79,7 @@ fn mirror(bytes: Vec<u8>, sum: &str) -> String {
     thread::spawn(move || {
         listener
             .incoming()
-            .for_each(|stream| answer(stream.unwrap(), &pages))
+            .for_each(|stream| answer(stream.unwrap(), &pages));
     });
     address
 }

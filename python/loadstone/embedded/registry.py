@@ -14,12 +14,15 @@ import signal
 import socket
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import psutil
 
 MARK_FILE = ".loadstone-server"
 _STOP_WAIT_S = 5.0
+_POLL_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +162,9 @@ def _stop(record: Record) -> bool:
     process = record.server or _postmaster(Path(record.data_directory))
     if process is None or not process.alive:
         return False
-    with contextlib.suppress(psutil.Error):
-        found = psutil.Process(process.pid)
-        found.send_signal(signal.SIGQUIT)
-        psutil.wait_procs([found], timeout=_STOP_WAIT_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGQUIT)
+    _wait_for_end([process], _STOP_WAIT_S)
     end_processes_in(Path(record.data_directory))
     return True
 
@@ -170,12 +172,19 @@ def _stop(record: Record) -> bool:
 def end_processes_in(data_directory: Path) -> None:
     """Kill the server processes that work in a data directory (all of its own do); wait for their end."""
     family = []
-    for process in psutil.process_iter():
+    for found in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.cwd() == str(data_directory) and "postgres" in process.name():
-                process.kill()
-                family.append(process)
-    psutil.wait_procs(family, timeout=_STOP_WAIT_S)
+            if found.cwd() == str(data_directory) and "postgres" in found.name():
+                family.append(Process.of(found.pid))
+                found.kill()
+    _wait_for_end([process for process in family if process], _STOP_WAIT_S)
+
+
+def _wait_for_end(processes: list[Process], limit_s: float) -> None:
+    # Not psutil's waiting: it waits for zombies too, which nobody may ever collect in a container.
+    end = monotonic() + limit_s
+    while any(process.alive for process in processes) and monotonic() < end:
+        Event().wait(_POLL_S)
 
 
 def _postmaster(data_directory: Path) -> Process | None:
