@@ -202,6 +202,14 @@ def test_hardly_any_data_still_gives_a_page(tmp_path: Path, phase: Phase) -> Non
     assert page.faults == []
 
 
+def test_a_phase_of_a_second_has_no_course_over_time(tmp_path: Path) -> None:
+    folder = build(tmp_path / "run", Run(phases=(Phase(seconds=1, warmup=0),)))
+    html = write_report(folder).read_text(encoding="utf-8")
+    assert "Too short for a course over time" in html
+    assert "Throughput over time" not in html
+    assert "Latency distribution" in html
+
+
 def test_a_run_without_phases_gives_a_page(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(),), unreached=1, state="interrupted"))
     text = "".join(Page(write_report(folder).read_text(encoding="utf-8")).text)

@@ -29,6 +29,8 @@ Json = dict[str, Any]
 NS_PER_MS = 1e6
 MEBI = 2**20
 MAX_SERIES = len(COLOURS)
+FEWEST_POINTS = 3
+"""A course over time has at least so many points."""
 PERCENTILE_LINES = (("p50", "p50_ns", 2), ("p95", "p95_ns", 0), ("p99", "p99_ns", 1))
 GAP_S = 5.0
 NARROW_BAND = 0.02
@@ -72,8 +74,10 @@ PANELS: tuple[tuple[str, str, str, float, tuple[tuple[str, str], ...]], ...] = (
 )
 
 
-def throughput(section: str, series: Sequence[Json]) -> Chart:
-    """Rate over time, one line per series of a phase section."""
+def throughput(section: str, series: Sequence[Json]) -> Chart | None:
+    """Rate over time, one line per series of a phase section; None for phases of two intervals."""
+    if max((len(s["throughput"]) for s in series), default=0) < FEWEST_POINTS:
+        return None
     unit, scale, word = time_unit(max((p["t_s"] for s in series for p in s["throughput"]), default=0))
     rows = series[0]["rows_per_transaction"] if all(s["headline"] == "rows_per_s" for s in series) else None
     y_title = "rows/s" if rows else "tps"
@@ -146,7 +150,7 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
     """p50, p95 and p99 over time: one panel per series, all on one scale."""
     drawn = [s for s in series if any(p[field] for p in s["latency"] for _, field, _ in PERCENTILE_LINES)]
     values = [p[f] / NS_PER_MS for s in drawn for p in s["latency"] for _, f, _ in PERCENTILE_LINES if p[f]]
-    if not values:
+    if not values or max(len(s["latency"]) for s in drawn) < FEWEST_POINTS:
         return []
     unit, scale, word = time_unit(max(p["t_s"] for s in drawn for p in s["latency"]))
     end = max(p["t_s"] for s in drawn for p in s["latency"]) / scale

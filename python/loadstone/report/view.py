@@ -175,6 +175,7 @@ def _section(identity: str, groups: Sequence[Json], summary: Json) -> Json:
         "title": groups[0]["title"],
         "why": groups[0]["why"],
         "charts": [chart for chart in charts if chart],
+        "too_short": charts[0] is None,
         "repeats": max(group["repeats"] for group in groups),
         "rows": [
             {"label": _series_label(p, groups, summary) or "all", "phase": p, "drive": p["drive"]}

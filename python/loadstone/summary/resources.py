@@ -20,6 +20,7 @@ LONGEST_STEP_S = 5.0
 SHORTEST_STEP_S = 0.5
 """Processors' time is counted in ticks of 10 ms: over a shorter step a share would be mostly rounding."""
 
+NEAR_NS = 1_000_000_000
 WAITS_SHOWN = 6
 CPU_BUSY = ("user", "nice", "system", "irq", "softirq")
 CPU_ALL = (*CPU_BUSY, "steal", "iowait", "idle")
@@ -66,7 +67,9 @@ def summarise_resources(monitor: Sequence[Json], origin_ns: int) -> Json:
 
 def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json | None:
     """Mean shares of the machine, checkpoints and WAL between two moments; None without two samples there."""
-    inside = [sample for sample in monitor if start_ns <= sample.get("t_ns", -1) <= end_ns]
+    inside = _between(monitor, start_ns, end_ns)
+    if len(_spaced(inside)) < 2:  # noqa: PLR2004 - a phase of a second: take the samples around it
+        inside = _between(monitor, start_ns - NEAR_NS, end_ns + NEAR_NS)
     steps = _steps(inside, 0)
     if not steps:
         return None
@@ -96,6 +99,10 @@ def _steps(monitor: Sequence[Json], origin_ns: int) -> list[Json]:
         if 0 < length_s <= LONGEST_STEP_S:
             steps.append(_step(before, after, length_s, (after["t_ns"] - origin_ns) / NS_PER_S))
     return steps
+
+
+def _between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> list[Json]:
+    return [sample for sample in monitor if start_ns <= sample.get("t_ns", -1) <= end_ns]
 
 
 def _spaced(samples: Sequence[Json]) -> list[Json]:
