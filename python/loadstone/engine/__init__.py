@@ -143,6 +143,10 @@ class Engine:
         """Name engine and version in a report's words."""
         return f"{self.title} {identity['version']}"
 
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Take the schema for this run, until the connection ends; False when another run has it."""
+        return workspace.claim(connection, schema)
+
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
         workspace.create(connection, schema, replace=replace)

@@ -32,6 +32,7 @@ _HINTS = (
         "Is the server running, with that socket folder?",
     ),
     ("translate host name", "the host is unknown", "Check the host's name."),
+    ("failed to resolve host", "the host is unknown", "Check the host's name."),
     (
         "timeout expired",
         "the server does not answer",

@@ -18,6 +18,8 @@ select obj_description(n.oid, 'pg_namespace') as comment,
 from pg_namespace n where n.nspname = %(schema)s
 """
 
+CLAIM = "select pg_try_advisory_lock(hashtext(%(name)s)) as ours"
+
 SETTINGS = """
 select name, current_setting(name) as value, source
 from pg_settings

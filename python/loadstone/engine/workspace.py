@@ -42,6 +42,12 @@ def create(connection: Connection[dict[str, Any]], schema: str, *, replace: bool
         ) from error
 
 
+def claim(connection: Connection[dict[str, Any]], schema: str) -> bool:
+    """Take the schema for this run, until the connection ends; False when another session has it."""
+    row = connection.execute(statements.CLAIM, {"name": f"Loadstone's schema {schema}"}).fetchone()
+    return bool(row and row["ours"])
+
+
 def drop(connection: Connection[dict[str, Any]], schema: str) -> None:
     """Drop the schema with everything in it; none there is fine, one that is not ours is refused."""
     found = _look(connection, schema)
