@@ -95,7 +95,10 @@ fn state(ending: &Ending, collected: &Collected) -> (&'static str, Option<String
         return ("aborted", Some(error));
     }
     if !collected.finishes.is_empty() && collected.finishes.iter().all(|f| f.all_gone) {
-        return ("aborted", Some("every client lost its connection or gave up after an error".to_owned()));
+        return (
+            "aborted",
+            Some("every client lost its connection or gave up after an error".to_owned()),
+        );
     }
     if ending.stopped {
         return ("interrupted", Some("stopped before its end".to_owned()));
@@ -105,7 +108,11 @@ fn state(ending: &Ending, collected: &Collected) -> (&'static str, Option<String
 
 /// Counts of a drive that has ended: nothing is under way any more.
 fn closed(counts: &Counts) -> Counts {
-    assert_eq!(counts.under_way(), 0, "scheduled = done + failed + skipped + dropped: {counts:?}");
+    assert_eq!(
+        counts.under_way(),
+        0,
+        "scheduled = done + failed + skipped + dropped: {counts:?}"
+    );
     *counts
 }
 

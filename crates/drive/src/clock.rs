@@ -8,7 +8,8 @@ use nix::time::{ClockId, clock_gettime};
 pub fn now_ns() -> u64 {
     // The monotonic clock exists on every Linux; a failure would mean a broken kernel interface.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
-        u64::try_from(t.tv_sec()).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec()).unwrap_or(0)
+        u64::try_from(t.tv_sec()).unwrap_or(0) * 1_000_000_000
+            + u64::try_from(t.tv_nsec()).unwrap_or(0)
     })
 }
 
@@ -46,7 +47,10 @@ impl CpuTime {
     /// Sum with another thread's time.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { user_ns: self.user_ns + other.user_ns, system_ns: self.system_ns + other.system_ns }
+        Self {
+            user_ns: self.user_ns + other.user_ns,
+            system_ns: self.system_ns + other.system_ns,
+        }
     }
 }
 

@@ -172,7 +172,13 @@ impl Collector {
         let mut finishes = Vec::new();
         while let Ok(report) = reports.recv() {
             match report {
-                Report::Interval { worker, index, end_ns, connected, record } => {
+                Report::Interval {
+                    worker,
+                    index,
+                    end_ns,
+                    connected,
+                    record,
+                } => {
                     self.gather(worker, index, end_ns, connected, record);
                 }
                 Report::Finished(worker, finish) => {
@@ -193,7 +199,14 @@ impl Collector {
         }
     }
 
-    fn gather(&mut self, worker: usize, index: u64, end_ns: u64, connected: usize, record: Box<Record>) {
+    fn gather(
+        &mut self,
+        worker: usize,
+        index: u64,
+        end_ns: u64,
+        connected: usize,
+        record: Box<Record>,
+    ) {
         self.reported[worker] = index + 1;
         if let Some(gathering) = self.gathering.get_mut(&index) {
             gathering.record.merge(&record);
@@ -201,7 +214,14 @@ impl Collector {
             gathering.connected += connected;
             self.give_back(worker, record);
         } else {
-            self.gathering.insert(index, Gathering { record, end_ns, connected });
+            self.gathering.insert(
+                index,
+                Gathering {
+                    record,
+                    end_ns,
+                    connected,
+                },
+            );
         }
     }
 
@@ -227,7 +247,11 @@ impl Collector {
     }
 
     fn close_interval(&mut self, index: u64, gathering: Gathering) {
-        let Gathering { mut record, end_ns, connected } = gathering;
+        let Gathering {
+            mut record,
+            end_ns,
+            connected,
+        } = gathering;
         let warmup = self.timeline.is_warmup(index);
         let row = self.row(index, end_ns, connected, &record);
         self.end_ns = self.end_ns.max(end_ns);
@@ -241,8 +265,14 @@ impl Collector {
             // Counted, but its latencies are in no figure.
             record.response.clear();
             record.service.iter_mut().for_each(Latency::clear);
-            record.statements.iter_mut().for_each(|(latency, _)| latency.clear());
-            record.scripts.iter_mut().for_each(|(_, moments)| *moments = crate::record::Moments::default());
+            record
+                .statements
+                .iter_mut()
+                .for_each(|(latency, _)| latency.clear());
+            record
+                .scripts
+                .iter_mut()
+                .for_each(|(_, moments)| *moments = crate::record::Moments::default());
             record.loop_lag.clear();
             record.lag = crate::record::Moments::default();
         }
@@ -250,7 +280,10 @@ impl Collector {
         self.seen.merge(&record.counts);
         let _ = self.seen.under_way(); // asserts the counting equation
         self.publish(row);
-        self.give_back(usize::try_from(index).unwrap_or(0) % self.blanks.len(), record);
+        self.give_back(
+            usize::try_from(index).unwrap_or(0) % self.blanks.len(),
+            record,
+        );
     }
 
     fn row(&self, index: u64, end_ns: u64, connected: usize, record: &Record) -> SeriesRow {
@@ -302,21 +335,43 @@ mod tests {
     use super::*;
 
     fn outage(start_ns: u64, end_ns: Option<u64>) -> Outage {
-        Outage { start_ns, end_ns, clients: 1 }
+        Outage {
+            start_ns,
+            end_ns,
+            clients: 1,
+        }
     }
 
     #[test]
     fn overlapping_outages_are_one() {
-        let merged = merge_outages(vec![outage(50, Some(60)), outage(10, Some(20)), outage(15, Some(30))]);
+        let merged = merge_outages(vec![
+            outage(50, Some(60)),
+            outage(10, Some(20)),
+            outage(15, Some(30)),
+        ]);
         assert_eq!(
             merged,
-            vec![Outage { start_ns: 10, end_ns: Some(30), clients: 2 }, outage(50, Some(60))]
+            vec![
+                Outage {
+                    start_ns: 10,
+                    end_ns: Some(30),
+                    clients: 2
+                },
+                outage(50, Some(60))
+            ]
         );
     }
 
     #[test]
     fn an_outage_without_end_swallows_what_follows() {
         let merged = merge_outages(vec![outage(10, None), outage(20, Some(30))]);
-        assert_eq!(merged, vec![Outage { start_ns: 10, end_ns: None, clients: 2 }]);
+        assert_eq!(
+            merged,
+            vec![Outage {
+                start_ns: 10,
+                end_ns: None,
+                clients: 2
+            }]
+        );
     }
 }

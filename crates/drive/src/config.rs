@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use loadstone_gen::random::SeedSequence;
 use loadstone_script::{QueryMode, Symbols, Value, Vars, parse};
-use loadstone_wire::postgres::{ChannelBinding, Password, RootCertificates, Settings, TlsFiles, TlsMode};
+use loadstone_wire::postgres::{
+    ChannelBinding, Password, RootCertificates, Settings, TlsFiles, TlsMode,
+};
 
 use crate::client::{Client, Phase};
 use crate::endpoint::Endpoint;
@@ -76,7 +78,11 @@ impl Config {
 
     /// A record with room for every script and statement.
     pub(crate) fn blank_record(&self) -> Record {
-        Record::new(self.set.scripts.len(), self.set.commands(), self.under_a_rate)
+        Record::new(
+            self.set.scripts.len(),
+            self.set.commands(),
+            self.under_a_rate,
+        )
     }
 
     /// The time limit that applies in a phase.
@@ -143,7 +149,9 @@ impl Config {
             }
         }
         for (name, value) in &spec.variables {
-            let Some(id) = symbols.get(name) else { continue };
+            let Some(id) = symbols.get(name) else {
+                continue;
+            };
             match value {
                 Variable::Bool(value) => vars.set(id, Value::Bool(*value)),
                 Variable::Int(value) => vars.set(id, Value::Int(*value)),
@@ -157,7 +165,10 @@ impl Config {
 
 fn script_set(spec: &DriveSpec) -> Result<ScriptSet, DriveError> {
     let mode: QueryMode = spec.mode.parse().map_err(|_| {
-        DriveError::bad_spec(format!("unknown mode {:?}", spec.mode), "use simple, extended or prepared")
+        DriveError::bad_spec(
+            format!("unknown mode {:?}", spec.mode),
+            "use simple, extended or prepared",
+        )
     })?;
     let mut symbols = Symbols::new();
     // hash() and permute() read it even where no script names it.
@@ -173,7 +184,10 @@ fn script_set(spec: &DriveSpec) -> Result<ScriptSet, DriveError> {
 
 type SessionSettings = (Settings, Option<Arc<rustls::ClientConfig>>);
 
-fn session_settings(connection: &Connection, unix_socket: bool) -> Result<SessionSettings, DriveError> {
+fn session_settings(
+    connection: &Connection,
+    unix_socket: bool,
+) -> Result<SessionSettings, DriveError> {
     let tls: TlsMode = connection.sslmode.parse().map_err(|_| {
         DriveError::bad_spec(
             format!("unknown sslmode {:?}", connection.sslmode),
@@ -189,7 +203,10 @@ fn session_settings(connection: &Connection, unix_socket: bool) -> Result<Sessio
     let settings = Settings {
         user: connection.user.clone(),
         database: connection.database.clone(),
-        password: connection.password.as_ref().map(|p| Password::new(p.0.clone())),
+        password: connection
+            .password
+            .as_ref()
+            .map(|p| Password::new(p.0.clone())),
         application_name: connection.application_name.clone(),
         parameters: connection.parameters.clone().into_iter().collect(),
         tls,
@@ -205,7 +222,11 @@ fn session_settings(connection: &Connection, unix_socket: bool) -> Result<Sessio
             client_certificate: read_pem("sslcert", connection.sslcert.as_deref())?,
             client_key: read_pem("sslkey", connection.sslkey.as_deref())?.map(Password::new),
         };
-        Some(files.client_config(tls).map_err(|e| DriveError::bad_spec(e.to_string(), ""))?)
+        Some(
+            files
+                .client_config(tls)
+                .map_err(|e| DriveError::bad_spec(e.to_string(), ""))?,
+        )
     };
     Ok((settings, config))
 }
@@ -228,6 +249,9 @@ fn root_certificates(connection: &Connection) -> Result<Option<RootCertificates>
 fn read_pem(option: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, DriveError> {
     let Some(path) = path else { return Ok(None) };
     std::fs::read(path).map(Some).map_err(|error| {
-        DriveError::bad_spec(format!("{option}={path} cannot be read: {error}"), "name a readable PEM file")
+        DriveError::bad_spec(
+            format!("{option}={path} cannot be read: {error}"),
+            "name a readable PEM file",
+        )
     })
 }

@@ -53,7 +53,10 @@ impl Control {
             if let Some(go) = meeting.go {
                 return go;
             }
-            meeting = self.changed.wait(meeting).unwrap_or_else(PoisonError::into_inner);
+            meeting = self
+                .changed
+                .wait(meeting)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -77,7 +80,10 @@ impl Control {
     ) -> Result<Option<Timeline>, DriveError> {
         let mut meeting = self.lock();
         while meeting.arrived < workers {
-            meeting = self.changed.wait(meeting).unwrap_or_else(PoisonError::into_inner);
+            meeting = self
+                .changed
+                .wait(meeting)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         let failure = meeting.failure.take();
         let start = (failure.is_none() && !self.stop_asked()).then(timeline);

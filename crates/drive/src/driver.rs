@@ -69,25 +69,34 @@ impl Drive {
             progress: Arc::clone(&self.progress),
         };
         let account = Arc::clone(&self.account);
-        let spawned = thread::Builder::new().name("supervisor".to_owned()).spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| run.supervise(output)))
-                .unwrap_or_else(|_| Err(broken("the supervisor")));
-            *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            account.1.notify_all();
-        });
+        let spawned = thread::Builder::new()
+            .name("supervisor".to_owned())
+            .spawn(move || {
+                let result = catch_unwind(AssertUnwindSafe(|| run.supervise(output)))
+                    .unwrap_or_else(|_| Err(broken("the supervisor")));
+                *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                account.1.notify_all();
+            });
         let handle = spawned.map_err(|source| DriveError::System {
             what: "starting a thread".to_owned(),
             source,
             hint: "raise the limit of processes (ulimit -u)".to_owned(),
         })?;
-        *self.supervisor.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        *self
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(handle);
         Ok(())
     }
 
     /// The latest interval and the totals so far, as JSON.
     #[must_use]
     pub fn progress(&self) -> String {
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let progress = self
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         serde_json::to_string(&progress).unwrap_or_default()
     }
 
@@ -110,7 +119,12 @@ impl Drive {
 impl Drop for Drive {
     fn drop(&mut self) {
         self.control.stop();
-        if let Some(handle) = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(handle) = self
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             let _ = handle.join();
         }
     }
@@ -120,7 +134,8 @@ fn broken(who: &str) -> DriveError {
     DriveError::System {
         what: format!("{who} met a broken invariant"),
         source: std::io::Error::other("see the message above"),
-        hint: "this is a bug of Loadstone: please report it with the plan and the message".to_owned(),
+        hint: "this is a bug of Loadstone: please report it with the plan and the message"
+            .to_owned(),
     }
 }
 
@@ -161,7 +176,15 @@ impl Run {
         }
         let (timeline, collected) = collected?;
         let connect_wall_ns = timeline.start_ns.saturating_sub(START_DELAY_NS + begun_ns);
-        self.account(timeline, Ending { stopped: self.control.stop_asked(), threads, connect_wall_ns }, &collected)
+        self.account(
+            timeline,
+            Ending {
+                stopped: self.control.stop_asked(),
+                threads,
+                connect_wall_ns,
+            },
+            &collected,
+        )
     }
 
     fn timeline(&self) -> Timeline {
@@ -170,7 +193,10 @@ impl Run {
         let timeline = Timeline {
             start_ns,
             measure_ns,
-            deadline_ns: self.spec.duration_s.map(|s| measure_ns.saturating_add(ns(s))),
+            deadline_ns: self
+                .spec
+                .duration_s
+                .map(|s| measure_ns.saturating_add(ns(s))),
             interval_ns: self.config.interval_ns,
         };
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,19 +217,21 @@ impl Run {
             .into_iter()
             .zip(schedules)
             .enumerate()
-            .map(|(number, (clients, schedule)): (usize, (Vec<Client>, Schedule))| {
-                let (give, take) = sync_channel(RECORDS_PER_WORKER);
-                blanks.push(give);
-                Assignment {
-                    number,
-                    clients,
-                    schedule,
-                    config: Arc::clone(&self.config),
-                    control: Arc::clone(&self.control),
-                    reports: reports.clone(),
-                    blanks: take,
-                }
-            })
+            .map(
+                |(number, (clients, schedule)): (usize, (Vec<Client>, Schedule))| {
+                    let (give, take) = sync_channel(RECORDS_PER_WORKER);
+                    blanks.push(give);
+                    Assignment {
+                        number,
+                        clients,
+                        schedule,
+                        config: Arc::clone(&self.config),
+                        control: Arc::clone(&self.control),
+                        reports: reports.clone(),
+                        blanks: take,
+                    }
+                },
+            )
             .collect()
     }
 
@@ -232,7 +260,12 @@ fn deal(clients: Vec<Client>, threads: usize) -> Vec<Vec<Client>> {
     let total = clients.len();
     let mut clients = clients.into_iter();
     (0..threads)
-        .map(|thread| clients.by_ref().take(total / threads + usize::from(thread < total % threads)).collect())
+        .map(|thread| {
+            clients
+                .by_ref()
+                .take(total / threads + usize::from(thread < total % threads))
+                .collect()
+        })
         .collect()
 }
 
@@ -240,15 +273,24 @@ fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<
     let name = format!("drive-{}", assignment.number);
     let meeting = Arc::clone(&assignment.control);
     let body = move || {
-        let (number, control, reports) =
-            (assignment.number, Arc::clone(&assignment.control), assignment.reports.clone());
+        let (number, control, reports) = (
+            assignment.number,
+            Arc::clone(&assignment.control),
+            assignment.reports.clone(),
+        );
         let ran = catch_unwind(AssertUnwindSafe(|| work(assignment, choice)));
         if ran.is_err() {
             // In case it broke before the common start: the others must not wait for it.
             control.stop();
             control.arrive_broken(broken("a worker"));
             let error = Some(broken("a worker").to_string());
-            let _ = reports.send(Report::Finished(number, Finish { error, ..Finish::default() }));
+            let _ = reports.send(Report::Finished(
+                number,
+                Finish {
+                    error,
+                    ..Finish::default()
+                },
+            ));
         }
     };
     match thread::Builder::new().name(name).spawn(body) {

@@ -48,11 +48,18 @@ impl Endpoint {
         let first = match found.as_slice() {
             [] => return Err(failed("the name has no address".to_owned())),
             [only] => *only,
-            [first, ..] => {
-                found.iter().copied().find(|a| TcpStream::connect_timeout(a, timeout).is_ok()).unwrap_or(*first)
-            }
+            [first, ..] => found
+                .iter()
+                .copied()
+                .find(|a| TcpStream::connect_timeout(a, timeout).is_ok())
+                .unwrap_or(*first),
         };
-        Ok(Self { address: first.into(), domain: Domain::for_address(first), text, unix: false })
+        Ok(Self {
+            address: first.into(),
+            domain: Domain::for_address(first),
+            text,
+            unix: false,
+        })
     }
 
     fn unix(connection: &Connection) -> Result<Self, DriveError> {
@@ -60,9 +67,15 @@ impl Endpoint {
         let address = SockAddr::unix(&text).map_err(|error| DriveError::Connect {
             address: text.clone(),
             message: error.to_string(),
-            hint: "the path of a unix socket may have at most 107 bytes: use a shorter folder".to_owned(),
+            hint: "the path of a unix socket may have at most 107 bytes: use a shorter folder"
+                .to_owned(),
         })?;
-        Ok(Self { address, domain: Domain::UNIX, text, unix: true })
+        Ok(Self {
+            address,
+            domain: Domain::UNIX,
+            text,
+            unix: true,
+        })
     }
 
     /// Begin to connect; never waits.

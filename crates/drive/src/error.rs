@@ -49,14 +49,19 @@ pub enum DriveError {
 impl DriveError {
     /// An impossible specification.
     pub(crate) fn bad_spec(message: String, hint: &str) -> Self {
-        Self::BadSpec { message, hint: hint.to_owned() }
+        Self::BadSpec {
+            message,
+            hint: hint.to_owned(),
+        }
     }
 
     /// How to mend it; empty when the message says it all.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::BadSpec { hint, .. } | Self::Connect { hint, .. } | Self::System { hint, .. } => hint.clone(),
+            Self::BadSpec { hint, .. } | Self::Connect { hint, .. } | Self::System { hint, .. } => {
+                hint.clone()
+            }
             Self::Script(error) => error.hint.clone(),
             Self::Output { .. } => {
                 "free space there, or choose another folder for the results with --out".to_owned()

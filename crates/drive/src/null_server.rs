@@ -51,15 +51,36 @@ pub struct NullSpec {
 /// One way to misbehave; counts are queries of one connection.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it, and loadstone-wire's Fault describes each")]
+#[expect(
+    missing_docs,
+    reason = "the names say it, and loadstone-wire's Fault describes each"
+)]
 pub enum FaultSpec {
-    ErrorEvery { n: u64, sqlstate: String, message: String },
-    CloseAfter { queries: u64 },
-    GarbageAfter { queries: u64 },
-    SilentAfter { queries: u64 },
-    HalfMessageAfter { queries: u64 },
-    RefuseStartup { sqlstate: String, message: String },
-    DelayEvery { n: u64, ms: f64 },
+    ErrorEvery {
+        n: u64,
+        sqlstate: String,
+        message: String,
+    },
+    CloseAfter {
+        queries: u64,
+    },
+    GarbageAfter {
+        queries: u64,
+    },
+    SilentAfter {
+        queries: u64,
+    },
+    HalfMessageAfter {
+        queries: u64,
+    },
+    RefuseStartup {
+        sqlstate: String,
+        message: String,
+    },
+    DelayEvery {
+        n: u64,
+        ms: f64,
+    },
 }
 
 fn a_thousand() -> usize {
@@ -74,7 +95,10 @@ impl NullSpec {
     /// Read a document.
     pub fn from_json(text: &str) -> Result<Self, DriveError> {
         serde_json::from_str(text).map_err(|e| {
-            DriveError::bad_spec(format!("the null server's specification does not parse: {e}"), "")
+            DriveError::bad_spec(
+                format!("the null server's specification does not parse: {e}"),
+                "",
+            )
         })
     }
 
@@ -86,7 +110,11 @@ impl NullSpec {
             "scram" => ResponderAuth::Scram { user, password },
             _ => ResponderAuth::Trust,
         };
-        Behaviour { auth, faults: self.faults.iter().map(FaultSpec::fault).collect(), ..Behaviour::default() }
+        Behaviour {
+            auth,
+            faults: self.faults.iter().map(FaultSpec::fault).collect(),
+            ..Behaviour::default()
+        }
     }
 }
 
@@ -94,21 +122,34 @@ impl FaultSpec {
     fn fault(&self) -> Fault {
         let state = |text: &str| {
             let mut state = *b"XX000";
-            state.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+            state
+                .iter_mut()
+                .zip(text.bytes())
+                .for_each(|(to, from)| *to = from);
             state
         };
         match self.clone() {
-            Self::ErrorEvery { n, sqlstate, message } => {
-                Fault::ErrorEvery { n, sqlstate: state(&sqlstate), message }
-            }
+            Self::ErrorEvery {
+                n,
+                sqlstate,
+                message,
+            } => Fault::ErrorEvery {
+                n,
+                sqlstate: state(&sqlstate),
+                message,
+            },
             Self::CloseAfter { queries } => Fault::CloseAfter { queries },
             Self::GarbageAfter { queries } => Fault::GarbageAfter { queries },
             Self::SilentAfter { queries } => Fault::SilentAfter { queries },
             Self::HalfMessageAfter { queries } => Fault::HalfMessageAfter { queries },
-            Self::RefuseStartup { sqlstate, message } => {
-                Fault::RefuseStartup { sqlstate: state(&sqlstate), message }
-            }
-            Self::DelayEvery { n, ms } => Fault::DelayEvery { n, ns: crate::config::ns(ms / 1e3) },
+            Self::RefuseStartup { sqlstate, message } => Fault::RefuseStartup {
+                sqlstate: state(&sqlstate),
+                message,
+            },
+            Self::DelayEvery { n, ms } => Fault::DelayEvery {
+                n,
+                ns: crate::config::ns(ms / 1e3),
+            },
         }
     }
 }
@@ -164,9 +205,19 @@ impl NullServer {
                 Ok(stream.into())
             })?,
             accept_from(Arc::clone(&shared), move || Ok(unix.accept()?.0.into()))?,
-            serve(Arc::clone(&shared), woken.into(), Arc::new(behaviour), clients_max)?,
+            serve(
+                Arc::clone(&shared),
+                woken.into(),
+                Arc::new(behaviour),
+                clients_max,
+            )?,
         ];
-        Ok(Self { port, socket_directory: directory.to_owned(), shared, threads })
+        Ok(Self {
+            port,
+            socket_directory: directory.to_owned(),
+            shared,
+            threads,
+        })
     }
 
     /// The TCP port, also part of the unix socket's name.
@@ -192,7 +243,9 @@ impl NullServer {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.wake();
         // The accepting threads wait in accept(): one connection each lets them see the flag.
-        let path = self.socket_directory.join(format!(".s.PGSQL.{}", self.port));
+        let path = self
+            .socket_directory
+            .join(format!(".s.PGSQL.{}", self.port));
         let _ = UnixStream::connect(&path);
         let _ = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
         for thread in self.threads.drain(..) {
@@ -214,15 +267,21 @@ fn accept_from(
     shared: Arc<Shared>,
     accept: impl Fn() -> io::Result<Socket> + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("null-accept".to_owned()).spawn(move || {
-        while let Ok(socket) = accept() {
-            if shared.stop.load(Ordering::Relaxed) {
-                return;
+    thread::Builder::new()
+        .name("null-accept".to_owned())
+        .spawn(move || {
+            while let Ok(socket) = accept() {
+                if shared.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                shared
+                    .accepted
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(socket);
+                shared.wake();
             }
-            shared.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
-            shared.wake();
-        }
-    })
+        })
 }
 
 fn serve(
@@ -231,18 +290,20 @@ fn serve(
     behaviour: Arc<Behaviour>,
     clients_max: usize,
 ) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("null-serve".to_owned()).spawn(move || {
-        let slots = clients_max + 1;
-        // A ring belongs to the thread that made it, so it is made here.
-        match UringPoller::new(slots) {
-            Ok(poller) => Serving::new(poller, shared, woken, behaviour, slots).run(),
-            Err(_) => {
-                if let Ok(poller) = EpollPoller::new(slots) {
-                    Serving::new(poller, shared, woken, behaviour, slots).run();
+    thread::Builder::new()
+        .name("null-serve".to_owned())
+        .spawn(move || {
+            let slots = clients_max + 1;
+            // A ring belongs to the thread that made it, so it is made here.
+            match UringPoller::new(slots) {
+                Ok(poller) => Serving::new(poller, shared, woken, behaviour, slots).run(),
+                Err(_) => {
+                    if let Ok(poller) = EpollPoller::new(slots) {
+                        Serving::new(poller, shared, woken, behaviour, slots).run();
+                    }
                 }
             }
-        }
-    })
+        })
 }
 
 /// One connection as the server sees it.
@@ -272,7 +333,13 @@ struct Serving<P: Poller> {
 }
 
 impl<P: Poller> Serving<P> {
-    fn new(poller: P, shared: Arc<Shared>, woken: Socket, behaviour: Arc<Behaviour>, slots: usize) -> Self {
+    fn new(
+        poller: P,
+        shared: Arc<Shared>,
+        woken: Socket,
+        behaviour: Arc<Behaviour>,
+        slots: usize,
+    ) -> Self {
         let last = u32::try_from(slots).unwrap_or(u32::MAX);
         Self {
             poller,
@@ -294,7 +361,10 @@ impl<P: Poller> Serving<P> {
         while !self.shared.stop.load(Ordering::Relaxed) {
             self.flush();
             let now = now_ns();
-            let timeout_ns = self.timers.peek().map_or(WAIT_NS, |t| t.0.0.saturating_sub(now).min(WAIT_NS));
+            let timeout_ns = self
+                .timers
+                .peek()
+                .map_or(WAIT_NS, |t| t.0.0.saturating_sub(now).min(WAIT_NS));
             if self.poller.wait(timeout_ns).is_err() {
                 return;
             }
@@ -304,7 +374,9 @@ impl<P: Poller> Serving<P> {
             }
             self.fire_timers(now);
             let cpu = CpuTime::of_this_thread();
-            self.shared.cpu_ns.store(cpu.user_ns + cpu.system_ns, Ordering::Relaxed);
+            self.shared
+                .cpu_ns
+                .store(cpu.user_ns + cpu.system_ns, Ordering::Relaxed);
         }
     }
 
@@ -321,7 +393,8 @@ impl<P: Poller> Serving<P> {
                 let action = if peer.silent {
                     Ok(Action::Silent)
                 } else {
-                    peer.responder.respond(self.poller.bytes(chunk), &mut peer.out)
+                    peer.responder
+                        .respond(self.poller.bytes(chunk), &mut peer.out)
                 };
                 self.poller.release(chunk);
                 self.act(slot, action.unwrap_or(Action::Close), now);
@@ -338,7 +411,9 @@ impl<P: Poller> Serving<P> {
     }
 
     fn act(&mut self, slot: Slot, action: Action, now: u64) {
-        let Some(peer) = &mut self.peers[slot as usize] else { return };
+        let Some(peer) = &mut self.peers[slot as usize] else {
+            return;
+        };
         match action {
             Action::Continue => {}
             Action::Close => peer.closing = true,
@@ -352,11 +427,20 @@ impl<P: Poller> Serving<P> {
     }
 
     fn welcome(&mut self) {
-        let accepted =
-            std::mem::take(&mut *self.shared.accepted.lock().unwrap_or_else(PoisonError::into_inner));
+        let accepted = std::mem::take(
+            &mut *self
+                .shared
+                .accepted
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         for socket in accepted {
-            let Some(slot) = self.free.pop() else { continue };
-            if socket.set_nonblocking(true).is_err() || self.poller.open(slot, socket.as_raw_fd()).is_err() {
+            let Some(slot) = self.free.pop() else {
+                continue;
+            };
+            if socket.set_nonblocking(true).is_err()
+                || self.poller.open(slot, socket.as_raw_fd()).is_err()
+            {
                 self.free.push(slot);
                 continue;
             }
@@ -377,7 +461,9 @@ impl<P: Poller> Serving<P> {
 
     fn flush(&mut self) {
         for slot in std::mem::take(&mut self.dirty) {
-            let Some(peer) = &mut self.peers[slot as usize] else { continue };
+            let Some(peer) = &mut self.peers[slot as usize] else {
+                continue;
+            };
             if peer.busy || peer.held_until_ns > 0 {
                 continue;
             }
@@ -393,7 +479,11 @@ impl<P: Poller> Serving<P> {
                 self.dirty.push(slot); // to close it, if that is what comes next
             }
         }
-        self.dirty.retain(|&slot| self.peers[slot as usize].as_ref().is_some_and(|p| p.closing));
+        self.dirty.retain(|&slot| {
+            self.peers[slot as usize]
+                .as_ref()
+                .is_some_and(|p| p.closing)
+        });
     }
 
     fn resume(&mut self, slot: Slot) {

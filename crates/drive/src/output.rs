@@ -38,7 +38,10 @@ impl Output {
                       \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
         histograms
             .write_all(header.as_bytes())
-            .map_err(|source| DriveError::Output { path: dir.join("latency.hlog"), source })?;
+            .map_err(|source| DriveError::Output {
+                path: dir.join("latency.hlog"),
+                source,
+            })?;
         Ok(Self {
             dir: dir.to_owned(),
             series: create("series.jsonl")?,
@@ -58,11 +61,15 @@ impl Output {
         record: &Record,
     ) -> Result<(), DriveError> {
         self.line.clear();
-        self.line.push_str(&serde_json::to_string(row).unwrap_or_default());
+        self.line
+            .push_str(&serde_json::to_string(row).unwrap_or_default());
         self.line.push('\n');
         self.series
             .write_all(self.line.as_bytes())
-            .map_err(|source| DriveError::Output { path: self.dir.join("series.jsonl"), source })?;
+            .map_err(|source| DriveError::Output {
+                path: self.dir.join("series.jsonl"),
+                source,
+            })?;
         self.line.clear();
         self.histogram_line(timeline, row, "response", &record.response);
         if let Some(service) = &record.service {
@@ -75,16 +82,32 @@ impl Output {
         }
         self.histograms
             .write_all(self.line.as_bytes())
-            .map_err(|source| DriveError::Output { path: self.dir.join("latency.hlog"), source })
+            .map_err(|source| DriveError::Output {
+                path: self.dir.join("latency.hlog"),
+                source,
+            })
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "times of a run, to the microsecond")]
-    fn histogram_line(&mut self, timeline: &Timeline, row: &SeriesRow, tag: &str, latency: &Latency) {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "times of a run, to the microsecond"
+    )]
+    fn histogram_line(
+        &mut self,
+        timeline: &Timeline,
+        row: &SeriesRow,
+        tag: &str,
+        latency: &Latency,
+    ) {
         if latency.moments.count == 0 || tag.is_empty() {
             return;
         }
         self.encoded.clear();
-        if self.serializer.serialize(&latency.histogram, &mut self.encoded).is_err() {
+        if self
+            .serializer
+            .serialize(&latency.histogram, &mut self.encoded)
+            .is_err()
+        {
             return; // only a histogram beyond the format's 2 GB fails
         }
         let warmup = if row.warmup { "warmup-" } else { "" };
@@ -110,5 +133,8 @@ pub(crate) fn write_account(dir: &Path, text: &str) -> Result<(), DriveError> {
         file.sync_all()?;
         std::fs::rename(&temporary, &path)
     };
-    write().map_err(|source| DriveError::Output { path: path.clone(), source })
+    write().map_err(|source| DriveError::Output {
+        path: path.clone(),
+        source,
+    })
 }

@@ -50,7 +50,14 @@ impl Schedule {
     /// A schedule for worker `worker` of `workers` (at least one), with offsets in nanoseconds from the run's start.
     #[must_use]
     pub fn new(pace: Pace, worker: u64, workers: u64, prng: Prng) -> Self {
-        let mut schedule = Self { pace, worker, workers, taken: 0, next_ns: 0, prng };
+        let mut schedule = Self {
+            pace,
+            worker,
+            workers,
+            taken: 0,
+            next_ns: 0,
+            prng,
+        };
         schedule.advance();
         schedule
     }
@@ -115,7 +122,9 @@ mod tests {
     #[test]
     fn workers_share_a_fixed_rate_evenly() {
         let pace = Pace::Fixed { rate_per_s: 1000.0 };
-        let mut all: Vec<u64> = (0..3).flat_map(|w| starts(pace, w, 3, 999_999_999)).collect();
+        let mut all: Vec<u64> = (0..3)
+            .flat_map(|w| starts(pace, w, 3, 999_999_999))
+            .collect();
         all.sort_unstable();
         let expected: Vec<u64> = (0..1000).map(|i| i * 1_000_000).collect();
         assert_eq!(all, expected);
@@ -123,7 +132,14 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
-        let all = starts(Pace::Poisson { rate_per_s: 10_000.0 }, 0, 1, 20_000_000_000);
+        let all = starts(
+            Pace::Poisson {
+                rate_per_s: 10_000.0,
+            },
+            0,
+            1,
+            20_000_000_000,
+        );
         let gaps: Vec<f64> = all.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e5).collect();
         let n = gaps.len() as f64;
         let mean = gaps.iter().sum::<f64>() / n;

@@ -38,7 +38,11 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), hint: "" }
+        Self {
+            class,
+            message: message.into(),
+            hint: "",
+        }
     }
 
     pub(crate) fn script(message: impl Into<String>) -> Self {

@@ -43,7 +43,10 @@ impl Counts {
     #[must_use]
     pub fn under_way(&self) -> u64 {
         let ended = self.done + self.failed + self.skipped + self.dropped;
-        assert!(ended <= self.scheduled, "counting equation violated: {self:?}");
+        assert!(
+            ended <= self.scheduled,
+            "counting equation violated: {self:?}"
+        );
         self.scheduled - ended
     }
 }
@@ -61,7 +64,13 @@ pub struct Moments {
 
 impl Default for Moments {
     fn default() -> Self {
-        Self { count: 0, sum: 0, sum_of_squares: 0, min: u64::MAX, max: 0 }
+        Self {
+            count: 0,
+            sum: 0,
+            sum_of_squares: 0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 }
 
@@ -92,14 +101,19 @@ impl Moments {
 
     /// The figures that drive.json holds.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a mean needs no more than 53 bits"
+    )]
     pub fn stats(&self) -> Stats {
         if self.count == 0 {
             return Stats::default();
         }
         let count = u128::from(self.count);
         // Sum of squared deviations = sum of squares - sum^2 / n, exact up to one unit in whole numbers.
-        let deviations = self.sum_of_squares.saturating_sub(self.sum * self.sum / count);
+        let deviations = self
+            .sum_of_squares
+            .saturating_sub(self.sum * self.sum / count);
         Stats {
             count: self.count,
             mean_ns: Some(self.sum as f64 / self.count as f64),
@@ -144,7 +158,10 @@ impl Latency {
     pub fn new() -> Self {
         let histogram =
             Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3).expect("constant bounds are valid");
-        Self { moments: Moments::default(), histogram }
+        Self {
+            moments: Moments::default(),
+            histogram,
+        }
     }
 
     /// Add one sample, nanoseconds.
@@ -230,12 +247,22 @@ pub type Errors = BTreeMap<ErrorClass, ErrorTally>;
 const ERROR_CLASSES_MAX: usize = 256;
 
 /// Count one error; `message` is only called for the first of its class.
-pub fn count_error(errors: &mut Errors, class: ErrorClass, at_ns: u64, message: impl FnOnce() -> String) {
+pub fn count_error(
+    errors: &mut Errors,
+    class: ErrorClass,
+    at_ns: u64,
+    message: impl FnOnce() -> String,
+) {
     if let Some(tally) = errors.get_mut(&class) {
         tally.count += 1;
         tally.last_ns = at_ns;
     } else if errors.len() < ERROR_CLASSES_MAX {
-        let tally = ErrorTally { message: message(), count: 1, first_ns: at_ns, last_ns: at_ns };
+        let tally = ErrorTally {
+            message: message(),
+            count: 1,
+            first_ns: at_ns,
+            last_ns: at_ns,
+        };
         errors.insert(class, tally);
     }
 }
@@ -269,7 +296,11 @@ pub struct WindowCounts {
 impl WindowCounts {
     /// The counts to which a transaction with this window belongs.
     pub fn of(&mut self, measured: bool) -> &mut Counts {
-        if measured { &mut self.measured } else { &mut self.warmup }
+        if measured {
+            &mut self.measured
+        } else {
+            &mut self.warmup
+        }
     }
 
     /// Add another part's counts.
@@ -352,7 +383,8 @@ impl Record {
     /// Forget everything, keep the memory.
     pub fn clear(&mut self) {
         self.counts = WindowCounts::default();
-        self.scripts.fill((WindowCounts::default(), Moments::default()));
+        self.scripts
+            .fill((WindowCounts::default(), Moments::default()));
         self.response.clear();
         self.service.iter_mut().for_each(Latency::clear);
         self.lag = Moments::default();
@@ -426,15 +458,20 @@ mod tests {
     use proptest::prelude::*;
 
     fn counts() -> impl Strategy<Value = Counts> {
-        (0..1_000_u64, 0..1_000_u64, 0..1_000_u64, 0..1_000_u64, 0..9_u64).prop_map(
-            |(done, failed, skipped, dropped, under_way)| Counts {
+        (
+            0..1_000_u64,
+            0..1_000_u64,
+            0..1_000_u64,
+            0..1_000_u64,
+            0..9_u64,
+        )
+            .prop_map(|(done, failed, skipped, dropped, under_way)| Counts {
                 scheduled: done + failed + skipped + dropped + under_way,
                 done,
                 failed,
                 skipped,
                 dropped,
-            },
-        )
+            })
     }
 
     fn latency(samples: &[u64]) -> Latency {
@@ -492,7 +529,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "counting equation violated")]
     fn more_ended_than_scheduled_is_a_broken_invariant() {
-        let _ = Counts { scheduled: 1, done: 2, ..Counts::default() }.under_way();
+        let _ = Counts {
+            scheduled: 1,
+            done: 2,
+            ..Counts::default()
+        }
+        .under_way();
     }
 
     #[test]

@@ -200,8 +200,9 @@ impl DriveSpec {
     /// # Errors
     /// [`DriveError::BadSpec`] with the field and the mend.
     pub fn from_json(text: &str) -> Result<Self, DriveError> {
-        let spec: Self = serde_json::from_str(text)
-            .map_err(|e| DriveError::bad_spec(format!("the drive's specification does not parse: {e}"), ""))?;
+        let spec: Self = serde_json::from_str(text).map_err(|e| {
+            DriveError::bad_spec(format!("the drive's specification does not parse: {e}"), "")
+        })?;
         spec.check()?;
         Ok(spec)
     }
@@ -209,7 +210,9 @@ impl DriveSpec {
     /// Threads to use: as asked, else one for every eight cores, never more than clients.
     #[must_use]
     pub fn threads_or(&self, cores: usize) -> usize {
-        self.threads.unwrap_or_else(|| cores.div_ceil(8)).clamp(1, self.clients.max(1))
+        self.threads
+            .unwrap_or_else(|| cores.div_ceil(8))
+            .clamp(1, self.clients.max(1))
     }
 
     fn check(&self) -> Result<(), DriveError> {
@@ -217,13 +220,25 @@ impl DriveSpec {
             if value.is_finite() && value > 0.0 {
                 Ok(())
             } else {
-                Err(DriveError::bad_spec(format!("{name} is {value}"), "it must be a number above zero"))
+                Err(DriveError::bad_spec(
+                    format!("{name} is {value}"),
+                    "it must be a number above zero",
+                ))
             }
         };
         if self.clients == 0 {
-            return Err(DriveError::bad_spec("clients is 0".into(), "at least one client is needed"));
+            return Err(DriveError::bad_spec(
+                "clients is 0".into(),
+                "at least one client is needed",
+            ));
         }
-        if self.scripts.iter().map(|s| u64::from(s.weight)).sum::<u64>() == 0 {
+        if self
+            .scripts
+            .iter()
+            .map(|s| u64::from(s.weight))
+            .sum::<u64>()
+            == 0
+        {
             return Err(DriveError::bad_spec(
                 "no script has a weight above zero".into(),
                 "give at least one script with a positive weight",
@@ -241,14 +256,21 @@ impl DriveSpec {
                 "",
             ));
         }
-        self.duration_s.map_or(Ok(()), |s| positive("duration_s", s))?;
-        self.pace.rate_per_s().map_or(Ok(()), |r| positive("rate_per_s", r))?;
-        self.latency_limit_ms.map_or(Ok(()), |l| positive("latency_limit_ms", l))?;
+        self.duration_s
+            .map_or(Ok(()), |s| positive("duration_s", s))?;
+        self.pace
+            .rate_per_s()
+            .map_or(Ok(()), |r| positive("rate_per_s", r))?;
+        self.latency_limit_ms
+            .map_or(Ok(()), |l| positive("latency_limit_ms", l))?;
         positive("timeout_s", self.timeout_s)?;
         positive("interval_s", self.interval_s)?;
         positive("connect_timeout_s", self.connection.connect_timeout_s)?;
         if !(self.warmup_s.is_finite() && self.warmup_s >= 0.0) {
-            return Err(DriveError::bad_spec(format!("warmup_s is {}", self.warmup_s), "use 0 or more"));
+            return Err(DriveError::bad_spec(
+                format!("warmup_s is {}", self.warmup_s),
+                "use 0 or more",
+            ));
         }
         if self.warmup_s > 0.0 && self.transactions_per_client.is_some() {
             return Err(DriveError::bad_spec(

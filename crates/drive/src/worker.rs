@@ -83,7 +83,15 @@ pub(crate) struct Worker<P: Poller> {
 impl<P: Poller> Worker<P> {
     /// A worker ready to connect its clients.
     pub(crate) fn with_poller(assignment: Assignment, poller: P) -> Self {
-        let Assignment { number, clients, schedule, config, control, reports, blanks } = assignment;
+        let Assignment {
+            number,
+            clients,
+            schedule,
+            config,
+            control,
+            reports,
+            blanks,
+        } = assignment;
         Self {
             number,
             poller,
@@ -181,11 +189,13 @@ impl<P: Poller> Worker<P> {
         let before_ns = now_ns();
         self.record.loop_lag.record(before_ns - woke_ns);
         let timeout_ns = self.next_deadline(before_ns).saturating_sub(before_ns);
-        self.poller.wait(timeout_ns).map_err(|source| DriveError::System {
-            what: format!("waiting for the network with {}", P::NAME),
-            source,
-            hint: String::new(),
-        })?;
+        self.poller
+            .wait(timeout_ns)
+            .map_err(|source| DriveError::System {
+                what: format!("waiting for the network with {}", P::NAME),
+                source,
+                hint: String::new(),
+            })?;
         let now = now_ns();
         self.iterations += 1;
         while let Some(event) = self.poller.next() {
@@ -207,7 +217,11 @@ impl<P: Poller> Worker<P> {
             if let Some(deadline) = self.timeline.deadline_ns.filter(|&d| d > now) {
                 until = until.min(deadline);
             }
-            if let Some(next) = self.schedule.next_ns().filter(|_| !self.idle.is_empty() && !self.stopping) {
+            if let Some(next) = self
+                .schedule
+                .next_ns()
+                .filter(|_| !self.idle.is_empty() && !self.stopping)
+            {
                 until = until.min(self.timeline.start_ns + next);
             }
         }
@@ -232,7 +246,9 @@ impl<P: Poller> Worker<P> {
 
     fn flush_client(&mut self, slot: Slot, sent_ns: u64) -> Result<(), Failure> {
         let client = &mut self.clients[slot as usize];
-        let (Some(session), Some(socket)) = (&mut client.session, &client.socket) else { return Ok(()) };
+        let (Some(session), Some(socket)) = (&mut client.session, &client.socket) else {
+            return Ok(());
+        };
         if client.send_busy {
             return Ok(());
         }
@@ -274,7 +290,11 @@ impl<P: Poller> Worker<P> {
             Event::Writable(slot) => self.writable(slot, now),
             Event::Closed(slot) => self.closed(slot, now),
             Event::Failed(slot, errno) => {
-                self.lose(slot, now, connection_failure(&io::Error::from_raw_os_error(errno)));
+                self.lose(
+                    slot,
+                    now,
+                    connection_failure(&io::Error::from_raw_os_error(errno)),
+                );
             }
         }
     }
@@ -291,7 +311,10 @@ impl<P: Poller> Worker<P> {
             return self.connected_socket(slot, now);
         }
         let Some(socket) = &client.socket else { return };
-        match self.poller.send(slot, socket.as_raw_fd(), &client.sending, false) {
+        match self
+            .poller
+            .send(slot, socket.as_raw_fd(), &client.sending, false)
+        {
             Ok(Sending::Blocked(taken)) => drop(client.sending.drain(..taken)),
             Ok(_) => {
                 client.sending.clear();
@@ -306,7 +329,8 @@ impl<P: Poller> Worker<P> {
         let Some(session) = &mut client.session else {
             return self.poller.release(chunk);
         };
-        let (program, exchange, record) = (&mut client.program, &mut client.exchange, &mut *self.record);
+        let (program, exchange, record) =
+            (&mut client.program, &mut client.exchange, &mut *self.record);
         record.bytes_received += chunk.len as u64;
         let (mut ready, mut copy_in) = (false, false);
         let result = session.receive(self.poller.bytes(chunk), &mut |event| match event {
@@ -375,7 +399,10 @@ impl<P: Poller> Worker<P> {
             if waits && (now >= client.until_ns || now >= self.drain_until_ns) {
                 let slot = u32::try_from(index).unwrap_or(u32::MAX);
                 let message = if now >= client.until_ns {
-                    format!("no answer within {} s", self.config.timeout_ns_of(client.phase) as f64 / 1e9)
+                    format!(
+                        "no answer within {} s",
+                        self.config.timeout_ns_of(client.phase) as f64 / 1e9
+                    )
                 } else {
                     "cut off: no answer before the run had to end".to_owned()
                 };
@@ -387,7 +414,10 @@ impl<P: Poller> Worker<P> {
     fn check_stop(&mut self, now: u64) {
         if !self.stopping && (self.control.stop_asked() || self.gone == self.clients.len()) {
             self.stopping = true;
-            let earlier = self.timeline.deadline_ns.map_or(now, |deadline| deadline.min(now));
+            let earlier = self
+                .timeline
+                .deadline_ns
+                .map_or(now, |deadline| deadline.min(now));
             self.timeline.deadline_ns = Some(earlier);
             self.drain_until_ns = now + self.config.grace_ns;
         } else if let Some(deadline) = self.timeline.deadline_ns
@@ -404,7 +434,10 @@ impl<P: Poller> Worker<P> {
         }
         match self.timeline.deadline_ns {
             Some(deadline) => now >= deadline,
-            None => self.clients.iter().all(|c| c.phase == Phase::Gone || !c.has_left()),
+            None => self
+                .clients
+                .iter()
+                .all(|c| c.phase == Phase::Gone || !c.has_left()),
         }
     }
 
@@ -421,8 +454,15 @@ impl<P: Poller> Worker<P> {
 
     fn hand_over(&mut self, end_ns: u64) {
         self.totals.merge(&self.record.counts);
-        assert_eq!(self.totals.under_way(), self.active, "counting equation against the clients under way");
-        let blank = self.blanks.try_recv().unwrap_or_else(|_| Box::new(self.config.blank_record()));
+        assert_eq!(
+            self.totals.under_way(),
+            self.active,
+            "counting equation against the clients under way"
+        );
+        let blank = self
+            .blanks
+            .try_recv()
+            .unwrap_or_else(|_| Box::new(self.config.blank_record()));
         let full = std::mem::replace(&mut self.record, blank);
         // The collector outlives the workers; without it nobody wants the record.
         let _ = self.reports.send(Report::Interval {
@@ -474,17 +514,22 @@ fn answer(
                 && let Some(&statement) = exchange.statements.get(exchange.ended)
             {
                 exchange.ended += 1;
-                record.statements[statement as usize].0.record(now.saturating_sub(exchange.sent_ns));
+                record.statements[statement as usize]
+                    .0
+                    .record(now.saturating_sub(exchange.sent_ns));
             }
         }
         Message::Error(error) => {
-            let failed = exchange.statements.get(exchange.ended.min(exchange.statements.len().max(1) - 1));
+            let failed = exchange
+                .statements
+                .get(exchange.ended.min(exchange.statements.len().max(1) - 1));
             if exchange.failure.is_none() {
                 if let Some(&statement) = failed {
                     record.statements[statement as usize].1 += 1;
                 }
                 let message = String::from_utf8_lossy(error.message());
-                exchange.failure = Some(Failure::new(ErrorClass::Server(error.sqlstate()), message));
+                exchange.failure =
+                    Some(Failure::new(ErrorClass::Server(error.sqlstate()), message));
             }
             // What follows up to the next synchronisation is skipped by the server.
             exchange.ended = usize::MAX;
@@ -512,5 +557,9 @@ fn protocol_failure(error: &WireError) -> Failure {
         (None, WireError::Closed { .. }) => ErrorClass::Connection,
         _ => ErrorClass::Protocol,
     };
-    Failure { class, message: error.to_string(), hint: error.hint() }
+    Failure {
+        class,
+        message: error.to_string(),
+        hint: error.hint(),
+    }
 }

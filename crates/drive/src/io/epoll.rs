@@ -32,7 +32,10 @@ pub(crate) struct EpollPoller {
     failed: Vec<(Slot, i32)>,
 }
 
-#[expect(unsafe_code, reason = "the worker owns the socket and closes it only after Poller::close")]
+#[expect(
+    unsafe_code,
+    reason = "the worker owns the socket and closes it only after Poller::close"
+)]
 fn borrow(fd: RawFd) -> BorrowedFd<'static> {
     // SAFETY: the file descriptor stays open while it is registered here, see Poller::close.
     unsafe { BorrowedFd::borrow_raw(fd) }
@@ -43,7 +46,10 @@ impl EpollPoller {
         let watched = self.watched[slot as usize];
         let mut flags = EpollFlags::empty();
         flags.set(EpollFlags::EPOLLIN, watched.open);
-        flags.set(EpollFlags::EPOLLOUT, watched.connecting || watched.wants_write);
+        flags.set(
+            EpollFlags::EPOLLOUT,
+            watched.connecting || watched.wants_write,
+        );
         let mut event = EpollEvent::new(flags, u64::from(slot));
         if new {
             self.epoll.add(borrow(watched.fd), event)?;
@@ -80,14 +86,22 @@ impl Poller for EpollPoller {
     }
 
     fn watch_connect(&mut self, slot: Slot, fd: RawFd) -> io::Result<()> {
-        self.watched[slot as usize] = Watched { fd, connecting: true, ..Watched::default() };
+        self.watched[slot as usize] = Watched {
+            fd,
+            connecting: true,
+            ..Watched::default()
+        };
         self.set_interest(slot, true)
     }
 
     fn open(&mut self, slot: Slot, fd: RawFd) -> io::Result<()> {
         let known = self.watched[slot as usize];
         let new = known.fd != fd;
-        self.watched[slot as usize] = Watched { fd, open: true, ..Watched::default() };
+        self.watched[slot as usize] = Watched {
+            fd,
+            open: true,
+            ..Watched::default()
+        };
         self.set_interest(slot, new)
     }
 
@@ -102,7 +116,11 @@ impl Poller for EpollPoller {
     fn send(&mut self, slot: Slot, fd: RawFd, bytes: &[u8], _quiet: bool) -> io::Result<Sending> {
         let mut taken = 0;
         while taken < bytes.len() {
-            match send(fd, &bytes[taken..], MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL) {
+            match send(
+                fd,
+                &bytes[taken..],
+                MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL,
+            ) {
                 Ok(n) => taken += n,
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => {
@@ -122,7 +140,11 @@ impl Poller for EpollPoller {
     fn wait(&mut self, timeout_ns: u64) -> io::Result<()> {
         (self.ready, self.at) = (0, 0);
         // Rounded up: waking a moment early would spin until the time has come.
-        let millis = if self.failed.is_empty() { timeout_ns.div_ceil(1_000_000) } else { 0 };
+        let millis = if self.failed.is_empty() {
+            timeout_ns.div_ceil(1_000_000)
+        } else {
+            0
+        };
         let timeout = EpollTimeout::try_from(millis.min(60_000)).unwrap_or(EpollTimeout::ZERO);
         match self.epoll.wait(&mut self.events, timeout) {
             Ok(ready) => self.ready = ready,
@@ -139,7 +161,9 @@ impl Poller for EpollPoller {
         while self.at < self.ready {
             let event = self.events[self.at];
             self.at += 1;
-            let Ok(slot) = Slot::try_from(event.data()) else { continue };
+            let Ok(slot) = Slot::try_from(event.data()) else {
+                continue;
+            };
             let watched = &mut self.watched[slot as usize];
             if watched.connecting {
                 return Some(Event::Writable(slot));

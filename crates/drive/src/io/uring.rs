@@ -4,7 +4,10 @@
 //! connection costs no receive buffer. Sends that an answer will confirm complete silently. The kernel does its
 //! part of the work inside our own call (deferred task run), so nothing interrupts the thread.
 
-#![expect(unsafe_code, reason = "the kernel shares memory with us: buffers, and the rings themselves")]
+#![expect(
+    unsafe_code,
+    reason = "the kernel shares memory with us: buffers, and the rings themselves"
+)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
@@ -59,14 +62,17 @@ impl UringPoller {
     }
 
     fn receive(&mut self, slot: Slot) -> io::Result<()> {
-        let entry =
-            opcode::RecvMulti::new(Fixed(slot), GROUP).build().user_data(self.tag(slot, Kind::Receive));
+        let entry = opcode::RecvMulti::new(Fixed(slot), GROUP)
+            .build()
+            .user_data(self.tag(slot, Kind::Receive));
         self.push(&entry)
     }
 
     fn received(&mut self, slot: Slot, result: i32, flags: u32) -> Option<Event> {
-        let chunk = cqueue::buffer_select(flags)
-            .map(|buffer| Chunk { buffer, len: usize::try_from(result).unwrap_or(0) });
+        let chunk = cqueue::buffer_select(flags).map(|buffer| Chunk {
+            buffer,
+            len: usize::try_from(result).unwrap_or(0),
+        });
         if result > 0 {
             if !cqueue::more(flags)
                 && let Err(error) = self.receive(slot)
@@ -114,10 +120,18 @@ impl Poller for UringPoller {
     fn new(slots: usize) -> io::Result<Self> {
         let entries = u32::try_from(slots.next_power_of_two().clamp(64, 4096)).unwrap_or(4096);
         let ring = build_ring(entries)?;
-        ring.submitter().register_files_sparse(u32::try_from(slots.max(1)).unwrap_or(u32::MAX))?;
+        ring.submitter()
+            .register_files_sparse(u32::try_from(slots.max(1)).unwrap_or(u32::MAX))?;
         let buffers = BufferRing::new(slots.saturating_mul(2).next_power_of_two().clamp(64, 4096))?;
         // SAFETY: the buffer ring's memory is freed only after the ring that uses it (field order, and Drop).
-        unsafe { ring.submitter().register_buf_ring_with_flags(buffers.address(), buffers.entries, GROUP, 0) }?;
+        unsafe {
+            ring.submitter().register_buf_ring_with_flags(
+                buffers.address(),
+                buffers.entries,
+                GROUP,
+                0,
+            )
+        }?;
         Ok(Self {
             ring,
             buffers,
@@ -131,8 +145,9 @@ impl Poller for UringPoller {
     fn watch_connect(&mut self, slot: Slot, fd: RawFd) -> io::Result<()> {
         self.ring.submitter().register_files_update(slot, &[fd])?;
         let mask = u32::try_from(libc::POLLOUT).unwrap_or(0);
-        let entry =
-            opcode::PollAdd::new(Fixed(slot), mask).build().user_data(self.tag(slot, Kind::Connect));
+        let entry = opcode::PollAdd::new(Fixed(slot), mask)
+            .build()
+            .user_data(self.tag(slot, Kind::Connect));
         self.push(&entry)
     }
 
@@ -153,7 +168,8 @@ impl Poller for UringPoller {
     }
 
     fn send(&mut self, slot: Slot, _fd: RawFd, bytes: &[u8], quiet: bool) -> io::Result<Sending> {
-        let len = u32::try_from(bytes.len()).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
+        let len =
+            u32::try_from(bytes.len()).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         let mut entry = opcode::Send::new(Fixed(slot), bytes.as_ptr(), len)
             .flags(flags)
@@ -181,7 +197,11 @@ impl Poller for UringPoller {
             },
         }
         let completions = &mut self.completions;
-        completions.extend(self.ring.completion().map(|c| (c.user_data(), c.result(), c.flags())));
+        completions.extend(
+            self.ring
+                .completion()
+                .map(|c| (c.user_data(), c.result(), c.flags())),
+        );
         Ok(())
     }
 
@@ -234,9 +254,16 @@ impl BufferRing {
         let layout = Layout::from_size_align(bytes, 4096).map_err(io::Error::other)?;
         // SAFETY: the layout's size is not zero.
         let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        let Some(memory) = NonNull::new(memory) else {
+            handle_alloc_error(layout)
+        };
         let entries = u16::try_from(entries).map_err(io::Error::other)?;
-        let mut ring = Self { memory, layout, entries, tail: 0 };
+        let mut ring = Self {
+            memory,
+            layout,
+            entries,
+            tail: 0,
+        };
         for buffer in 0..entries {
             ring.give_back(buffer);
         }
@@ -248,19 +275,25 @@ impl BufferRing {
     }
 
     fn buffer(&self, buffer: u16) -> *mut u8 {
-        let offset =
-            usize::from(self.entries) * size_of::<BufRingEntry>() + usize::from(buffer) * BUFFER_BYTES;
+        let offset = usize::from(self.entries) * size_of::<BufRingEntry>()
+            + usize::from(buffer) * BUFFER_BYTES;
         // SAFETY: buffer < entries, so the offset lies inside the allocation.
         unsafe { self.memory.as_ptr().add(offset) }
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
-        assert!(chunk.buffer < self.entries && chunk.len <= BUFFER_BYTES, "chunk out of range");
+        assert!(
+            chunk.buffer < self.entries && chunk.len <= BUFFER_BYTES,
+            "chunk out of range"
+        );
         // SAFETY: in range, initialised (zeroed), and the kernel does not write to it before it is given back.
         unsafe { std::slice::from_raw_parts(self.buffer(chunk.buffer), chunk.len) }
     }
 
-    #[expect(clippy::cast_ptr_alignment, reason = "the allocation is page-aligned and entries are 16 bytes")]
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "the allocation is page-aligned and entries are 16 bytes"
+    )]
     fn give_back(&mut self, buffer: u16) {
         let base = self.memory.as_ptr().cast::<BufRingEntry>();
         let index = usize::from(self.tail & (self.entries - 1));

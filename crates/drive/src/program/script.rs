@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use loadstone_gen::random::Prng;
 use loadstone_script::{
-    Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, ShellArg, Statement, Symbols, VarId,
-    Vars, shell_command,
+    Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, ShellArg, Statement,
+    Symbols, VarId, Vars, shell_command,
 };
 use loadstone_wire::postgres::{Frontend, Message};
 
@@ -39,7 +39,9 @@ impl ScriptSet {
         let mut names = Vec::new();
         for (number, script) in scripts.iter().enumerate() {
             offsets.push(u32::try_from(names.len()).unwrap_or(u32::MAX));
-            names.extend((0..script.commands.len()).map(|i| format!("P{number}_{i}").into_boxed_str()));
+            names.extend(
+                (0..script.commands.len()).map(|i| format!("P{number}_{i}").into_boxed_str()),
+            );
         }
         let weights = weights
             .iter()
@@ -48,7 +50,14 @@ impl ScriptSet {
                 Some(*total)
             })
             .collect();
-        Self { scripts, weights, symbols, mode, offsets, names }
+        Self {
+            scripts,
+            weights,
+            symbols,
+            mode,
+            offsets,
+            names,
+        }
     }
 
     /// Number of commands over all scripts: the statements' flat numbers lie below it.
@@ -187,7 +196,12 @@ impl ScriptProgram {
             self.ranges.push(set.then_some((from, self.texts.len())));
         }
         let texts = &self.texts;
-        frontend.bind_text(name, self.ranges.iter().map(|r| r.map(|(from, to)| &texts[from..to])))?;
+        frontend.bind_text(
+            name,
+            self.ranges
+                .iter()
+                .map(|r| r.map(|(from, to)| &texts[from..to])),
+        )?;
         frontend.describe_portal();
         frontend.execute();
         Ok(())
@@ -227,8 +241,11 @@ impl ScriptProgram {
             }
             Message::DataRow(row) => {
                 if captured.rows == 0 || captured.every_result {
-                    captured.values.retain(|(var, _)| !captured.columns.contains(&Some(*var)));
-                    for (value, column) in row.values().map_while(Result::ok).zip(&captured.columns) {
+                    captured
+                        .values
+                        .retain(|(var, _)| !captured.columns.contains(&Some(*var)));
+                    for (value, column) in row.values().map_while(Result::ok).zip(&captured.columns)
+                    {
                         if let Some(var) = column {
                             captured.values.push((*var, value.map(Box::from)));
                         }
@@ -249,7 +266,9 @@ impl ScriptProgram {
         captured.active = false;
         match captured.last_rows {
             Some(rows) if !captured.every_result && rows != 1 => {
-                return Err(Failure::script(format!("\\gset expects one row, the query gave {rows}")));
+                return Err(Failure::script(format!(
+                    "\\gset expects one row, the query gave {rows}"
+                )));
             }
             _ => {}
         }
@@ -279,7 +298,8 @@ impl ScriptProgram {
 
     /// Runs the command to its end on this thread, as pgbench does: other clients of the thread wait.
     fn run_shell(&self, args: &[ShellArg]) -> Result<String, Failure> {
-        let line = shell_command(args, &self.vars).map_err(|error| Failure::script(error.to_string()))?;
+        let line =
+            shell_command(args, &self.vars).map_err(|error| Failure::script(error.to_string()))?;
         let output = Process::new("sh")
             .args(["-c", &line])
             .stdin(Stdio::null())
@@ -289,7 +309,10 @@ impl ScriptProgram {
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
-            Err(Failure::script(format!("{line:?} ended with {}", output.status)))
+            Err(Failure::script(format!(
+                "{line:?} ended with {}",
+                output.status
+            )))
         }
     }
 
@@ -353,7 +376,8 @@ impl Program for ScriptProgram {
     }
 
     fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
-        self.advance(frontend, statements).unwrap_or_else(Step::Failed)
+        self.advance(frontend, statements)
+            .unwrap_or_else(Step::Failed)
     }
 
     fn message(&mut self, message: &Message<'_>) {
@@ -374,7 +398,11 @@ impl Program for ScriptProgram {
             self.syncs = 0;
             return Ok(());
         }
-        if self.captured.active { self.store() } else { Ok(()) }
+        if self.captured.active {
+            self.store()
+        } else {
+            Ok(())
+        }
     }
 
     fn reconnected(&mut self) {

@@ -27,7 +27,9 @@ impl<P: Poller> Worker<P> {
     /// Begin as many connections as may be under way at once.
     pub(super) fn connect_waiting(&mut self, now: u64) {
         while self.connecting < CONNECTING_MAX {
-            let Some(slot) = self.waiting.pop_front() else { return };
+            let Some(slot) = self.waiting.pop_front() else {
+                return;
+            };
             self.connect(slot, now);
         }
     }
@@ -67,7 +69,9 @@ impl<P: Poller> Worker<P> {
         let Some(socket) = &client.socket else { return };
         match socket.take_error() {
             Ok(None) => {}
-            Ok(Some(error)) | Err(error) => return self.lose(slot, now, connection_failure(&error)),
+            Ok(Some(error)) | Err(error) => {
+                return self.lose(slot, now, connection_failure(&error));
+            }
         }
         let settings = client.fallback.as_ref().unwrap_or(&self.config.settings);
         match Session::new(Arc::clone(settings), self.config.tls.clone()) {
@@ -158,7 +162,11 @@ impl<P: Poller> Worker<P> {
         if !self.started {
             let address = self.config.endpoint.text.clone();
             let hint = self.config.connect_hint(&failure);
-            self.fatal = Some(DriveError::Connect { address, message: failure.message, hint });
+            self.fatal = Some(DriveError::Connect {
+                address,
+                message: failure.message,
+                hint,
+            });
             self.clients[slot as usize].phase = Phase::Vacant;
             return;
         }
@@ -203,7 +211,11 @@ impl<P: Poller> Worker<P> {
         if self.stopping {
             return; // connections that end with the run are no outage
         }
-        let outage = self.outage.get_or_insert(Outage { start_ns: now, end_ns: None, clients: 0 });
+        let outage = self.outage.get_or_insert(Outage {
+            start_ns: now,
+            end_ns: None,
+            clients: 0,
+        });
         outage.clients = outage.clients.max(self.clients.len() - self.connected);
     }
 
@@ -212,7 +224,11 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         client.session = None;
         let sending = std::mem::take(&mut client.sending);
-        let sending = if client.send_busy { sending } else { Vec::new() };
+        let sending = if client.send_busy {
+            sending
+        } else {
+            Vec::new()
+        };
         (client.send_busy, client.send_quiet) = (false, false);
         client.exchange.answers = 0;
         if let Some(socket) = client.socket.take() {
@@ -223,7 +239,9 @@ impl<P: Poller> Worker<P> {
     /// End a connection in order, as far as it can still be done without waiting.
     pub(super) fn say_goodbye(&mut self, slot: Slot) {
         let client = &mut self.clients[slot as usize];
-        if let (Some(session), Some(socket), false) = (&mut client.session, &client.socket, client.send_busy) {
+        if let (Some(session), Some(socket), false) =
+            (&mut client.session, &client.socket, client.send_busy)
+        {
             session.frontend().terminate();
             if let Ok(bytes) = session.pending() {
                 // Best effort: the server notices the closed socket just as well.

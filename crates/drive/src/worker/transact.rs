@@ -17,12 +17,17 @@ fn is_retriable(class: ErrorClass) -> bool {
 impl<P: Poller> Worker<P> {
     /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
     pub(super) fn begin_due(&mut self, now: u64) {
-        let open = self.timeline.deadline_ns.is_none_or(|deadline| now < deadline);
+        let open = self
+            .timeline
+            .deadline_ns
+            .is_none_or(|deadline| now < deadline);
         if self.config.under_a_rate {
             self.begin_scheduled(now, open);
         } else if open && !self.stopping {
             for _ in 0..self.idle.len() {
-                let Some(slot) = self.idle.pop_front() else { break };
+                let Some(slot) = self.idle.pop_front() else {
+                    break;
+                };
                 if self.clients[slot as usize].has_left() {
                     let measured = now >= self.timeline.measure_ns;
                     self.record.counts.of(measured).scheduled += 1;
@@ -34,20 +39,31 @@ impl<P: Poller> Worker<P> {
 
     fn begin_scheduled(&mut self, now: u64, open: bool) {
         let start_ns = self.timeline.start_ns;
-        let last_ns = self.timeline.deadline_ns.map_or(now, |deadline| now.min(deadline.saturating_sub(1)));
+        let last_ns = self
+            .timeline
+            .deadline_ns
+            .map_or(now, |deadline| now.min(deadline.saturating_sub(1)));
         let elapsed_ns = last_ns.saturating_sub(start_ns);
         while open && !self.stopping {
-            let Some(&slot) = self.idle.front() else { break };
+            let Some(&slot) = self.idle.front() else {
+                break;
+            };
             if !self.clients[slot as usize].has_left() {
                 self.idle.pop_front();
                 continue;
             }
-            let Some(offset_ns) = self.schedule.take(elapsed_ns) else { return };
+            let Some(offset_ns) = self.schedule.take(elapsed_ns) else {
+                return;
+            };
             let intended_ns = start_ns + offset_ns;
             let measured = intended_ns >= self.timeline.measure_ns;
             let counts = self.record.counts.of(measured);
             counts.scheduled += 1;
-            if self.config.latency_limit_ns.is_some_and(|limit| now - intended_ns > limit) {
+            if self
+                .config
+                .latency_limit_ns
+                .is_some_and(|limit| now - intended_ns > limit)
+            {
                 counts.skipped += 1;
                 if let Some(left) = &mut self.clients[slot as usize].left {
                     *left -= 1;
@@ -82,8 +98,14 @@ impl<P: Poller> Worker<P> {
         if let Some(left) = &mut client.left {
             *left -= 1;
         }
-        client.transaction =
-            Transaction { intended_ns, started_ns: 0, script, measured, tries: 1, active: true };
+        client.transaction = Transaction {
+            intended_ns,
+            started_ns: 0,
+            script,
+            measured,
+            tries: 1,
+            active: true,
+        };
         self.active += 1;
         self.record.scripts[script].0.of(measured).scheduled += 1;
         if client.session.is_some() {
@@ -98,8 +120,12 @@ impl<P: Poller> Worker<P> {
     pub(super) fn advance(&mut self, slot: Slot, now: u64) {
         loop {
             let client = &mut self.clients[slot as usize];
-            let Some(session) = &mut client.session else { return };
-            let step = client.program.resume(&mut session.frontend(), &mut client.exchange.statements);
+            let Some(session) = &mut client.session else {
+                return;
+            };
+            let step = client
+                .program
+                .resume(&mut session.frontend(), &mut client.exchange.statements);
             match step {
                 Step::Exchange { answers } => {
                     client.exchange.answers = answers;
@@ -120,7 +146,8 @@ impl<P: Poller> Worker<P> {
                     return self.timers.push(Reverse((client.until_ns, slot)));
                 }
                 Step::Done if client.exchange.in_transaction => {
-                    let failure = Failure::script("the script ends inside a transaction: add COMMIT or END");
+                    let failure =
+                        Failure::script("the script ends inside a transaction: add COMMIT or END");
                     return self.fail(slot, now, failure);
                 }
                 Step::Done => return self.end_done(slot, now),
@@ -134,9 +161,15 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         let failure = client.exchange.failure.take();
         let rolling_back = client.phase == Phase::RollingBack;
-        if let ([statement], None, false) = (client.exchange.statements.as_slice(), &failure, rolling_back) {
+        if let ([statement], None, false) = (
+            client.exchange.statements.as_slice(),
+            &failure,
+            rolling_back,
+        ) {
             let latency_ns = now.saturating_sub(client.exchange.sent_ns);
-            self.record.statements[*statement as usize].0.record(latency_ns);
+            self.record.statements[*statement as usize]
+                .0
+                .record(latency_ns);
         }
         client.exchange.statements.clear();
         client.phase = Phase::Idle;
@@ -155,7 +188,10 @@ impl<P: Poller> Worker<P> {
     /// The program itself failed: what it has appended and not sent must not be sent.
     fn fail_in_script(&mut self, slot: Slot, now: u64, failure: Failure) {
         let client = &mut self.clients[slot as usize];
-        let unsent = client.session.as_mut().is_some_and(|s| s.pending().is_ok_and(|p| !p.is_empty()));
+        let unsent = client
+            .session
+            .as_mut()
+            .is_some_and(|s| s.pending().is_ok_and(|p| !p.is_empty()));
         if unsent {
             client.exchange.failure = None;
             return self.lose(slot, now, failure);
@@ -171,7 +207,9 @@ impl<P: Poller> Worker<P> {
         if !client.exchange.in_transaction {
             return self.settle(slot, now, failure);
         }
-        let Some(session) = &mut client.session else { return };
+        let Some(session) = &mut client.session else {
+            return;
+        };
         if session.frontend().query(b"ROLLBACK").is_err() {
             return self.lose(slot, now, failure);
         }
@@ -206,7 +244,9 @@ impl<P: Poller> Worker<P> {
 
     /// Count an error that ended no transaction.
     pub(super) fn count(&mut self, failure: &Failure, now: u64) {
-        count_error(&mut self.record.errors, failure.class, now, || failure.message.clone());
+        count_error(&mut self.record.errors, failure.class, now, || {
+            failure.message.clone()
+        });
     }
 
     /// A transaction ended in an error.
@@ -214,7 +254,10 @@ impl<P: Poller> Worker<P> {
         self.count(&failure, now);
         let transaction = self.clients[slot as usize].transaction;
         self.record.counts.of(transaction.measured).failed += 1;
-        self.record.scripts[transaction.script].0.of(transaction.measured).failed += 1;
+        self.record.scripts[transaction.script]
+            .0
+            .of(transaction.measured)
+            .failed += 1;
         self.release(slot);
     }
 
@@ -224,19 +267,33 @@ impl<P: Poller> Worker<P> {
         record.counts.of(transaction.measured).done += 1;
         let script = &mut record.scripts[transaction.script];
         script.0.of(transaction.measured).done += 1;
-        let started_ns = if transaction.started_ns == 0 { now } else { transaction.started_ns };
+        let started_ns = if transaction.started_ns == 0 {
+            now
+        } else {
+            transaction.started_ns
+        };
         let response_ns = now.saturating_sub(transaction.intended_ns);
         let service_ns = now.saturating_sub(started_ns);
         // In a closed loop nothing waits between intention and start.
-        let response_ns = if self.config.under_a_rate { response_ns } else { service_ns };
-        record.late += u64::from(self.config.latency_limit_ns.is_some_and(|limit| response_ns > limit));
+        let response_ns = if self.config.under_a_rate {
+            response_ns
+        } else {
+            service_ns
+        };
+        record.late += u64::from(
+            self.config
+                .latency_limit_ns
+                .is_some_and(|limit| response_ns > limit),
+        );
         // A transaction that straddles the end of the warm-up is counted there, and its latency left out.
         if transaction.measured != self.timeline.is_warmup(self.interval) {
             script.1.record(service_ns);
             record.response.record(response_ns);
             if let Some(service) = &mut record.service {
                 service.record(service_ns);
-                record.lag.record(started_ns.saturating_sub(transaction.intended_ns));
+                record
+                    .lag
+                    .record(started_ns.saturating_sub(transaction.intended_ns));
             }
         }
         self.release(slot);
@@ -255,7 +312,11 @@ impl<P: Poller> Worker<P> {
             self.connected -= 1;
         }
         let client = &mut self.clients[slot as usize];
-        client.phase = if client.session.is_some() { Phase::Idle } else { Phase::Vacant };
+        client.phase = if client.session.is_some() {
+            Phase::Idle
+        } else {
+            Phase::Vacant
+        };
         self.idle.push_back(slot);
     }
 
