@@ -19,7 +19,9 @@ MODES: tuple[model.QueryMode, ...] = ("simple", "extended", "prepared")
 CLIENTS = (1, 8, 32, 128, 512)
 SECONDS = 1.0
 _WARMUP_S = 0.2
-_SCRIPT = model.Script("ceiling", "\\set aid random(1, 1000000)\nselect abalance from pgbench_accounts where aid = :aid;\n")
+_SCRIPT = model.Script(
+    "ceiling", "\\set aid random(1, 1000000)\nselect abalance from pgbench_accounts where aid = :aid;\n"
+)
 
 
 @contextmanager
@@ -35,30 +37,36 @@ def null_server(clients_max: int, **behaviour: object) -> Iterator[tuple[_core.N
 
 
 def calibrate_for(
-    wanted: Sequence[tuple[model.QueryMode, int]], signals: Signals | None = None, seconds: float = SECONDS
+    wanted: Sequence[tuple[model.QueryMode, int]],
+    signals: Signals | None = None,
+    seconds: float = SECONDS,
+    io: model.InOut = "auto",
 ) -> dict[str, Any]:
     """Measure each protocol mode and number of clients in `wanted`; returns calibration.json.
 
     `results` hold transactions per second, CPU time of ours and of the server per transaction in
     nanoseconds, and the event loop's lag. Both sides share this machine, so the ceiling is a cautious one.
+    Raises InterruptedRun when a signal came.
     """
     return {
         "format": 1,
         "clock_ns": round(_core.clock_cost_ns(), 1),
         "record_ns": round(_core.record_cost_ns(), 1),
-        "results": [_measure(mode, clients, seconds, signals) for mode, clients in wanted],
+        "results": [_measure(mode, clients, seconds, signals, io) for mode, clients in wanted],
     }
 
 
 def _measure(
-    mode: model.QueryMode, clients: int, seconds: float, signals: Signals | None
+    mode: model.QueryMode, clients: int, seconds: float, signals: Signals | None, io: model.InOut
 ) -> dict[str, Any]:
     drive = model.Drive(
         scripts=(_SCRIPT,), mode=mode, clients=clients, duration_s=seconds, warmup_s=_WARMUP_S
     )
     with null_server(clients) as (server, connection):
-        account = perform(drive_document(drive, connection, None), signals)
+        account = perform(drive_document(drive, connection, None, io), signals)
         served_ns = server.cpu_ns()
+    if signals is not None:
+        signals.check()
     done = account["counts"]["done"]
     elapsed_s = (account["end_ns"] - account["measure_ns"]) / 1e9
     cpu = account["client_cpu"]

@@ -5,37 +5,50 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from loadstone import __version__, calibrate, terminal
 from loadstone.engines import all_engines
 from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.model import InOut
 from loadstone.plan import SIZES, estimated_seconds, plan_to_json
-from loadstone.report import write_report
-from loadstone.report.terminal import headline_json, summary_table
+from loadstone.processtitle import hide_passwords
 from loadstone.run import Outcome, Request, execute, plan_of
 from loadstone.scenario import builtin_scenarios, find_scenario
-from loadstone.summary import write_summary
+from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import parse_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+DEFAULT_SCENARIO = "iot-feed"
 DEFAULT_TARGET = "pg"
 
 
 class Group(click.Group):
-    """Turns `LoadstoneError` into two lines and the documented exit status."""
+    """Turns every way of ending into the exit status that docs/exit-codes.md gives it."""
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the sub-command."""
+    def main(self, *args: Any, **given: Any) -> Any:
+        """Run the command line and exit."""
+        hide_passwords()
+        given["standalone_mode"] = False
         try:
-            return super().invoke(ctx)
+            code = super().main(*args, **given)
         except LoadstoneError as error:
             terminal.trouble(error)
-            ctx.exit(int(error.exit_code))
+            code = error.exit_code
+        except click.ClickException as error:
+            error.show()
+            code = ExitCode.BAD_INPUT
+        except click.Abort:
+            terminal.say("stopped by SIGINT")
+            code = ExitCode.INTERRUPTED
+        except Exception:  # noqa: BLE001 - it is a bug of ours, shown whole
+            terminal.bug()
+            code = ExitCode.FAILED
+        sys.exit(int(code or ExitCode.OK))
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,7 +62,8 @@ def _pairs(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> d
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{text!r} is not name=value", param=option)
+            message = f"{text!r} is not name=value"
+            raise click.BadParameter(message, param=option)
         pairs[name] = value
     return pairs
 
@@ -57,12 +71,45 @@ def _pairs(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> d
 def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
     options = [
         click.argument("scenarios", nargs=-1),
-        click.option("--target", "-t", "targets", multiple=True, metavar="URL", help="Server to measure: pg (a private PostgreSQL, the default), pg10 … pg18, or postgres://… May be given several times."),
-        click.option("--size", type=click.Choice(SIZES), default="small", show_default=True, help="tiny: seconds; small: about two minutes; full: as published."),
-        click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", callback=_pairs, help="Value of a scenario's parameter; a list (none,btree) for one that is swept."),
-        click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of every random choice."),
-        click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Run everything so many times."),
-    ]  # fmt: skip
+        click.option(
+            "--target",
+            "-t",
+            "targets",
+            multiple=True,
+            metavar="URL",
+            help="Server to measure: pg (a private PostgreSQL, the default), pg10 … pg18, pg:/path/to/bin, "
+            "or postgres://… May be given several times.",
+        ),
+        click.option(
+            "--size",
+            type=click.Choice(SIZES),
+            default="small",
+            show_default=True,
+            help="tiny: seconds; small: about two minutes; full: as published.",
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=_pairs,
+            help="Value of a scenario's parameter; a list (none,btree) for one that is swept.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**63 - 1),
+            default=1,
+            show_default=True,
+            help="Seed of every random choice.",
+        ),
+        click.option(
+            "--repeat",
+            type=click.IntRange(1, 1000),
+            default=1,
+            show_default=True,
+            help="Run everything so many times.",
+        ),
+    ]
     for option in reversed(options):
         command = option(command)
     return command
@@ -72,22 +119,38 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 @_planning_options
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the results.")
 @click.option("--storage", type=click.Path(path_type=Path), help="Where private servers keep their data.")
-@click.option("--setting", "settings", multiple=True, metavar="NAME=VALUE", callback=_pairs, help="Setting of private servers, such as fsync=off.")
-@click.option("--keep", is_flag=True, help="Leave private servers running, and the scenario's tables in place.")
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_pairs,
+    help="Setting of private servers, such as fsync=off.",
+)
+@click.option(
+    "--keep", is_flag=True, help="Leave private servers running, and the schema loadstone in place."
+)
 @click.option("--replace", is_flag=True, help="Drop what others left in the schema loadstone.")
 @click.option("--no-calibrate", is_flag=True, help="Do not measure our own ceiling before the run.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, and nothing else, on standard output.")  # fmt: skip
+@click.option(
+    "--io",
+    type=click.Choice(get_args(InOut)),
+    default="auto",
+    show_default=True,
+    help="The kernel's interface that the driver uses.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 def run(**given: Any) -> None:
     """Run scenarios (by name, or by their folder) and write a report."""
     request = _request(given)
     with terminal.listener(quiet=given["as_json"]) as listener:
         outcome = execute(request, listener)
-    _conclude(outcome, as_json=given["as_json"])
+    sys.exit(int(_conclude(outcome, as_json=given["as_json"])))
 
 
 def _request(given: dict[str, Any]) -> Request:
     return Request(
-        scenarios=[find_scenario(name) for name in given["scenarios"] or ["iot-feed"]],
+        scenarios=[find_scenario(name) for name in given["scenarios"] or [DEFAULT_SCENARIO]],
         targets=given["targets"] or [DEFAULT_TARGET],
         size=given["size"],
         overrides=given["overrides"],
@@ -99,12 +162,32 @@ def _request(given: dict[str, Any]) -> Request:
         keep=given.get("keep", False),
         replace=given.get("replace", False),
         calibrate=not given.get("no_calibrate", False),
+        io=given.get("io", "auto"),
         command=["loadstone", *sys.argv[1:]],
     )
 
 
-def _conclude(outcome: Outcome, *, as_json: bool) -> None:
-    folder = outcome.folder.path
+def _conclude(outcome: Outcome, *, as_json: bool) -> ExitCode:
+    """Report what there is, however the run ended, and return the exit status."""
+    code = outcome.exit_code
+    try:
+        _report(outcome.folder.path, as_json=as_json)
+    except LoadstoneError as error:
+        terminal.trouble(error)
+        code = code or error.exit_code
+    for farewell in outcome.farewells:
+        terminal.say(farewell)
+    if outcome.trouble is not None:
+        terminal.trouble(outcome.trouble)
+    return code
+
+
+def _report(folder: Path, *, as_json: bool = False) -> None:
+    # Their libraries take half a second to load: for those who need them.
+    from loadstone.report import write_report  # noqa: PLC0415
+    from loadstone.report.terminal import headline_json, summary_table  # noqa: PLC0415
+    from loadstone.summary import write_summary  # noqa: PLC0415
+
     summary = write_summary(folder)
     report = write_report(folder)
     if as_json:
@@ -112,9 +195,6 @@ def _conclude(outcome: Outcome, *, as_json: bool) -> None:
     else:
         terminal.show(summary_table(summary))
         terminal.say(f"Report: {report}")
-    if outcome.trouble is not None:
-        terminal.trouble(outcome.trouble)
-    sys.exit(int(outcome.exit_code))
 
 
 @main.command()
@@ -132,9 +212,7 @@ def plan(**given: Any) -> None:
 def report(folders: tuple[Path, ...]) -> None:
     """Write summary.json and report.html of run folders anew."""
     for folder in folders:
-        summary = write_summary(folder)
-        terminal.show(summary_table(summary))
-        terminal.say(f"Report: {write_report(folder)}")
+        _report(folder)
 
 
 @main.command()
@@ -152,15 +230,33 @@ def list_engines() -> None:
 
 
 @main.command("calibrate")
-@click.option("--clients", "-c", "clients", multiple=True, type=click.IntRange(1, 100_000), help="Numbers of clients.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0.1), default=calibrate.SECONDS, show_default=True, help="Time of each measurement.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print calibration.json.")
+@click.option(
+    "--clients",
+    "-c",
+    "clients",
+    multiple=True,
+    type=click.IntRange(1, 100_000),
+    help="Number of clients; may be given several times.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=calibrate.SECONDS,
+    show_default=True,
+    help="Time of each measurement.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print calibration.json on standard output.")
 def calibrate_command(clients: tuple[int, ...], seconds: float, *, as_json: bool) -> None:
     """Measure our own ceiling on this machine, against a built-in server that answers at once."""
     wanted = [(mode, number) for mode in calibrate.MODES for number in clients or calibrate.CLIENTS]
-    found = calibrate.calibrate_for(wanted, seconds=seconds)
+    terminal.say(f"{len(wanted)} measurements of {seconds:g} s …")
+    try:
+        with Signals() as signals:
+            found = calibrate.calibrate_for(wanted, signals, seconds)
+    except InterruptedRun as signalled:
+        terminal.say(str(signalled))
+        sys.exit(int(signalled.exit_code))
     if as_json:
         click.echo(json.dumps(found, indent=1))
     else:
         terminal.show_calibration(found)
-    sys.exit(int(ExitCode.OK))

@@ -38,8 +38,10 @@ def connection_document(connection: model.Connection) -> dict[str, Any]:
     }
 
 
-def drive_document(drive: model.Drive, connection: model.Connection, out_dir: Path | None) -> dict[str, Any]:
-    """Return the core's specification of a drive."""
+def drive_document(
+    drive: model.Drive, connection: model.Connection, out_dir: Path | None, io: model.InOut = "auto"
+) -> dict[str, Any]:
+    """Return the core's specification of a drive; `io` is the kernel's interface to use."""
     pace: dict[str, Any] = {"kind": drive.pace.kind}
     if drive.pace.rate_per_s is not None:
         pace["rate_per_s"] = drive.pace.rate_per_s
@@ -58,6 +60,7 @@ def drive_document(drive: model.Drive, connection: model.Connection, out_dir: Pa
         "reconnect": drive.reconnect,
         "seed": drive.seed,
         "variables": dict(drive.variables),
+        "io": io,
         "out_dir": str(out_dir) if out_dir is not None else None,
     }
 
@@ -71,7 +74,6 @@ def perform(
     """
     try:
         drive = _core.Drive(json.dumps(document))
-        drive.start()
     except _core.ScriptError as error:
         raise _script_trouble(error) from error
     except _core.DriveError as error:
@@ -79,6 +81,7 @@ def perform(
     if signals is not None:
         signals.during(drive.stop)
     try:
+        drive.start()
         return _await(drive, show)
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error

@@ -13,6 +13,8 @@ Value = bool | int | float | str
 PhaseKind = Literal["sql", "drive", "size", "check"]
 QueryMode = Literal["simple", "extended", "prepared"]
 PaceKind = Literal["closed", "fixed", "poisson"]
+InOut = Literal["auto", "io_uring", "epoll"]
+"""Which interface of the kernel carries the driver's bytes; `auto` is io_uring where it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)

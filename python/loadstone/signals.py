@@ -11,14 +11,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-class InterruptedRun(KeyboardInterrupt):  # noqa: N818 - it is the interpreter's own, with a number
+
+class InterruptedRun(KeyboardInterrupt):
     """A signal ended the run; psycopg cancels the statement under way when it meets one."""
 
     def __init__(self, signum: int) -> None:
         """Remember which signal it was."""
         super().__init__(f"stopped by {signal.Signals(signum).name}")
         self.signum = signum
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status that the signal asks for; a terminal that goes away is like SIGTERM."""
+        return ExitCode.INTERRUPTED if self.signum == signal.SIGINT else ExitCode.TERMINATED
 
 
 class Signals:
@@ -27,12 +34,18 @@ class Signals:
     def __init__(self) -> None:
         """Nothing is installed before the context is entered."""
         self.received: int | None = None
+        """The first signal that came."""
+        self.impatient = False
+        """Whether a second one came: nothing is worth waiting for any more."""
         self._stop: Callable[[], None] | None = None
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Self:
         """Install the handlers."""
-        for signum in (signal.SIGINT, signal.SIGTERM):
+        for signum in _ENDING:
+            # nohup has SIGHUP ignored, and means it.
+            if signum == signal.SIGHUP and signal.getsignal(signum) == signal.SIG_IGN:
+                continue
             self._before[signum] = signal.signal(signum, self._handle)
         return self
 
@@ -45,14 +58,16 @@ class Signals:
         """Name what the first signal shall call instead of raising; None when nothing is under way."""
         self._stop = stop
 
-    @property
-    def exit_code(self) -> ExitCode:
-        """The exit status that the received signal asks for."""
-        return ExitCode.TERMINATED if self.received == signal.SIGTERM else ExitCode.INTERRUPTED
+    def check(self) -> None:
+        """Raise `InterruptedRun` when a signal has come that only stopped a drive."""
+        if self.received is not None:
+            raise InterruptedRun(self.received)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        first, self.received = self.received is None, signum
-        if first and self._stop is not None:
-            self._stop()
-            return
-        raise InterruptedRun(signum)
+        if self.received is not None:
+            self.impatient = True
+            raise InterruptedRun(self.received)
+        self.received = signum
+        if self._stop is None:
+            raise InterruptedRun(signum)
+        self._stop()

@@ -5,7 +5,10 @@ Everything goes to standard error, so that standard output holds results alone.
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from loadstone.plan import estimated_seconds
-from loadstone.report.formats import milliseconds, rate
+from loadstone.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +28,11 @@ if TYPE_CHECKING:
     from loadstone.errors import LoadstoneError
     from loadstone.model import Plan, PlannedPhase
 
-_console = Console(stderr=True, highlight=False)
+_FILE_WIDTH = 120
+"""Columns where there is no terminal to ask."""
+
+_asked = sys.stderr.isatty() or "COLUMNS" in os.environ
+_console = Console(stderr=True, highlight=False, width=None if _asked else _FILE_WIDTH)
 
 
 def say(message: str) -> None:
@@ -45,8 +52,16 @@ def trouble(error: LoadstoneError) -> None:
         _console.print(f"  {escape(error.hint)}", soft_wrap=True)
 
 
+def bug() -> None:
+    """Show the exception under way, which is a bug of ours, without what might hold a password."""
+    say(redact(traceback.format_exc()))
+    say("This is a bug of Loadstone. Please report it, with the lines above and what you ran.")
+
+
 def show_calibration(found: Mapping[str, Any]) -> None:
     """Show calibration.json as a table."""
+    from loadstone.report.formats import milliseconds, rate  # noqa: PLC0415 - slow to load
+
     table = Table(title="Our own ceiling, against a server that answers at once")
     for name in ("mode", "clients", "threads", "transactions/s", "our CPU per transaction", "loop lag p99"):
         table.add_column(name, justify="left" if name == "mode" else "right")
@@ -75,7 +90,8 @@ def listener(*, quiet: bool) -> Iterator[Quiet]:
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=_console, transient=True) as progress:
+    disabled = not _console.is_terminal
+    with Progress(*columns, console=_console, transient=True, disable=disabled) as progress:
         yield Live(progress)
 
 
@@ -83,19 +99,19 @@ class Quiet:
     """A listener that shows nothing."""
 
     def said(self, message: str) -> None:
-        """One line of what is being done."""
+        """Take note of what is being done."""
 
     def planned(self, plan: Plan) -> None:
-        """The plan is final."""
+        """Take note of the final plan."""
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """A phase begins."""
+        """Take note that a phase begins."""
 
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:
-        """A drive is under way."""
+        """Take note of how a drive goes."""
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """A phase has ended."""
+        """Take note that a phase has ended."""
 
 
 class Live(Quiet):
@@ -103,42 +119,46 @@ class Live(Quiet):
 
     def __init__(self, progress: Progress) -> None:
         """Draw into `progress`."""
+        # Loaded now, for it takes half a second, and not while something is measured.
+        from loadstone.report import formats  # noqa: PLC0415
+
+        self._formats = formats
         self._progress = progress
         self._task: TaskID | None = None
         self._begun_s = 0.0
 
     def said(self, message: str) -> None:
-        """One line of what is being done."""
+        """Take note of what is being done."""
         self._print(f"[dim]{escape(message)} …[/]")
 
     def planned(self, plan: Plan) -> None:
-        """The plan is final."""
+        """Take note of the final plan."""
         phases = sum(1 for target in plan.targets for phase in target.phases if phase.skip is None)
         seconds = estimated_seconds(plan)
         self._print(f"[dim]{phases} phases, about {seconds:.0f} s[/]")
         self._task = self._progress.add_task("", total=phases, figures="")
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """A phase begins."""
+        """Take note that a phase begins."""
         self._begun_s = time.monotonic()
         if self._task is not None:
             self._progress.update(self._task, description=escape(f"{target}  {phase.title}"), figures="")
 
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:  # noqa: ARG002
-        """A drive is under way."""
+        """Take note of how a drive goes."""
         latest = progress.get("latest")
         if self._task is None or not latest:
             return
         seconds = (latest["end_ns"] - latest["start_ns"]) / 1e9
-        figures = f"{rate(latest['done'] / seconds if seconds > 0 else None)} tps"
+        figures = f"{self._formats.rate(latest['done'] / seconds if seconds > 0 else None)} tps"
         if latest["response"]:
-            figures += f"  p99 {milliseconds(latest['response']['p99_ns'])}"
+            figures += f"  p99 {self._formats.milliseconds(latest['response']['p99_ns'])}"
         if latest["failed"]:
             figures += f"  [red]{latest['failed']:,} failed[/]"
         self._progress.update(self._task, figures=("[dim]warm-up[/]  " if latest["warmup"] else "") + figures)
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """A phase has ended."""
+        """Take note that a phase has ended."""
         marks = {"complete": "[green]✓[/]", "skipped": "[dim]–[/]", "interrupted": "[yellow]![/]"}
         mark = marks.get(str(document["state"]), "[red]✗[/]")
         reason = f"  [dim]{escape(str(document['reason']))}[/]" if document["reason"] else ""

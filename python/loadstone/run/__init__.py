@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import psycopg
+
 from loadstone import __version__, environment
 from loadstone.calibrate import calibrate_for
-from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError
 from loadstone.plan import PlanTarget, make_plan, plan_to_json
 from loadstone.redact import redact_command
 from loadstone.run.phases import PhaseRun
 from loadstone.run.server import Server
-from loadstone.signals import InterruptedRun, Signals
 from loadstone.runfolder import RunFolder, make_run_id
+from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from loadstone.model import Plan, PlannedPhase
     from loadstone.drive import Progress
+    from loadstone.model import InOut, Plan, PlannedPhase
     from loadstone.scenario import Scenario
-    from loadstone.target import Target
+    from loadstone.target import OpenTarget, Target
 
 SCHEMA = "loadstone"
 
@@ -45,6 +48,7 @@ class Request:
     keep: bool = False
     replace: bool = False
     calibrate: bool = True
+    io: InOut = "auto"
     command: Sequence[str] = ()
 
 
@@ -52,19 +56,19 @@ class Listener(Protocol):
     """Who wants to see the run go on: the terminal."""
 
     def said(self, message: str) -> None:
-        """One line of what is being done."""
+        """Take note of what is being done."""
 
     def planned(self, plan: Plan) -> None:
-        """The plan is final and the first phase is about to begin."""
+        """Take note of the final plan: the first phase is about to begin."""
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """A phase begins."""
+        """Take note that a phase begins."""
 
     def progressed(self, target: str, phase: PlannedPhase, progress: Progress) -> None:
-        """About ten times a second while a drive is under way."""
+        """Take note of a drive, about ten times a second while it is under way."""
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """A phase has ended; `document` is its phase.json."""
+        """Take note that a phase has ended; `document` is its phase.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +78,49 @@ class Outcome:
     folder: RunFolder
     exit_code: ExitCode
     trouble: LoadstoneError | None = None
+    farewells: Sequence[str] = ()
+    """How to reach the private servers that were asked to stay."""
 
 
 def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
-    """The plan as far as it can be made without touching a target: wrong input is refused here."""
+    """Plan as far as that goes without touching a target: wrong input is refused here."""
     asked = [PlanTarget(t.id, t.engine, t.url) for t in targets]
-    return make_plan(
-        request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats
-    )
+    return make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
 
 
 def execute(request: Request, listener: Listener) -> Outcome:
-    """Run what was asked. Raises LoadstoneError only for what is wrong before anything was touched."""
+    """Run what was asked.
+
+    Raises LoadstoneError for what is wrong with the input; nothing was measured then, and no folder is left.
+    """
     targets = parse_targets(request.targets)
     plan = plan_of(request, targets)
     origin = environment.read_clocks()
     names = [scenario.id for scenario in request.scenarios]
+    existed = request.out is not None and request.out.exists()
     folder = RunFolder.create(request.out, make_run_id(origin.started_at, names))
+    try:
+        _begin(folder, request, names, origin)
+        folder.write_text("plan.json", plan_to_json(plan))
+        run = _Run(request, listener, folder)
+        code, trouble = run.guarded(targets, plan)
+        if trouble is None or code is not ExitCode.BAD_INPUT:
+            _end(folder, origin, code, trouble)
+    except LoadstoneError:
+        raise
+    except BaseException as error:
+        # A bug of ours, not of the run's: the folder must not look as if the run went on.
+        folder.write_run(state="failed", reason=f"internal error: {error!r}", exit_code=int(ExitCode.FAILED))
+        raise
+    finally:
+        folder.close()
+    if trouble is not None and code is ExitCode.BAD_INPUT:
+        _discard(folder, keep=existed)
+        raise trouble
+    return Outcome(folder, code, trouble, run.farewells)
+
+
+def _begin(folder: RunFolder, request: Request, names: list[str], origin: environment.Origin) -> None:
     folder.write_run(
         loadstone=__version__,
         id=folder.path.name,
@@ -105,24 +135,36 @@ def execute(request: Request, listener: Listener) -> Outcome:
         reason=None,
         command=redact_command(list(request.command)),
     )
-    folder.write_text("plan.json", plan_to_json(plan))
-    try:
-        code, trouble = _Run(request, listener, folder).guarded(targets, plan)
-    except BaseException as error:
-        # A bug of ours, not of the run's: the folder must not look as if the run went on.
-        folder.write_run(state="failed", reason=f"internal error: {error!r}", exit_code=int(ExitCode.FAILED))
-        raise
+
+
+def _end(
+    folder: RunFolder, origin: environment.Origin, code: ExitCode, trouble: LoadstoneError | None
+) -> None:
     now = environment.read_clocks()
-    state = {ExitCode.OK: "complete", ExitCode.INTERRUPTED: "interrupted", ExitCode.TERMINATED: "interrupted"}
+    states = {
+        ExitCode.OK: "complete",
+        ExitCode.INTERRUPTED: "interrupted",
+        ExitCode.TERMINATED: "interrupted",
+    }
     folder.write_run(
-        state=state.get(code, "failed"),
+        state=states.get(code, "failed"),
         ended_at=now.started_at,
         duration_s=round((now.origin_ns - origin.origin_ns) / 1e9, 3),
         exit_code=int(code),
         reason=trouble.message if trouble else None,
     )
-    folder.close()
-    return Outcome(folder, code, trouble)
+
+
+def _discard(folder: RunFolder, *, keep: bool) -> None:
+    """Remove a run folder in which nothing was measured; it was empty when we got it."""
+    for entry in folder.path.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+    if not keep:
+        with contextlib.suppress(OSError):
+            folder.path.rmdir()
 
 
 class _Run:
@@ -131,49 +173,89 @@ class _Run:
         self.listener = listener
         self.folder = folder
         self.signals = Signals()
-        self.failed = self.wrong = False
+        self.farewells: list[str] = []
+        self._failures: list[str] = []
+        self._wrong = False
+        self._opening = True
 
     def guarded(self, targets: Sequence[Target], plan: Plan) -> tuple[ExitCode, LoadstoneError | None]:
         """Run, and turn every way of ending into an exit status; servers are stopped in each of them."""
         try:
             with self.signals, contextlib.ExitStack() as stack:
                 servers = self._open(stack, targets, plan)
+                self._opening = False
                 final = self._final_plan(servers, plan)
                 self._record(servers, final)
                 self._phases(servers, final)
-                self._clean_up(servers)
         except InterruptedRun as signalled:
-            return self.signals.exit_code, LoadstoneError(str(signalled))
+            return signalled.exit_code, LoadstoneError(str(signalled))
+        except psycopg.Error as error:
+            return self._troubled(RunFailedError(f"the server failed: {str(error).strip()}"))
         except LoadstoneError as error:
+            return self._troubled(error)
+        if not self._failures:
+            return ExitCode.OK, None
+        kind = WrongAnswerError if self._wrong else RunFailedError
+        more = len(self._failures) - 1
+        ending = f"; {more} more phase{'s' if more > 1 else ''} failed" if more else ""
+        return kind.exit_code, kind(self._failures[0] + ending, "The report has the details.")
+
+    def _troubled(self, error: LoadstoneError) -> tuple[ExitCode, LoadstoneError]:
+        # On a full disk the words cannot be kept, but they are still shown.
+        with contextlib.suppress(LoadstoneError):
             self.folder.event("error", "note", error.message, hint=error.hint or None)
-            return ExitCode.FAILED, error
-        if self.signals.received is not None:
-            return self.signals.exit_code, LoadstoneError("stopped by a signal")
-        if self.wrong:
-            return ExitCode.WRONG_ANSWER, None
-        return (ExitCode.FAILED if self.failed else ExitCode.OK), None
+        return (error.exit_code if self._opening else ExitCode.FAILED), error
 
     def _open(self, stack: contextlib.ExitStack, targets: Sequence[Target], plan: Plan) -> list[Server]:
         clients = max((p.drive.clients for t in plan.targets for p in t.phases if p.drive), default=1)
+        # All targets are looked at before any of them is touched.
+        opened = [self._open_one(stack, target, clients) for target in targets]
         servers = []
-        for target in targets:
-            self.listener.said(f"opening {target.id}")
-            opened = stack.enter_context(
-                open_target(
-                    target,
-                    clients,
-                    storage=self.request.storage,
-                    settings=self.request.settings,
-                    keep=self.request.keep,
-                )
-            )
-            for note in opened.notes:
+        for target in opened:
+            for note in target.notes:
                 self.folder.event("info", "note", note, target=target.id)
-            server = Server(opened, self.folder, SCHEMA)
+            server = Server(target, self.folder, SCHEMA)
             stack.callback(server.close)
-            server.engine.create_workspace(server.control, SCHEMA, replace=self.request.replace)
+            server.claim()
             servers.append(server)
+        for server in servers:
+            server.engine.create_workspace(server.control, SCHEMA, replace=self.request.replace)
+            stack.callback(self._clean_up, server)
         return servers
+
+    def _open_one(self, stack: contextlib.ExitStack, target: Target, clients: int) -> OpenTarget:
+        self.listener.said(f"opening {target.id}")
+        opened = stack.enter_context(
+            open_target(
+                target,
+                clients,
+                storage=self.request.storage,
+                settings=self.request.settings,
+                keep=self.request.keep,
+            )
+        )
+        if self.request.keep:
+            stack.callback(self._say_farewell, opened)
+        return opened
+
+    def _say_farewell(self, opened: OpenTarget) -> None:
+        if opened.server is not None and opened.server.is_running():
+            self.farewells.append(opened.server.farewell())
+
+    def _clean_up(self, server: Server) -> None:
+        """Drop what we made on somebody else's server, however the run ended; tell of trouble, raise none."""
+        # What is thrown away with its server, or kept on request, needs no dropping.
+        if server.opened.server is not None or self.request.keep or self.signals.impatient:
+            return
+        trouble = server.drop_workspace()
+        if trouble is None:
+            return
+        message = f"the schema {SCHEMA} could not be dropped: {trouble}"
+        with contextlib.suppress(LoadstoneError):
+            self.folder.event(
+                "warning", "warning", message, hint="The next run drops it first.", target=server.id
+            )
+        self.listener.said(f"{server.id}: {message}")
 
     def _final_plan(self, servers: Sequence[Server], plan: Plan) -> Plan:
         """Plan again, now that each target has said what it can do."""
@@ -209,7 +291,8 @@ class _Run:
         if self.request.calibrate and drives:
             self.listener.said("measuring our own ceiling on this machine")
             wanted = sorted({(drive.mode, drive.clients) for drive in drives})
-            self.folder.write_json("calibration.json", calibrate_for(wanted, self.signals))
+            found = calibrate_for(wanted, self.signals, io=self.request.io)
+            self.folder.write_json("calibration.json", found)
 
     def _phases(self, servers: Sequence[Server], plan: Plan) -> None:
         self.listener.planned(plan)
@@ -217,25 +300,17 @@ class _Run:
         for phases in zip(*(target.phases for target in plan.targets), strict=True):
             for server, phase in zip(servers, phases, strict=True):
                 self._phase(server, phase)
-                if self.signals.received is not None:
-                    return
+                self.signals.check()
 
     def _phase(self, server: Server, phase: PlannedPhase) -> None:
-        run = PhaseRun(phase, server, self.folder, self.signals)
+        run = PhaseRun(phase, server, self.folder, self.signals, self.request.io)
         reason = phase.skip or server.gone
         if reason is not None:
             run.skip(reason)
-            self.failed |= server.gone is not None
         else:
             self.listener.began(server.id, phase)
             run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
-            self.failed |= run.state == "failed"
-            self.wrong |= run.wrong
+        if run.state == "failed" or (run.state == "skipped" and not phase.skip and server.gone):
+            self._failures.append(f"{server.id}: {phase.title}: {run.document['reason']}")
+            self._wrong |= run.wrong
         self.listener.ended(server.id, run.document)
-
-    def _clean_up(self, servers: Sequence[Server]) -> None:
-        for server in servers:
-            # What is thrown away with its server, or kept on request, needs no dropping.
-            if server.opened.server is not None or self.request.keep or server.gone:
-                continue
-            server.engine.drop_workspace(server.control, SCHEMA)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.drive import drive_document, perform
+from loadstone.errors import LoadstoneError, RunFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from loadstone.model import PlannedPhase
     from loadstone.drive import Progress
+    from loadstone.model import InOut, PlannedPhase
     from loadstone.run.server import Server
-    from loadstone.signals import Signals
     from loadstone.runfolder import PhaseFolder, RunFolder
+    from loadstone.signals import Signals
 
 Document = dict[str, Any]
 
@@ -25,13 +25,16 @@ Document = dict[str, Any]
 class PhaseRun:
     """Runs one phase and keeps its phase.json up to date."""
 
-    def __init__(self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals) -> None:
+    def __init__(
+        self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals, io: InOut = "auto"
+    ) -> None:
         """Make the phase's folder."""
         number, _, name = phase.key.partition("-")
         self.phase = phase
         self.server = server
         self._run = run
         self._signals = signals
+        self._io: InOut = io
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
         self.document: Document = _blank(phase, server.id)
         self._setting_up = False
@@ -46,7 +49,8 @@ class PhaseRun:
         """Run the phase. Its end, however it came, is in `document`; only a signal passes through."""
         self._write(state="running", start_ns=time.monotonic_ns())
         self._event("info", "phase-start", self.phase.title)
-        state, reason = "interrupted", "stopped by a signal"
+        state: str = "interrupted"
+        reason: str | None = "stopped by a signal"
         try:
             with self.server.watch():
                 state, reason = self._measure(show)
@@ -78,17 +82,20 @@ class PhaseRun:
             state, reason = "complete", None
         self._check_values()
         if self.wrong:
-            return "failed", "a check failed: the database does not hold what it should"
+            words = "a check failed: the database does not hold what it should"
+            return "failed", f"{words}; {reason}" if reason else words
         return state, reason
 
     def _set_up(self) -> None:
         self._setting_up = True
         done: list[Document] = []
-        for statement in self.phase.setup:
-            begin = time.monotonic()
-            self.server.control.execute(statement.encode())
-            done.append({"text": statement, "seconds": round(time.monotonic() - begin, 6)})
-        self._write(statements=done)
+        try:
+            for statement in self.phase.setup:
+                begin = time.monotonic()
+                self.server.control.execute(statement.encode())
+                done.append({"text": statement, "seconds": round(time.monotonic() - begin, 6)})
+        finally:
+            self._write(statements=done)
         self._setting_up = False
 
     def _drive(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
@@ -99,11 +106,11 @@ class PhaseRun:
             self.server.engine.checkpoint(self.server.control)
         before = self.server.sizes()
         rows = self.server.count(check.count_sql) if check else 0
-        document = drive_document(drive, self.server.clients_connection(), self.folder.path)
+        document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._io)
         account = perform(document, self._signals, show)
-        if account["state"] == "interrupted":
-            self.server.cancel_clients()
         self.server.revive()
+        if account["state"] != "complete" or account["in_doubt"]:
+            self.server.cancel_clients()
         self._write(sizes={"before": before, "after": self.server.sizes()})
         for outage in account["outages"]:
             self._tell_outage(outage)
@@ -118,8 +125,15 @@ class PhaseRun:
                 "Free some space there, or put the results elsewhere with --out.",
             )
         if account["state"] == "complete":
-            return "complete", None
+            return self._judge_complete(account)
         return ("interrupted" if account["state"] == "interrupted" else "failed"), account["reason"]
+
+    def _judge_complete(self, account: Document) -> tuple[str, str | None]:
+        counts, warmup = account["counts"], account["warmup_counts"]
+        if counts["done"] + warmup["done"] == 0 and counts["failed"] > 0:
+            first = account["errors"][0]["message"] if account["errors"] else "no reason is known"
+            return "failed", f"every transaction failed: {first}"
+        return "complete", None
 
     def _check_rows(self, account: Document, before: int, per_transaction: int, after: int) -> None:
         acknowledged = account["counts"]["done"] + account["warmup_counts"]["done"]
@@ -130,14 +144,16 @@ class PhaseRun:
         detail = f"{acknowledged:,} transactions acknowledged, {per_transaction:,} rows each"
         if least != most:
             detail += f"; {account['in_doubt']:,} more were sent and their answer was lost"
-        self._note_check("rows acknowledged are in the tables", expected, f"{added:,}", least <= added <= most, detail)
+        self._note_check(
+            "rows acknowledged are in the tables", expected, f"{added:,}", least <= added <= most, detail
+        )
 
     def _check_values(self) -> None:
         for name, sql, expected in self.phase.checks:
             actual = self.server.value(sql)
             self._note_check(name, expected, actual, actual == expected, sql)
 
-    def _note_check(self, name: str, expected: str, actual: str, passed: bool, detail: str) -> None:  # noqa: FBT001, PLR0913
+    def _note_check(self, name: str, expected: str, actual: str, passed: bool, detail: str) -> None:  # noqa: FBT001
         check = {"name": name, "expected": expected, "actual": actual, "passed": passed, "detail": detail}
         self._write(checks=[*self.document["checks"], check])
         self._event("info" if passed else "error", "check", f"{name}: expected {expected}, found {actual}")
@@ -145,11 +161,13 @@ class PhaseRun:
     def _tell_outage(self, outage: Document) -> None:
         seconds = (outage["end_ns"] - outage["start_ns"]) / 1e9 if outage["end_ns"] else None
         length = f"for {seconds:.1f} s" if seconds is not None else "until the end"
-        self._event("warning", "outage", f"{outage['clients']} clients lost their connection {length}")
+        lost = f"{outage['clients']} client{'s' if outage['clients'] != 1 else ''} lost the connection"
+        self._event("warning", "outage", f"{lost} {length}")
 
     def _trouble(self, error: LoadstoneError | psycopg.Error) -> tuple[str, str]:
         message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
-        if self.phase.optional and self._setting_up:
+        refused = isinstance(error, psycopg.Error) and not self.server.control.closed
+        if self.phase.optional and self._setting_up and refused:
             return "skipped", message
         return "failed", message
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +16,7 @@ from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.monitor import Monitor, Watched
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from loadstone.engine import Engine
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
     from loadstone.target import OpenTarget
 
 _RECONNECT_S = 30.0
+_ANSWER_S = 10.0
+"""Longest wait for the answer to a question that costs the server nothing."""
+_DROP_S = 120.0
 
 
 class Server:
@@ -63,8 +71,26 @@ class Server:
             "durability": self.engine.durability(self.control, self.schema),
         }
 
+    def claim(self) -> None:
+        """Make sure that nobody else uses the scenario's schema; raises LoadstoneError when somebody does."""
+        if not self.engine.claim_workspace(self.control, self.schema):
+            raise LoadstoneError(
+                f"the schema {self.schema} of {self.opened.url} is in use by another run of Loadstone",
+                "Wait for its end, or name another database; a run can have each database as a target once.",
+            )
+
+    def drop_workspace(self) -> str | None:
+        """Drop the schema that we made; returns why that was not possible, None when it was."""
+        try:
+            with _at_most(self.control, _DROP_S):
+                self.control.execute(f"set lock_timeout = '{_DROP_S / 2:.0f}s'".encode())
+                self.engine.drop_workspace(self.control, self.schema)
+        except (psycopg.Error, LoadstoneError) as error:
+            return str(error).strip()
+        return None
+
     def watch(self) -> Monitor:
-        """The monitor of this target; it runs while one of its phases does."""
+        """Return the monitor of this target; it runs while one of its phases does."""
         return self._monitor
 
     def sizes(self) -> dict[str, Any] | None:
@@ -77,14 +103,29 @@ class Server:
 
     def count(self, sql: str) -> int:
         """Run a statement that gives one integer."""
-        return int(self.value(sql))
+        text = self.value(sql)
+        try:
+            return int(text)
+        except ValueError:
+            raise RunFailedError(
+                f"a check's statement gave {text!r} where a count of rows is needed: {sql}",
+                "Let it give one whole number.",
+            ) from None
 
     def value(self, sql: str) -> str:
-        """Run a statement that gives one value, as text. Raises RunFailedError when it gives none."""
-        row = self.control.execute(sql.encode()).fetchone()
-        if not row:
-            raise RunFailedError(f"a check's statement gave no row: {sql}", "Let it give exactly one value.")
-        return str(next(iter(row.values())))
+        """Run a statement that gives one value; returns it as the server writes it (psql shows the same).
+
+        A null comes as `null`. Raises RunFailedError when there is not exactly one value.
+        """
+        result = self.control.execute(sql.encode()).pgresult
+        if result is None or (result.ntuples, result.nfields) != (1, 1):
+            rows, columns = (result.ntuples, result.nfields) if result else (0, 0)
+            raise RunFailedError(
+                f"a check's statement gave {rows} rows of {columns} columns: {sql}",
+                "Let it give exactly one value.",
+            )
+        value = result.get_value(0, 0)
+        return "null" if value is None else value.decode(errors="replace")
 
     def revive(self) -> None:
         """Make the control connection work again after the server was lost; raises when it stays away."""
@@ -99,6 +140,7 @@ class Server:
         while True:
             try:
                 self.control = self._connect("loadstone")
+                self.engine.claim_workspace(self.control, self.schema)
             except LoadstoneError as error:
                 if time.monotonic() > deadline:
                     self.gone = f"the server did not come back within {_RECONNECT_S:.0f} s"
@@ -110,7 +152,8 @@ class Server:
     def cancel_clients(self) -> None:
         """End what our clients left running on the server, by the name they gave themselves."""
         try:
-            self.engine.cancel(self.control, self.client_name)
+            with _at_most(self.control, _ANSWER_S):
+                self.engine.cancel(self.control, self.client_name)
         except psycopg.Error as error:
             self._tell("warning", f"statements under way could not be cancelled: {error}", "")
 
@@ -136,7 +179,8 @@ class Server:
 
     def _is_alive(self) -> bool:
         try:
-            self.control.execute("select 1")
+            with _at_most(self.control, _ANSWER_S):
+                self.control.execute("select 1")
         except psycopg.Error:
             self.control.close()
             return False
@@ -168,3 +212,25 @@ class Server:
 
     def _tell(self, level: Any, message: str, hint: str) -> None:
         self._run.event(level, "note", message, hint=hint or None, target=self.id)
+
+
+@contextlib.contextmanager
+def _at_most(control: Control, limit_s: float) -> Iterator[None]:
+    """Cut the connection after a while: libpq itself waits for ever for a server that stopped answering."""
+    if control.closed:
+        yield  # whoever uses it is told so by psycopg
+        return
+    line = socket.socket(fileno=os.dup(control.fileno()))
+
+    def cut() -> None:
+        with contextlib.suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(limit_s, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        line.close()
