@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import browser as chromium
 import pytest
 from playwright.sync_api import sync_playwright
 from runfolders import Phase, Run, Target, build
@@ -27,7 +27,6 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 CONTRAST = """() => {
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -66,24 +65,16 @@ class Watched:
     asked: list[str] = field(default_factory=list)
 
 
-def find_browser() -> str:
-    named = os.environ.get("LOADSTONE_TEST_BROWSER")
-    found = named or next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.fail(
-            "No Chromium was found. Install one (Debian: apt-get install chromium; elsewhere: "
-            "`python -m playwright install chromium` and LOADSTONE_TEST_BROWSER=its path).",
-            pytrace=False,
-        )
-    return found
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = find_browser()
+    path = chromium.find()
+    if path is None:
+        pytest.fail(chromium.ADVICE, pytrace=False)
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, headless=True, args=[*QUIET, *sandbox])
+        started = playwright.chromium.launch(
+            executable_path=path, headless=True, args=[*QUIET, *sandbox], env=chromium.environment(path)
+        )
         yield started
         started.close()
 
