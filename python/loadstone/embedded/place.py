@@ -73,13 +73,17 @@ def make_place(account: Account, storage: Path | None) -> Place:
 
 def check_storage(storage: Path, account: Account) -> None:
     """Refuse a storage folder that is missing, holds somebody's files, or that the server cannot write."""
-    if not storage.is_dir():
-        raise LoadstoneError(f"the storage {storage} is no folder", "Make it first: mkdir -p …")
-    strangers = sorted(
-        entry.name
-        for entry in storage.iterdir()
-        if entry.name != "lost+found" and not entry.name.startswith(PREFIX)
-    )
+    try:
+        held = sorted(entry.name for entry in storage.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        raise LoadstoneError(
+            f"the storage {storage} is no folder", f"Make it first: mkdir -p {storage}"
+        ) from None
+    except OSError as error:
+        raise LoadstoneError(
+            f"the storage {storage} cannot be read: {error.strerror}", "Change its rights or name another."
+        ) from error
+    strangers = [name for name in held if name != "lost+found" and not name.startswith(PREFIX)]
     if strangers:
         raise LoadstoneError(
             f"the storage {storage} is not empty: it holds {', '.join(strangers[:3])}",
