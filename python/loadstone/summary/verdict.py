@@ -50,7 +50,7 @@ def _checked(summary: Json) -> Json:
         return _entry(question, "bad", "Wrong", what)
     if not checks:
         return _entry(question, "unknown", "Not checked", "no phase had a check")
-    return _entry(question, "good", "Checked", f"{len(checks)} checks passed")
+    return _entry(question, "good", "Checked", f"{len(checks)} check{'s' if len(checks) > 1 else ''} passed")
 
 
 def _client(summary: Json) -> Json:
