@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,6 +14,7 @@ from loadstone import __version__, calibrate, terminal
 from loadstone.engines import all_engines
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import InOut
+from loadstone.personalities import pgbench
 from loadstone.plan import SIZES, estimated_seconds, plan_to_json
 from loadstone.processtitle import hide_passwords
 from loadstone.run import Outcome, Request, execute, plan_of
@@ -260,3 +262,18 @@ def calibrate_command(clients: tuple[int, ...], seconds: float, *, as_json: bool
         click.echo(json.dumps(found, indent=1))
     else:
         terminal.show_calibration(found)
+
+
+class Foreign(click.Command):
+    """A command whose arguments are another program's: they are handed on as they are, `--` and all."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Understand nothing."""
+        ctx.params["arguments"] = tuple(args)
+        return []
+
+
+@main.command("pgbench", cls=Foreign)
+def pgbench_command(arguments: tuple[str, ...]) -> None:
+    """Run pgbench's scripts with pgbench's options: `loadstone pgbench --help` lists them."""
+    sys.exit(pgbench.main(arguments, partial(click.echo, nl=False), partial(click.echo, nl=False, err=True)))

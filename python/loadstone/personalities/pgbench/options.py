@@ -1,0 +1,363 @@
+"""pgbench's command line: the grammar is getopt_long's, the meaning and the complaints are pgbench 15's."""
+
+from __future__ import annotations
+
+import getopt
+import math
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from loadstone import __version__
+from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
+from loadstone.personalities.pgbench.scripts import (
+    SCRIPTS_MAX,
+    Script,
+    builtin_list,
+    builtin_source,
+    from_builtin,
+    from_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from loadstone.model import QueryMode
+
+INT_MAX = 2**31 - 1
+DEFAULT_TRANSACTIONS = 10
+_TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
+_MODES: tuple[QueryMode, ...] = ("simple", "extended", "prepared")
+_SEEDS = 2**64
+
+Kind = Literal["here", "later", "initialization"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One option of pgbench: whether it is here yet, and whether it takes a value."""
+
+    long: str
+    short: str = ""
+    takes_value: bool = False
+    kind: Kind = "here"
+
+
+def _known(kind: Kind, text: str) -> list[Known]:
+    found = []
+    for word in text.split():
+        short, _, long = word.rstrip("=").rpartition(":")
+        found.append(Known(long, short, word.endswith("="), kind))
+    return found
+
+
+# In pgbench's order: a complaint about an ambiguous name lists the possibilities so.
+_OPTIONS = (
+    *_known("here", "b:builtin= c:client= C:connect D:define= f:file="),
+    *_known("initialization", "F:fillfactor="),
+    *_known("here", "h:host="),
+    *_known("initialization", "i:initialize I:init-steps="),
+    *_known("here", "j:jobs="),
+    *_known("later", "l:log"),
+    *_known("here", "L:latency-limit= n:no-vacuum p:port= P:progress= M:protocol="),
+    *_known("initialization", "q:quiet"),
+    *_known("here", "r:report-per-command R:rate= s:scale= S:select-only N:skip-some-updates T:time="),
+    *_known("here", "t:transactions= U:username= v:vacuum-all"),
+    *_known("initialization", "unlogged-tables tablespace= index-tablespace="),
+    *_known("later", "sampling-rate= aggregate-interval= progress-timestamp log-prefix="),
+    *_known("initialization", "foreign-keys"),
+    *_known("here", "random-seed= show-script="),
+    *_known("initialization", "partitions= partition-method="),
+    *_known("later", "failures-detailed max-tries= verbose-errors exit-on-abort debug continue-on-error"),
+    *_known("here", "dbname= out="),
+)
+_SHORT = {option.short: option for option in _OPTIONS if option.short}
+_LONG = {option.long: option for option in _OPTIONS}
+
+
+@dataclass(slots=True)
+class Options:
+    """What the command line asks for."""
+
+    scripts: list[Script] = field(default_factory=list)
+    clients: int = 1
+    threads: int = 1
+    transactions: int | None = None
+    """Of each client."""
+    duration_s: int | None = None
+    mode: QueryMode = "simple"
+    rate_per_s: float | None = None
+    latency_limit_ms: float | None = None
+    progress_s: int | None = None
+    scale: int | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+    seed: int = 0
+    seed_given: bool = False
+    connect: bool = False
+    per_command: bool = False
+    vacuum: bool = True
+    vacuum_all: bool = False
+    host: str = ""
+    port: str = ""
+    user: str = ""
+    database: str | None = None
+    out: Path | None = None
+    later: list[str] = field(default_factory=list)
+    """Options that are not here yet, as they were written."""
+    initialize: bool = False
+    initialization: bool = False
+    """An option that only `-i` understands was given."""
+    benchmarking: bool = False
+
+    @property
+    def builtin(self) -> bool:
+        """Whether pgbench's own tables are used."""
+        return any(script.builtin for script in self.scripts)
+
+    @property
+    def detailed(self) -> bool:
+        """Whether pgbench would have measured latencies."""
+        return bool(self.rate_per_s or self.progress_s or self.latency_limit_ms)
+
+
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """Understand the arguments; raises ComplaintError, or AnswerGivenError when a text was asked for."""
+    _answer_first(arguments)
+    options = Options()
+    _set_seed(options, environment.get("PGBENCH_RANDOM_SEED"), "PGBENCH_RANDOM_SEED environment variable")
+    given, rest = _split(arguments)
+    for written, value in given:
+        option = _SHORT[written[1:]] if len(written) == 2 else _LONG[written[2:]]  # noqa: PLR2004 - "-x"
+        _take(options, option, written, value)
+    _take_database(options, rest)
+    _check_kind(options)
+    if not options.scripts:
+        options.scripts.append(from_builtin("tpcb-like"))
+    _check_together(options)
+    return options
+
+
+def _answer_first(arguments: Sequence[str]) -> None:
+    if arguments and arguments[0] in {"-?", "--help"}:
+        raise AnswerGivenError(out=Path(__file__).with_name("help.txt").read_text(encoding="utf-8"))
+    if arguments and arguments[0] in {"-V", "--version"}:
+        raise AnswerGivenError(out=f"{PROGRAM} (Loadstone) {__version__}\n")
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    short = "d" + "".join(o.short + (":" if o.takes_value else "") for o in _OPTIONS if o.short)
+    try:
+        given, rest = getopt.gnu_getopt(
+            list(arguments), short, [o.long + ("=" if o.takes_value else "") for o in _OPTIONS]
+        )
+    except getopt.GetoptError as error:
+        raise ComplaintError(_as_in_c(error, arguments), _TRY_HELP, bare=True) from None
+    if any(written == "-d" for written, _ in given):
+        raise ComplaintError(
+            "-d means --debug up to PostgreSQL 16 and --dbname since 17",
+            "Write the long name of the one you mean.",
+        )
+    return given, rest
+
+
+def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
+    """Return the C library's words for what Python's getopt found."""
+    name = error.opt
+    is_short = error.msg.startswith("option -") and not error.msg.startswith("option --")
+    if is_short:
+        needs = "requires" in error.msg
+        return f"option requires an argument -- '{name}'" if needs else f"invalid option -- '{name}'"
+    if "requires argument" in error.msg:
+        return f"option '--{name}' requires an argument"
+    if "must not have" in error.msg:
+        return f"option '--{name}' doesn't allow an argument"
+    if "unique" in error.msg:
+        possible = " ".join(f"'--{o.long}'" for o in _OPTIONS if o.long.startswith(name))
+        return f"option '--{name}' is ambiguous; possibilities: {possible}"
+    written = next((a for a in arguments if a.partition("=")[0] == f"--{name}"), f"--{name}")
+    return f"unrecognized option '{written}'"
+
+
+def _take(options: Options, option: Known, written: str, value: str) -> None:
+    if option.kind == "later":
+        options.later.append(written)
+    elif option.long == "initialize":
+        options.initialize = True
+    elif option.kind == "initialization":
+        options.initialization = True
+    else:
+        options.benchmarking |= option.long not in _COMMON
+        _HANDLERS[option.long](options, value)
+
+
+def _take_database(options: Options, rest: list[str]) -> None:
+    if options.database is None and rest:
+        options.database = rest.pop(0)
+    if rest:
+        raise ComplaintError(f'too many command-line arguments (first is "{rest[0]}")', _TRY_HELP)
+
+
+def _check_kind(options: Options) -> None:
+    if options.initialize and options.benchmarking:
+        raise ComplaintError("some of the specified options cannot be used in initialization (-i) mode")
+    if options.initialize:
+        raise ComplaintError(
+            "initialization (-i) is not in this form of loadstone pgbench yet",
+            "Make the tables with PostgreSQL's own pgbench -i; they can be used here as they are.",
+        )
+    if options.initialization:
+        raise ComplaintError("some of the specified options cannot be used in benchmarking mode")
+    if options.later:
+        raise ComplaintError(
+            f"{options.later[0]} is not in this form of loadstone pgbench yet",
+            "Leave it out, or use PostgreSQL's own pgbench for it.",
+        )
+
+
+def _check_together(options: Options) -> None:
+    if sum(script.weight for script in options.scripts) == 0:
+        raise ComplaintError("total script weight must not be zero")
+    if options.transactions and options.duration_s:
+        raise ComplaintError("specify either a number of transactions (-t) or a duration (-T), not both")
+    if not options.duration_s and not options.transactions:
+        options.transactions = DEFAULT_TRANSACTIONS
+
+
+def _integer(name: str, text: str) -> int:
+    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
+        raise ComplaintError(f'invalid value "{text}" for option {name}')
+    value = int(text)
+    if not 1 <= value <= INT_MAX:
+        raise ComplaintError(f"{name} must be in range 1..{INT_MAX}")
+    return value
+
+
+def _positive(complaint: str, text: str) -> float:
+    # The number at the beginning counts, as for C's atof.
+    found = re.match(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text)
+    value = float(found.group()) if found else 0.0
+    if not (value > 0.0 and math.isfinite(value)):
+        raise ComplaintError(f'{complaint}: "{text}"')
+    return value
+
+
+def _weighted(text: str) -> tuple[str, int]:
+    name, at, weight_text = text.rpartition("@")
+    if not at:
+        return text, 1
+    if not re.fullmatch(r"\s*[+-]?[0-9]+", weight_text):
+        raise ComplaintError(f"invalid weight specification: @{weight_text}")
+    weight = int(weight_text)
+    if not 0 <= weight <= INT_MAX:
+        raise ComplaintError(f"weight specification out of range (0 .. {INT_MAX}): {weight}")
+    return name, weight
+
+
+def _add(options: Options, script: Script) -> None:
+    if len(options.scripts) >= SCRIPTS_MAX:
+        raise ComplaintError(f"at most {SCRIPTS_MAX} SQL scripts are allowed")
+    options.scripts.append(script)
+
+
+def _builtin(options: Options, text: str) -> None:
+    if text == "list":
+        raise AnswerGivenError(err=builtin_list())
+    name, weight = _weighted(text)
+    _add(options, from_builtin(name, weight))
+
+
+def _file(options: Options, text: str) -> None:
+    name, weight = _weighted(text)
+    _add(options, from_file(name, weight))
+
+
+def _define(options: Options, text: str) -> None:
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise ComplaintError(f'invalid variable definition: "{text}"')
+    if not re.fullmatch(r"[A-Za-z0-9_\x80-\U0010ffff]+", name):
+        raise ComplaintError(f'option: invalid variable name: "{name}"')
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ComplaintError(f'the variable "{name}" is not UTF-8 text') from None
+    options.variables[name] = value
+
+
+def _mode(options: Options, text: str) -> None:
+    found = next((mode for mode in _MODES if mode == text), None)
+    if found is None:
+        raise ComplaintError(f'invalid query mode (-M): "{text}"')
+    options.mode = found
+
+
+def _set_seed(options: Options, text: str | None, source: str) -> None:
+    options.seed_given = text is not None
+    if text is None or text == "time":
+        options.seed = time.monotonic_ns() // 1000
+    elif text == "rand":
+        options.seed = secrets.randbits(64)
+    elif re.fullmatch(r"\s*[+-]?[0-9]+", text):
+        value = int(text)
+        # As scanf does: too large is the largest, below zero wraps around.
+        options.seed = value % _SEEDS if abs(value) < _SEEDS else _SEEDS - 1
+    else:
+        raise ComplaintError(
+            f'unrecognized random seed option "{text}"',
+            detail='Expecting an unsigned integer, "time" or "rand".',
+            further=f"error while setting random seed from {source}",
+        )
+
+
+def _show_script(_: Options, name: str) -> None:
+    raise AnswerGivenError(err=builtin_source(name))
+
+
+def _setter(name: str, convert: Callable[[str], object]) -> Callable[[Options, str], None]:
+    def handle(options: Options, text: str) -> None:
+        setattr(options, name, convert(text))
+
+    return handle
+
+
+def _number(field_name: str, option: str) -> Callable[[Options, str], None]:
+    return _setter(field_name, lambda text: _integer(option, text))
+
+
+def _flag(name: str, *, value: bool = True) -> Callable[[Options, str], None]:
+    return _setter(name, lambda _: value)
+
+
+_COMMON = {"host", "port", "username", "dbname", "no-vacuum", "scale", "out"}
+"""Options that initialization understands too, and ours."""
+
+_HANDLERS: dict[str, Callable[[Options, str], None]] = {
+    "builtin": _builtin,
+    "file": _file,
+    "select-only": lambda options, _: _add(options, from_builtin("select-only")),
+    "skip-some-updates": lambda options, _: _add(options, from_builtin("simple-update")),
+    "client": _number("clients", "-c/--clients"),
+    "jobs": _number("threads", "-j/--jobs"),
+    "transactions": _number("transactions", "-t/--transactions"),
+    "time": _number("duration_s", "-T/--time"),
+    "progress": _number("progress_s", "-P/--progress"),
+    "scale": _number("scale", "-s/--scale"),
+    "connect": _flag("connect"),
+    "report-per-command": _flag("per_command"),
+    "no-vacuum": _flag("vacuum", value=False),
+    "vacuum-all": _flag("vacuum_all"),
+    "define": _define,
+    "protocol": _mode,
+    "rate": _setter("rate_per_s", lambda text: _positive("invalid rate limit", text)),
+    "latency-limit": _setter("latency_limit_ms", lambda text: _positive("invalid latency limit", text)),
+    "random-seed": lambda options, text: _set_seed(options, text, "--random-seed option"),
+    "show-script": _show_script,
+    "host": _setter("host", str),
+    "port": _setter("port", str),
+    "username": _setter("user", str),
+    "dbname": _setter("database", str),
+    "out": _setter("out", Path),
+}

@@ -1,0 +1,54 @@
+"""Lines of progress, as `-P` shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from loadstone.personalities.pgbench.options import Options
+
+
+class ProgressLines:
+    """Shows each full interval once, in order."""
+
+    def __init__(self, options: Options, err: Callable[[str], object]) -> None:
+        """Write to `err`; without `-P` nothing is shown."""
+        self._options = options
+        self._err = err
+        self._shown_ns = 0
+
+    def show(self, progress: Mapping[str, Any]) -> None:
+        """Show the driver's latest interval, if it is a new one."""
+        if progress["latest"] and progress["start_ns"] is not None:
+            self._row(progress["latest"], progress["start_ns"])
+
+    def catch_up(self, series: Path, account: Mapping[str, Any]) -> None:
+        """Show what ended after the last look: the last interval of a run, as a rule."""
+        if not self._options.progress_s or not series.is_file():
+            return
+        for line in series.read_text(encoding="utf-8").splitlines():
+            self._row(json.loads(line), account["start_ns"])
+
+    def _row(self, row: Mapping[str, Any], start_ns: int) -> None:
+        length_s = (row["end_ns"] - row["start_ns"]) / 1e9
+        asked_s = self._options.progress_s
+        if not asked_s or length_s < asked_s * 0.999 or row["start_ns"] < self._shown_ns:
+            return
+        self._shown_ns = row["end_ns"]
+        self._err(f"progress: {self._figures(row, (row['end_ns'] - start_ns) / 1e9, length_s)}\n")
+
+    def _figures(self, row: Mapping[str, Any], at_s: float, length_s: float) -> str:
+        response = row["response"] or {"mean_ns": 0.0, "stddev_ns": 0.0}
+        figures = (
+            f"{at_s:.1f} s, {row['done'] / length_s:.1f} tps, lat {response['mean_ns'] / 1e6:.3f} ms "
+            f"stddev {response['stddev_ns'] / 1e6:.3f}, {row['failed']} failed"
+        )
+        if self._options.rate_per_s:
+            figures += f", lag {(row['lag_mean_ns'] or 0.0) / 1e6:.3f} ms"
+            if self._options.latency_limit_ms:
+                figures += f", {row['skipped']} skipped"
+        return figures

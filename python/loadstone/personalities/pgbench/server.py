@@ -1,0 +1,165 @@
+"""What pgbench asks of the server before a run: a connection, the scale, a vacuum."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import conninfo as libpq
+
+from loadstone.engine import connecting
+from loadstone.errors import LoadstoneError
+from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
+from loadstone.target.conninfo import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from loadstone.model import Connection
+    from loadstone.personalities.pgbench.options import Options
+
+NO_SETUP = "could not create connection for setup"
+_METHODS = {"r": "range", "h": "hash"}
+_PARTITIONS = """
+    select t.partstrat as method,
+           (select count(*) from pg_catalog.pg_inherits as i where i.inhparent = c.oid) as partitions
+      from pg_catalog.pg_class as c left join pg_catalog.pg_partitioned_table as t on t.partrelid = c.oid
+     where c.oid = pg_catalog.to_regclass('pgbench_accounts')"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the server said before the run."""
+
+    server_version: str
+    scale: int
+    partition_method: str | None = None
+    partitions: int = 0
+
+
+def connection_of(
+    options: Options, environment: Mapping[str, str], err: Callable[[str], object]
+) -> Connection:
+    """Return where to connect: DBNAME may be a connection string, and then goes before the options."""
+    given = {"host": options.host, "port": options.port, "user": options.user}
+    name = options.database
+    if name is None:
+        name = environment.get("PGDATABASE") or environment.get("PGUSER") or _account()
+    try:
+        if name.startswith(("postgresql://", "postgres://")) or "=" in name:
+            given |= {key: str(value) for key, value in _parsed(name).items()}
+        else:
+            given["dbname"] = name
+        resolved = resolve(libpq.make_conninfo("", **{key: value for key, value in given.items() if value}))
+    except LoadstoneError as error:
+        raise ComplaintError(error.message, error.hint, further=NO_SETUP) from error
+    for note in resolved.notes:
+        err(f"{PROGRAM}: warning: {note}\n")
+    return resolved.connection
+
+
+def _parsed(text: str) -> Mapping[str, object]:
+    try:
+        return libpq.conninfo_to_dict(text)
+    except psycopg.ProgrammingError:
+        # libpq's complaint may quote a password; ours does not.
+        resolve(text)
+        raise
+
+
+def _account() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise ComplaintError(
+            f"there is no user name for the user with number {os.geteuid()}", "Give DBNAME and -U."
+        ) from None
+
+
+def prepare(connection: Connection, options: Options, err: Callable[[str], object]) -> Found:
+    """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
+    with _connected(connection) as control:
+        version = control.info.parameter_status("server_version") or "unknown"
+        found = Found(version, options.scale or 1)
+        if options.builtin:
+            found = _look(control, version)
+            if options.scale is not None:
+                err(
+                    f"{PROGRAM}: warning: scale option ignored, using count from pgbench_branches table "
+                    f"({found.scale})\n"
+                )
+        if options.vacuum:
+            _vacuum(control, options, err)
+        return found
+
+
+@contextmanager
+def _connected(connection: Connection) -> Iterator[connecting.Control]:
+    try:
+        control = connecting.connect(connection)
+    except LoadstoneError as error:
+        # libpq's own words, for those who look for them.
+        said = re.sub(r"^connection (failed|is bad): ", "", str(error.__cause__ or error.message).strip())
+        raise ComplaintError(said, error.hint, further=NO_SETUP) from error
+    try:
+        with control:
+            yield control
+    except psycopg.OperationalError as error:
+        raise ComplaintError(f"the server was lost before the run: {str(error).strip()}") from error
+
+
+def _look(control: connecting.Control, version: str) -> Found:
+    advice = f'Perhaps you need to do initialization ("pgbench -i") in database "{control.info.dbname}".'
+    try:
+        row = control.execute("select count(*) from pgbench_branches").fetchone()
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error as error:
+        raise ComplaintError(f"could not count number of branches: {_as_libpq(error)}", advice) from error
+    scale = int(row["count"]) if row else 0
+    if scale < 1:
+        raise ComplaintError("the table pgbench_branches is empty", advice)
+    return _with_partitions(control, Found(version, scale), advice)
+
+
+def _with_partitions(control: connecting.Control, found: Found, advice: str) -> Found:
+    try:
+        row = control.execute(_PARTITIONS).fetchone()
+    except psycopg.errors.UndefinedTable:
+        return found  # a server before PostgreSQL 10: nothing is partitioned
+    if row is None:
+        raise ComplaintError('no pgbench_accounts table found in "search_path"', advice)
+    if row["method"] is None:
+        return found
+    code = row["method"].decode() if isinstance(row["method"], bytes) else str(row["method"])
+    return Found(found.server_version, found.scale, _METHODS.get(code, code), int(row["partitions"]))
+
+
+def _vacuum(control: connecting.Control, options: Options, err: Callable[[str], object]) -> None:
+    err("starting vacuum...")
+    for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
+        _try(control, statement, err)
+    err("end.\n")
+    if options.vacuum_all:
+        err("starting vacuum pgbench_accounts...")
+        _try(control, "vacuum analyze pgbench_accounts", err)
+        err("end.\n")
+
+
+def _try(control: connecting.Control, statement: str, err: Callable[[str], object]) -> None:
+    try:
+        control.execute(statement)
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error as error:
+        err(f"{PROGRAM}: error: {_as_libpq(error)}\n")
+        err(f"{PROGRAM}: detail: (ignoring this error and continuing anyway)\n")
+
+
+def _as_libpq(error: psycopg.Error) -> str:
+    return f"{error.diag.severity or 'ERROR'}:  {str(error).strip()}"
