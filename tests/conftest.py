@@ -1,0 +1,52 @@
+"""What tests of several kinds share: places of their own, and one server for all that need only a database."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+from desk import Database, Desk, make_base
+
+from loadstone.embedded import EmbeddedServer, Order, find_build
+from loadstone.embedded.account import server_account
+from loadstone.embedded.builds import cache_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def builds() -> Path:
+    """The folder of PostgreSQL builds that this user's runs share, with the newest in it."""
+    account = server_account()
+    find_build("pg", account)
+    return cache_root(account) / "postgresql"
+
+
+@pytest.fixture
+def desk(builds: Path) -> Iterator[Desk]:
+    """A place for one test; it fails when the test leaves a process or a server's folder."""
+    place = Desk(make_base(), builds)
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedServer]:
+    """One PostgreSQL for all tests that need no more than a database."""
+    with EmbeddedServer(Order("pg", clients=30)) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: EmbeddedServer) -> Iterator[Database]:
+    """A database of the test's own, empty."""
+    name = f"test_{next(_numbers)}"
+    admin = Database(postgres, postgres.connection.database)
+    admin.execute(f"create database {name}")
+    yield Database(postgres, name)
+    admin.execute(f"drop database {name} with (force)")
