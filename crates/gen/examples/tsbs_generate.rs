@@ -1,7 +1,7 @@
 //! Writes TSBS data to standard output, by flags named as `tsbs_generate_data` names them. Times are
 //! given in nanoseconds: `--start-ns`, `--end-ns`, `--interval-ns`. With `--threads=2` one thread
-//! simulates and another formats; `--discard` counts the text instead of writing it. What was made, and
-//! how fast, goes to standard error.
+//! simulates and another formats; with `--threads=0` nothing is formatted. `--discard` counts the text
+//! instead of writing it. What was made, and how fast, goes to standard error.
 
 #![expect(
     clippy::print_stderr,
@@ -88,8 +88,21 @@ fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<Writ
     Ok(written)
 }
 
+/// The cost of the serial part alone.
+fn simulate(config: &Config) -> Result<Written, Failure> {
+    let mut simulation = Simulation::new(config)?;
+    let catalog = Arc::clone(simulation.catalog());
+    let (mut block, mut written) = (Block::default(), Written::default());
+    while simulation.fill(&mut block) {
+        written.rows += block.rows() as u64;
+        written.metrics += catalog.metrics(&block);
+    }
+    Ok(written)
+}
+
 fn generate(options: &Options, output: &mut impl Write) -> Result<Written, Failure> {
     match options.threads {
+        0 => simulate(&options.config),
         1 => Ok(write(&options.config, output)?),
         _ => write_on_two_threads(&options.config, output),
     }

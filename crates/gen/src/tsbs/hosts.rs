@@ -33,7 +33,7 @@ pub(super) struct Hosts {
     pub(super) schema: Tables,
     /// The tags of each host as text, up to those that only some tables have.
     pub(super) tags: Strings,
-    /// For each table: more tags, the end of the line, the table's name and a comma. One for all
+    /// For each table: more tags, the end of the line and the table's name. One for all
     /// hosts where the table has no tags of its own.
     pub(super) leads: Vec<Strings>,
     pub(super) boot_times: Vec<i64>,
@@ -87,7 +87,7 @@ impl Hosts {
     fn add_plain_leads(&mut self) {
         for (table, leads) in self.schema.tables.iter().zip(&mut self.leads) {
             if leads.longest() == 0 {
-                leads.push(&format!("\n{},", table.name));
+                leads.push(&format!("\n{}", table.name));
             }
         }
     }
@@ -129,7 +129,7 @@ impl Hosts {
 
     fn lead(&mut self, table: &str, tags: &str) {
         if let Some(index) = self.schema.index(table) {
-            self.leads[index].push(&format!("{tags}\n{table},"));
+            self.leads[index].push(&format!("{tags}\n{table}"));
         }
     }
 }

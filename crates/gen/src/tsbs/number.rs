@@ -10,126 +10,122 @@ pub(super) const INTEGER_BYTES_MAX: usize = 21 + SLACK;
 /// The longest float of our ranges (17 digits, up to 24 leading zeros) with its comma, and the slack.
 pub(super) const FLOAT_BYTES_MAX: usize = 48 + SLACK;
 
-const TEN_4: u64 = 10_000;
-const TEN_8: u64 = 100_000_000;
-const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
-
-/// For 0 to 999: a comma, the digits, and in the highest byte the length of both.
-static SMALL: [u64; 1000] = {
+/// For 0 to 999, from the lowest byte: a comma and the digits (four bytes), the digits with leading
+/// zeros (three), and how many of the first four count.
+static THREE_DIGITS: [u64; 1000] = {
     let mut table = [0; 1000];
     let mut n = 0;
     while n < 1000 {
-        let (mut text, mut rest, mut length) = (0_u64, n as u64, 1_u64);
-        while rest > 0 || length == 1 {
-            text = (text << 8) | (rest % 10 + 0x30);
-            rest /= 10;
-            length += 1;
-        }
-        table[n] = (text << 8) | b',' as u64 | (length << 56);
+        let (hundreds, tens, ones) = (n / 100, n / 10 % 10, n % 10);
+        let padded = (hundreds + 0x30) | (tens + 0x30) << 8 | (ones + 0x30) << 16;
+        let zeros = if n < 10 { 2 } else { (n < 100) as u64 };
+        let short = padded >> (8 * zeros);
+        table[n as usize] = b',' as u64 | short << 8 | padded << 32 | (4 - zeros) << 56;
         n += 1;
     }
     table
 };
 
+/// A comma and a number below 1000.
 #[inline]
-fn store(out: &mut [u8], at: usize, word: u64) {
+fn put_first(out: &mut [u8], at: usize, value: u32) -> usize {
+    let word = THREE_DIGITS[value as usize];
     out[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    at + (word >> 56) as usize
 }
 
-/// The eight decimal digits of `n` < 10^8 as bytes 0 to 9, the first in the lowest byte.
+/// Three digits of a number below 1000, leading zeros included.
 #[inline]
-fn eight_digits(n: u64) -> u64 {
-    let fours = (n / TEN_4) | ((n % TEN_4) << 32);
-    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
-    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens | ((pairs - 10 * tens) << 8)
+fn put_three(out: &mut [u8], at: usize, value: u32) -> usize {
+    let [_, _, _, _, digits @ ..] = THREE_DIGITS[value as usize].to_le_bytes();
+    out[at..at + 4].copy_from_slice(&digits);
+    at + 3
+}
+
+/// A comma and a number.
+#[inline]
+fn put_unsigned(out: &mut [u8], at: usize, value: u64) -> usize {
+    match u32::try_from(value) {
+        Ok(value) if value < 1000 => put_first(out, at, value),
+        Ok(value) if value < 1_000_000 => {
+            let at = put_first(out, at, value / 1000);
+            put_three(out, at, value % 1000)
+        }
+        _ => put_large(out, at, value),
+    }
+}
+
+/// [`put_unsigned`] for numbers of seven digits and more.
+fn put_large(out: &mut [u8], at: usize, value: u64) -> usize {
+    const BILLION: u64 = 1_000_000_000;
+    let low = u32::try_from(value % BILLION).unwrap_or(0);
+    let (high, middle) = (low / 1_000_000, low / 1000 % 1000);
+    let at = if value < BILLION {
+        put_first(out, at, high)
+    } else {
+        let at = put_unsigned(out, at, value / BILLION);
+        put_three(out, at, high)
+    };
+    let at = put_three(out, at, middle);
+    put_three(out, at, low % 1000)
+}
+
+/// Makes room for a sign after the comma: `put` writes a comma and the magnitude.
+#[inline]
+fn put_signed(
+    out: &mut [u8],
+    at: usize,
+    negative: bool,
+    put: impl FnOnce(&mut [u8], usize) -> usize,
+) -> usize {
+    if !negative {
+        return put(out, at);
+    }
+    let end = put(out, at + 1);
+    out[at..at + 2].copy_from_slice(b",-");
+    end
 }
 
 /// A comma and an integer.
 #[inline]
 pub(super) fn put_integer(out: &mut [u8], at: usize, value: i64) -> usize {
-    let magnitude = value.unsigned_abs();
-    if value < 0 {
-        out[at] = b',';
-        out[at + 1] = b'-';
-        return put_large(out, at + 2, magnitude);
-    }
-    if let Some(&word) = SMALL.get(usize::try_from(magnitude).unwrap_or(usize::MAX)) {
-        store(out, at, word);
-        return at + (word >> 56) as usize;
-    }
-    out[at] = b',';
-    put_large(out, at + 1, magnitude)
-}
-
-/// An integer without a comma.
-pub(super) fn put_bare_integer(out: &mut [u8], at: usize, value: i64) -> usize {
-    if value < 0 {
-        out[at] = b'-';
-    }
-    put_large(out, at + usize::from(value < 0), value.unsigned_abs())
-}
-
-/// Digits of a number of any size.
-#[inline]
-fn put_large(out: &mut [u8], at: usize, value: u64) -> usize {
-    if value < TEN_8 {
-        return put_leading(out, at, value);
-    }
-    let (high, low) = (value / TEN_8, value % TEN_8);
-    let at = if high < TEN_8 {
-        put_leading(out, at, high)
-    } else {
-        let at = put_leading(out, at, high / TEN_8);
-        store(out, at, eight_digits(high % TEN_8) | ASCII_ZEROS);
-        at + 8
-    };
-    store(out, at, eight_digits(low) | ASCII_ZEROS);
-    at + 8
-}
-
-/// Digits of a number below 10^8 without leading zeros; 0 is `0`.
-#[inline]
-fn put_leading(out: &mut [u8], at: usize, value: u64) -> usize {
-    let digits = eight_digits(value);
-    let zeros = ((digits | (1 << 56)).trailing_zeros() / 8) as usize;
-    store(out, at, (digits | ASCII_ZEROS) >> (8 * zeros));
-    at + 8 - zeros
+    put_signed(out, at, value < 0, |out, at| {
+        put_unsigned(out, at, value.unsigned_abs())
+    })
 }
 
 /// A comma and `scaled` / 10^5, as the shortest decimal: at most five places, no trailing zeros.
 #[inline]
 pub(super) fn put_hundred_thousandths(out: &mut [u8], at: usize, scaled: i32) -> usize {
-    put_fixed(out, at, scaled, 100_000, 3)
+    let magnitude = scaled.unsigned_abs();
+    let (whole, fraction) = (magnitude / 100_000, magnitude % 100_000);
+    let at = put_signed(out, at, scaled < 0, |out, at| {
+        put_unsigned(out, at, whole.into())
+    });
+    if fraction == 0 {
+        return at;
+    }
+    out[at] = b'.';
+    let last = put_three(out, at + 1, fraction / 100);
+    put_three(out, last, fraction % 100 * 10);
+    let mut end = last + 2;
+    while out[end - 1] == b'0' {
+        end -= 1;
+    }
+    end
 }
 
 /// A comma and `scaled` / 10, as the shortest decimal.
 #[inline]
 pub(super) fn put_tenths(out: &mut [u8], at: usize, scaled: i32) -> usize {
-    put_fixed(out, at, scaled, 10, 7)
-}
-
-/// A comma and `scaled` / `unit`, where `unit` is 10^(8 - `skip`).
-#[inline]
-fn put_fixed(out: &mut [u8], at: usize, scaled: i32, unit: u32, skip: usize) -> usize {
     let magnitude = scaled.unsigned_abs();
-    let (whole, fraction) = (magnitude / unit, u64::from(magnitude % unit));
-    let mut at = at;
-    if scaled < 0 {
-        out[at + 1] = b'-';
-    }
-    out[at] = b',';
-    at += 1 + usize::from(scaled < 0);
-    at = put_leading(out, at, u64::from(whole));
-    if fraction == 0 {
-        return at;
-    }
-    let digits = eight_digits(fraction);
-    let length = 8 - skip - (digits.leading_zeros() / 8) as usize;
-    out[at] = b'.';
-    store(out, at + 1, (digits | ASCII_ZEROS) >> (8 * skip));
-    at + 1 + length
+    let (whole, fraction) = (magnitude / 10, magnitude % 10);
+    let at = put_signed(out, at, scaled < 0, |out, at| {
+        put_unsigned(out, at, whole.into())
+    });
+    let [_, digit, ..] = THREE_DIGITS[fraction as usize].to_le_bytes();
+    out[at..at + 2].copy_from_slice(&[b'.', digit]);
+    if fraction == 0 { at } else { at + 2 }
 }
 
 /// A comma and a non-negative double as Go's format `'f'` with precision -1: the shortest digits that
@@ -216,7 +212,7 @@ mod tests {
         // Expected: Go's strconv.FormatFloat(value, 'f', -1, 64). Rust's own formatting rounds the
         // first one, an exact tie, upwards.
         for (value, expected) in [
-            (22.766_494_750_976_562_5, ",22.766494750976562"),
+            (f64::from(11_936_200) / 524_288.0, ",22.766494750976562"),
             (0.0, ",0"),
             (100.0, ",100"),
             (100.0 / 8_589_934_592.0, ",0.000000011641532182693481"),

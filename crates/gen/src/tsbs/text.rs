@@ -3,8 +3,7 @@
 use super::block::{HostRows, NONE, TruckRow, TruckTable};
 use super::hosts::Hosts;
 use super::number::{
-    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, SLACK, put_bare_integer, put_float,
-    put_hundred_thousandths, put_integer, put_tenths,
+    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, put_float, put_hundred_thousandths, put_integer, put_tenths,
 };
 use super::strings::Strings;
 use super::tables::{DISK_BYTES, Shape};
@@ -38,7 +37,8 @@ impl Text {
     }
 }
 
-const TIME_BYTES: usize = 24;
+/// A time with the comma before it and room for what overwrites it.
+const TIME_BYTES: usize = INTEGER_BYTES_MAX + 3;
 /// A constant of a table, boot time or uptime, and six sizes: what fields can come to without states.
 const CONSTANT_FIELDS: usize = 8;
 
@@ -54,7 +54,7 @@ fn put_line_end(out: &mut [u8], at: usize) -> usize {
     at + 1
 }
 
-/// A time as text, padded so that it is copied by one store.
+/// A comma and a time as text, padded so that it is copied by one store.
 #[derive(Clone, Copy)]
 struct Time {
     bytes: [u8; TIME_BYTES],
@@ -63,14 +63,9 @@ struct Time {
 
 impl Time {
     fn new(time_ns: i64) -> Self {
-        let mut bytes = [0; TIME_BYTES + SLACK];
-        let length = put_bare_integer(&mut bytes, 0, time_ns);
-        let mut time = Self {
-            bytes: [0; TIME_BYTES],
-            length,
-        };
-        time.bytes.copy_from_slice(&bytes[..TIME_BYTES]);
-        time
+        let mut bytes = [0; TIME_BYTES];
+        let length = put_integer(&mut bytes, 0, time_ns);
+        Self { bytes, length }
     }
 
     #[inline]
@@ -265,8 +260,8 @@ pub(super) fn format_trucks(tags: &Strings, rows: &[TruckRow], text: &mut Text) 
 
 fn truck_lead(table: TruckTable) -> &'static [u8] {
     match table {
-        TruckTable::Readings => b"\nreadings,",
-        TruckTable::Diagnostics => b"\ndiagnostics,",
+        TruckTable::Readings => b"\nreadings",
+        TruckTable::Diagnostics => b"\ndiagnostics",
     }
 }
 
