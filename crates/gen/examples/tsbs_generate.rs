@@ -54,18 +54,26 @@ fn parse() -> Result<Options, Failure> {
     Ok(options)
 }
 
+/// Blocks go from thread to thread by so many, because each waking costs as much as a block.
+const BLOCKS: usize = 16;
+
 /// One thread fills blocks, another formats them; blocks go back to be filled again.
 fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<Written, Failure> {
     let mut simulation = Simulation::new(config)?;
     let catalog = Arc::clone(simulation.catalog());
-    let (full_sender, full) = sync_channel::<Block>(16);
-    let (empty_sender, empty) = sync_channel::<Block>(16);
-    for _ in 0..16 {
-        empty_sender.send(Block::default())?;
+    let (full_sender, full) = sync_channel::<Vec<Block>>(4);
+    let (empty_sender, empty) = sync_channel(4);
+    for _ in 0..4 {
+        empty_sender.send(vec![Block::default(); BLOCKS])?;
     }
     let simulator = std::thread::spawn(move || {
-        while let Ok(mut block) = empty.recv() {
-            if !simulation.fill(&mut block) || full_sender.send(block).is_err() {
+        while let Ok(mut blocks) = empty.recv() {
+            let filled = blocks
+                .iter_mut()
+                .map_while(|block| simulation.fill(block).then_some(()))
+                .count();
+            blocks.truncate(filled);
+            if full_sender.send(blocks).is_err() || filled < BLOCKS {
                 return;
             }
         }
@@ -73,14 +81,16 @@ fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<Writ
     let (mut text, mut written) = (Text::default(), Written::default());
     output.write_all(catalog.header().as_bytes())?;
     written.bytes += catalog.header().len() as u64;
-    while let Ok(block) = full.recv() {
-        text.clear();
-        catalog.format(&block, &mut text);
-        output.write_all(text.as_bytes())?;
-        written.bytes += text.as_bytes().len() as u64;
-        written.rows += block.rows() as u64;
-        written.metrics += catalog.metrics(&block);
-        let _simulator_ended = empty_sender.send(block);
+    while let Ok(blocks) = full.recv() {
+        for block in &blocks {
+            text.clear();
+            catalog.format(block, &mut text);
+            output.write_all(text.as_bytes())?;
+            written.bytes += text.as_bytes().len() as u64;
+            written.rows += block.rows() as u64;
+            written.metrics += catalog.metrics(block);
+        }
+        let _simulator_ended = empty_sender.send(blocks);
     }
     simulator
         .join()
@@ -111,6 +121,10 @@ fn generate(options: &Options, output: &mut impl Write) -> Result<Written, Failu
 #[expect(
     clippy::cast_precision_loss,
     reason = "rates are shown with three digits"
+)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an example has no event loop to ask for the time"
 )]
 fn main() -> Result<(), Failure> {
     let options = parse()?;

@@ -14,9 +14,9 @@ pub(super) const FLOAT_BYTES_MAX: usize = 48 + SLACK;
 /// zeros (three), and how many of the first four count.
 static THREE_DIGITS: [u64; 1000] = {
     let mut table = [0; 1000];
-    let mut n = 0;
+    let mut n: u16 = 0;
     while n < 1000 {
-        let (hundreds, tens, ones) = (n / 100, n / 10 % 10, n % 10);
+        let (hundreds, tens, ones) = (n as u64 / 100, n as u64 / 10 % 10, n as u64 % 10);
         let padded = (hundreds + 0x30) | (tens + 0x30) << 8 | (ones + 0x30) << 16;
         let zeros = if n < 10 { 2 } else { (n < 100) as u64 };
         let short = padded >> (8 * zeros);
@@ -47,24 +47,30 @@ fn put_three(out: &mut [u8], at: usize, value: u32) -> usize {
 fn put_unsigned(out: &mut [u8], at: usize, value: u64) -> usize {
     match u32::try_from(value) {
         Ok(value) if value < 1000 => put_first(out, at, value),
-        Ok(value) if value < 1_000_000 => {
-            let at = put_first(out, at, value / 1000);
-            put_three(out, at, value % 1000)
-        }
+        Ok(value) if value < 1_000_000 => put_thousands(out, at, value),
         _ => put_large(out, at, value),
     }
 }
 
+/// [`put_unsigned`] for numbers of four to six digits.
+#[inline(never)]
+fn put_thousands(out: &mut [u8], at: usize, value: u32) -> usize {
+    let at = put_first(out, at, value / 1000);
+    put_three(out, at, value % 1000)
+}
+
 /// [`put_unsigned`] for numbers of seven digits and more.
+#[inline(never)]
 fn put_large(out: &mut [u8], at: usize, value: u64) -> usize {
     const BILLION: u64 = 1_000_000_000;
     let low = u32::try_from(value % BILLION).unwrap_or(0);
     let (high, middle) = (low / 1_000_000, low / 1000 % 1000);
-    let at = if value < BILLION {
-        put_first(out, at, high)
-    } else {
-        let at = put_unsigned(out, at, value / BILLION);
-        put_three(out, at, high)
+    let at = match value / BILLION {
+        0 => put_first(out, at, high),
+        billions => {
+            let at = put_unsigned(out, at, billions);
+            put_three(out, at, high)
+        }
     };
     let at = put_three(out, at, middle);
     put_three(out, at, low % 1000)
@@ -78,11 +84,10 @@ fn put_signed(
     negative: bool,
     put: impl FnOnce(&mut [u8], usize) -> usize,
 ) -> usize {
-    if !negative {
-        return put(out, at);
+    let end = put(out, at + usize::from(negative));
+    if negative {
+        out[at..at + 2].copy_from_slice(b",-");
     }
-    let end = put(out, at + 1);
-    out[at..at + 2].copy_from_slice(b",-");
     end
 }
 

@@ -103,8 +103,12 @@ pub(super) const TRUCKS_HEADER: &str = "tags,name string,fleet string,driver str
 /// Appends a block of host rows.
 pub(super) fn format_hosts(hosts: &Hosts, rows: &HostRows, text: &mut Text) {
     let leads = &hosts.leads[rows.table];
-    let fixed =
-        hosts.tags.longest() + leads.longest() + TIME_BYTES + 1 + CONSTANT_FIELDS * FLOAT_BYTES_MAX;
+    let fixed = hosts.tags.longest()
+        + leads.longest()
+        + Strings::SLACK
+        + TIME_BYTES
+        + 1
+        + CONSTANT_FIELDS * FLOAT_BYTES_MAX;
     let most = rows.hosts.len() * fixed + rows.values.len() * INTEGER_BYTES_MAX;
     text.append(most, |out, at| {
         match hosts.schema.tables[rows.table].shape {
@@ -173,8 +177,8 @@ fn put_ragged(hosts: &Hosts, rows: &HostRows, out: &mut [u8], mut at: usize) -> 
 #[inline]
 fn put_lead(hosts: &Hosts, table: usize, host: usize, out: &mut [u8], at: usize) -> usize {
     let leads = &hosts.leads[table];
-    let at = put(out, at, hosts.tags.get(host));
-    put(out, at, leads.get(if leads.is_single() { 0 } else { host }))
+    let at = hosts.tags.put(host, out, at);
+    leads.put(if leads.is_single() { 0 } else { host }, out, at)
 }
 
 #[inline]
@@ -240,7 +244,7 @@ fn as_double(bytes: i64) -> f64 {
 
 /// Appends a block of truck rows.
 pub(super) fn format_trucks(tags: &Strings, rows: &[TruckRow], text: &mut Text) {
-    let most = tags.longest() + 16 + TIME_BYTES + 8 * INTEGER_BYTES_MAX;
+    let most = tags.longest() + Strings::SLACK + TIME_BYTES + 8 * INTEGER_BYTES_MAX;
     let mut time_ns = None;
     let mut time = Time::new(0);
     text.append(most * rows.len(), |out, mut at| {
@@ -248,7 +252,10 @@ pub(super) fn format_trucks(tags: &Strings, rows: &[TruckRow], text: &mut Text) 
             if time_ns != Some(row.time_ns) {
                 (time_ns, time) = (Some(row.time_ns), Time::new(row.time_ns));
             }
-            at = put_truck_tags(out, at, tags.get(row.truck as usize), row.empty_tag);
+            at = match row.empty_tag {
+                NONE => tags.put(row.truck as usize, out, at),
+                empty => put_tags_but_one(out, at, tags.get(row.truck as usize), empty),
+            };
             at = put(out, at, truck_lead(row.table));
             at = time.put(out, at);
             at = put_truck_fields(out, at, row);
@@ -265,11 +272,8 @@ fn truck_lead(table: TruckTable) -> &'static [u8] {
     }
 }
 
-#[inline]
-fn put_truck_tags(out: &mut [u8], mut at: usize, line: &[u8], empty: u8) -> usize {
-    if empty == NONE {
-        return put(out, at, line);
-    }
+/// A line of tags, one of them without its value.
+fn put_tags_but_one(out: &mut [u8], mut at: usize, line: &[u8], empty: u8) -> usize {
     // the first comma ends the word `tags`
     for (index, tag) in line.split(|&byte| byte == b',').enumerate() {
         let name_end = tag
