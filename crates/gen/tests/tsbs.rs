@@ -152,6 +152,26 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn no_time_range_breaks_a_simulation(
+        which in 0..UseCase::NAMES.len(),
+        start_ns: i64,
+        end_ns: i64,
+        interval_ns in any::<i64>().prop_filter("an interval", |interval| *interval != 0),
+        initial_scale: u64,
+        max_points in 1..500_u64,
+    ) {
+        let (_, use_case) = UseCase::NAMES[which];
+        let start = Config { start_ns, end_ns, interval_ns, ..Config::new(use_case, 1) };
+        let config = Config { scale: 3, initial_scale, max_points, ..start };
+        let (_, written) = text(&config);
+        prop_assert!(written.rows <= max_points + 10); // trucks may run a batch beyond the end
+    }
+}
+
 #[test]
 fn the_text_of_a_block_does_not_depend_on_the_texts_before_it() {
     let mut simulation = Simulation::new(&short(UseCase::Devops, 3, 700, 3)).expect("good");

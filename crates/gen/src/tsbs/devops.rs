@@ -124,7 +124,7 @@ impl Simulation {
         let rows = &mut block.hosts;
         rows.table = self.table;
         rows.time_ns = self.start_ns.wrapping_add(elapsed_ns);
-        rows.uptime_s = elapsed_ns / 1_000_000_000;
+        rows.uptime_s = go_seconds(elapsed_ns);
         let devices = u32::try_from(hosts.bounds.len() - 1).unwrap_or(u32::MAX);
         let left = u32::try_from(self.max_points - self.made).unwrap_or(u32::MAX);
         let end = self.host.saturating_add(left).min(devices);
@@ -153,4 +153,15 @@ impl Simulation {
         }
         self.made += u64::from(self.host - first);
     }
+}
+
+/// Go's `int64(duration.Seconds())`: through a double, as TSBS does.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "the double is part of the definition"
+)]
+fn go_seconds(duration_ns: i64) -> i64 {
+    let (whole, part) = (duration_ns / 1_000_000_000, duration_ns % 1_000_000_000);
+    (whole as f64 + part as f64 / 1e9) as i64
 }

@@ -12,7 +12,13 @@ fn draws(count: u32, max: u64) -> Vec<u64> {
     let mut draw = || zipf.draw(&mut rng);
     (0..count)
         .map(|_| draw())
-        .map(|value| if value == max { value } else { value + 1 })
+        .map(|value| {
+            if value == max {
+                value
+            } else {
+                value.wrapping_add(1)
+            }
+        })
         .collect()
 }
 
@@ -52,6 +58,6 @@ impl Lifetime {
     /// Whether an active host reports in this epoch. The first call starts its life.
     pub(super) fn reports(&mut self, epoch: u64) -> bool {
         let started = *self.started.get_or_insert(epoch);
-        self.epochs == 0 || started.saturating_add(self.epochs) > epoch
+        self.epochs == 0 || started.wrapping_add(self.epochs) > epoch
     }
 }
