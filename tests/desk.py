@@ -21,10 +21,11 @@ import psutil
 import psycopg
 
 import loadstone
-from loadstone.embedded import EmbeddedServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from loadstone.embedded import EmbeddedServer
 
 NOBODY = 65534
 COMMAND = Path(sys.executable).with_name("loadstone")
@@ -199,7 +200,7 @@ class Desk:
             process = subprocess.Popen(
                 command,
                 cwd=self.work,
-                env=self.environment | (env or {}),
+                env=self.environment | dict(env or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

@@ -129,7 +129,7 @@ class Live(Quiet):
 
     def said(self, message: str) -> None:
         """Take note of what is being done."""
-        self._print(f"[dim]{escape(message)} …[/]")
+        self._print(f"[dim]{escape(message)}[/]")
 
     def planned(self, plan: Plan) -> None:
         """Take note of the final plan."""

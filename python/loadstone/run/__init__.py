@@ -224,16 +224,17 @@ class _Run:
         return servers
 
     def _open_one(self, stack: contextlib.ExitStack, target: Target, clients: int) -> OpenTarget:
-        self.listener.said(f"opening {target.id}")
-        opened = stack.enter_context(
-            open_target(
-                target,
-                clients,
-                storage=self.request.storage,
-                settings=self.request.settings,
-                keep=self.request.keep,
-            )
+        self.listener.said(f"opening {target.id} …")
+        request = self.request
+        opening = open_target(
+            target, clients, storage=request.storage, settings=request.settings, keep=request.keep
         )
+        try:
+            opened = stack.enter_context(opening)
+        except LoadstoneError as error:
+            # Such as a password file that was ignored: it may well be the reason.
+            error.hint = "\n  ".join([error.hint, *target.notes])
+            raise
         if self.request.keep:
             stack.callback(self._say_farewell, opened)
         return opened
@@ -289,7 +290,7 @@ class _Run:
         for warning in facts["warnings"]:
             self.folder.event("warning", "warning", warning["message"], hint=warning.get("hint"))
         if self.request.calibrate and drives:
-            self.listener.said("measuring our own ceiling on this machine")
+            self.listener.said("measuring our own ceiling on this machine …")
             wanted = sorted({(drive.mode, drive.clients) for drive in drives})
             found = calibrate_for(wanted, self.signals, io=self.request.io)
             self.folder.write_json("calibration.json", found)
