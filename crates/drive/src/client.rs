@@ -56,6 +56,8 @@ pub(crate) struct Exchange {
     /// How many of them have ended.
     pub(crate) ended: usize,
     pub(crate) failure: Option<Failure>,
+    /// Why the server is about to close the connection.
+    pub(crate) farewell: Option<Failure>,
     /// The server's transaction status after the last answer: idle?
     pub(crate) in_transaction: bool,
 }
@@ -83,6 +85,8 @@ pub(crate) struct Client {
     pub(crate) until_ns: u64,
     /// Next pause before connecting again.
     pub(crate) backoff_ns: u64,
+    /// Its connection was lost, and it has no new one.
+    pub(crate) lost: bool,
     /// It has been connected before: the next connection is a reconnection.
     pub(crate) was_connected: bool,
     /// The settings of libpq's second attempt, after TLS (or its absence) was refused.
@@ -106,6 +110,7 @@ impl Client {
             connect_ns: 0,
             until_ns: 0,
             backoff_ns: 0,
+            lost: false,
             was_connected: false,
             fallback: None,
         }

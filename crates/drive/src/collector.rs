@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::clock::CpuTime;
+use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::output::Output;
 use crate::record::{Latency, Record, WindowCounts};
@@ -39,6 +39,8 @@ pub(crate) struct Finish {
     /// Every client left before the end.
     pub(crate) all_gone: bool,
     pub(crate) error: Option<String>,
+    /// It died: what was under way will never end.
+    pub(crate) broken: bool,
 }
 
 /// A time in which connections were lost.
@@ -191,6 +193,9 @@ impl Collector {
         // A worker that died without a last word leaves intervals that will never be complete.
         self.reported.fill(u64::MAX);
         self.write_complete();
+        if finishes.iter().any(|finish| finish.broken) {
+            self.totals.abandon(now_ns());
+        }
         Collected {
             totals: self.totals,
             finishes,

@@ -46,7 +46,8 @@ pub(crate) struct Config {
     reason = "saturates, which is what an absurdly long time should do"
 )]
 pub(crate) fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
+    // Ten years are for ever, and never overflow the clock when added to it.
+    (seconds.min(3.2e8) * 1e9).round() as u64
 }
 
 impl Config {

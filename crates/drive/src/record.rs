@@ -211,6 +211,8 @@ pub enum ErrorClass {
     Script,
     /// The server sent bytes that are not the protocol.
     Protocol,
+    /// The driver itself could not go on.
+    Internal,
 }
 
 impl ErrorClass {
@@ -223,6 +225,7 @@ impl ErrorClass {
             Self::Timeout => "timeout".to_owned(),
             Self::Script => "script".to_owned(),
             Self::Protocol => "protocol".to_owned(),
+            Self::Internal => "internal".to_owned(),
         }
     }
 }
@@ -399,6 +402,22 @@ impl Record {
         (self.bytes_sent, self.bytes_received) = (0, 0);
         self.loop_lag.clear();
         self.loop_events = 0;
+    }
+
+    /// What is under way will never end: count it as failed.
+    pub fn abandon(&mut self, now_ns: u64) {
+        for window in [&mut self.counts.warmup, &mut self.counts.measured] {
+            for _ in 0..window.under_way() {
+                count_error(&mut self.errors, ErrorClass::Internal, now_ns, || {
+                    "under way when its thread broke".to_owned()
+                });
+            }
+            window.failed += window.under_way();
+        }
+        for (counts, _) in &mut self.scripts {
+            counts.warmup.failed += counts.warmup.under_way();
+            counts.measured.failed += counts.measured.under_way();
+        }
     }
 
     /// Add another part.

@@ -8,6 +8,9 @@ use serde::Deserialize;
 use crate::error::DriveError;
 use crate::pace::Pace;
 
+/// Beyond this the schedule alone would keep a core busy.
+const RATE_MAX_PER_S: f64 = 1e7;
+
 /// Everything one drive phase needs. Times in seconds, rates per second over all clients.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -261,6 +264,12 @@ impl DriveSpec {
         self.pace
             .rate_per_s()
             .map_or(Ok(()), |r| positive("rate_per_s", r))?;
+        if self.pace.rate_per_s().is_some_and(|r| r > RATE_MAX_PER_S) {
+            return Err(DriveError::bad_spec(
+                "rate_per_s is beyond ten million".into(),
+                "no server takes that many: use the closed loop to find its limit",
+            ));
+        }
         self.latency_limit_ms
             .map_or(Ok(()), |l| positive("latency_limit_ms", l))?;
         positive("timeout_s", self.timeout_s)?;
