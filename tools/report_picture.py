@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws README's picture: `tools/report_picture.py RUN/report.html docs/images/report.svg`.
 
-Needs the development environment (Playwright and a browser, see tests/browser.py) and poppler-utils' pdftocairo.
+Needs Playwright and a browser (see tests/browser.py) and pdftocairo, from poppler-utils.
 """
 
 from __future__ import annotations
