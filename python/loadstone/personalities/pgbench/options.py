@@ -71,7 +71,7 @@ _OPTIONS = (
     *_known("initialization", "foreign-keys"),
     *_known("here", "random-seed= show-script="),
     *_known("initialization", "partitions= partition-method="),
-    *_known("later", "failures-detailed max-tries= verbose-errors exit-on-abort debug continue-on-error"),
+    *_known("later", "failures-detailed max-tries= verbose-errors exit-on-abort debug"),
     *_known("here", "dbname= out="),
 )
 _SHORT = {option.short: option for option in _OPTIONS if option.short}
