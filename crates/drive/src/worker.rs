@@ -299,9 +299,6 @@ impl<P: Poller> Worker<P> {
 
     fn check_stop(&mut self, now: u64) {
         let open = self.may_begin(now);
-        if open && self.gone == self.clients.len() {
-            self.all_gone = true;
-        }
         if !self.stopping && (self.all_gone || self.control.stop_asked()) {
             self.stopping = true;
             let deadline_ns = self.timeline.deadline_ns.unwrap_or(now);

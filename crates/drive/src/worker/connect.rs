@@ -245,6 +245,8 @@ impl<P: Poller> Worker<P> {
         if client.phase != Phase::Gone {
             client.phase = Phase::Gone;
             self.gone += 1;
+            let is_last = self.gone == self.clients.len();
+            self.all_gone |= is_last && !self.stopping && self.drain_until_ns == u64::MAX;
         }
     }
 
