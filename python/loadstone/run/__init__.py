@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.drive import Progress
+    from loadstone.embedded import EmbeddedServer
     from loadstone.model import InOut, Plan, PlannedPhase
     from loadstone.scenario import Scenario
     from loadstone.target import OpenTarget, Target
@@ -177,11 +178,13 @@ class _Run:
         self._failures: list[str] = []
         self._wrong = False
         self._opening = True
+        self._private: list[EmbeddedServer] = []
 
     def guarded(self, targets: Sequence[Target], plan: Plan) -> tuple[ExitCode, LoadstoneError | None]:
         """Run, and turn every way of ending into an exit status; servers are stopped in each of them."""
         try:
             with self.signals, contextlib.ExitStack() as stack:
+                stack.callback(self._end_private_servers)
                 servers = self._open(stack, targets, plan)
                 self._opening = False
                 final = self._final_plan(servers, plan)
@@ -237,7 +240,14 @@ class _Run:
             raise
         if self.request.keep:
             stack.callback(self._say_farewell, opened)
+        elif opened.server is not None:
+            self._private.append(opened.server)
         return opened
+
+    def _end_private_servers(self) -> None:
+        """End again what a second signal may have kept from ending; does nothing where all went well."""
+        for server in self._private:
+            server.close()
 
     def _say_farewell(self, opened: OpenTarget) -> None:
         if opened.server is not None and opened.server.is_running():
