@@ -381,6 +381,32 @@ def test_the_server_goes_away(there: Database) -> None:
     assert "tps = " in out
 
 
+@pytest.mark.usefixtures("there")
+def test_results_that_nobody_takes_are_no_crash() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [str(COMMAND), "pgbench", "-n", "-S"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("pgbench: error: the results could not be written to standard output: No ")
+    assert "Traceback" not in ended.stderr
+
+
+def test_one_seed_gives_one_mix_however_many_threads_there_are(there: Database) -> None:
+    Path("b.sql").write_text("insert into mixed values (:client_id, 'b', random());")
+    Path("c.sql").write_text("insert into mixed values (:client_id, 'c', random());")
+    mixes = []
+    for threads in (1, 3):
+        there.execute("drop table if exists mixed; create table mixed (client int, script text, x float8)")
+        ended = ours(f"-n -f b.sql@3 -f c.sql -t 30 -c 3 -j {threads} --random-seed=9")
+        assert ended.code == 0, ended.err
+        assert f"number of threads: {threads}\n" in ended.out
+        mixes.append(there.value("select string_agg(client || script, '' order by ctid, client) from mixed"))
+    per_client = [[re.findall(f"{client}(.)", mix) for client in range(3)] for mix in mixes]
+    assert per_client[0] == per_client[1]
+    assert {script for scripts in per_client[0] for script in scripts} == {"b", "c"}
+
+
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_run_with_what_there_is(there: Database, signum: int, code: int) -> None:
     running = start("-n", "-S", "-T", "60", "-c", "2", "-P", "1")
