@@ -30,6 +30,17 @@ pub(crate) enum Phase {
     Gone,
 }
 
+/// Who may touch a client's send buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendState {
+    /// We.
+    Free,
+    /// The kernel, until it says that it has taken all bytes.
+    Busy,
+    /// The kernel, until the server has answered.
+    Quiet,
+}
+
 /// The transaction under way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Transaction {
@@ -68,10 +79,7 @@ pub(crate) struct Client {
     pub(crate) socket: Option<Socket>,
     /// The bytes that the kernel is taking.
     pub(crate) sending: Vec<u8>,
-    /// The kernel may still read `sending`.
-    pub(crate) send_busy: bool,
-    /// A quiet send is under way: its answer, not a completion, ends it.
-    pub(crate) send_quiet: bool,
+    pub(crate) send: SendState,
     pub(crate) program: Box<dyn Program + Send>,
     pub(crate) exchange: Exchange,
     /// The failure for which ROLLBACK was sent.
@@ -100,8 +108,7 @@ impl Client {
             session: None,
             socket: None,
             sending: Vec::new(),
-            send_busy: false,
-            send_quiet: false,
+            send: SendState::Free,
             program,
             exchange: Exchange::default(),
             rolled_back: None,

@@ -42,6 +42,16 @@ pub(crate) struct Assignment {
     pub(crate) blanks: Receiver<Box<Record>>,
 }
 
+/// How far a worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Before the common start.
+    Connecting,
+    Driving,
+    /// No transaction is to start any more, though the time is not over.
+    Stopping,
+}
+
 pub(crate) struct Worker<P: Poller> {
     number: usize,
     config: Arc<Config>,
@@ -74,8 +84,7 @@ pub(crate) struct Worker<P: Poller> {
     all_gone: bool,
     outage: Option<Outage>,
     outages: Vec<Outage>,
-    started: bool,
-    stopping: bool,
+    stage: Stage,
     drain_until_ns: u64,
     fatal: Option<DriveError>,
     cpu_at_measure: CpuTime,
@@ -123,8 +132,7 @@ impl<P: Poller> Worker<P> {
             all_gone: false,
             outage: None,
             outages: Vec::new(),
-            started: false,
-            stopping: false,
+            stage: Stage::Connecting,
             drain_until_ns: u64::MAX,
             fatal: None,
             cpu_at_measure: CpuTime::default(),
@@ -174,7 +182,7 @@ impl<P: Poller> Worker<P> {
 
     fn drive(&mut self, timeline: Timeline) -> Result<(), DriveError> {
         self.timeline = timeline;
-        self.started = true;
+        self.stage = Stage::Driving;
         self.iterations = 0;
         self.record.loop_lag.clear();
         self.begin_interval();
@@ -220,7 +228,7 @@ impl<P: Poller> Worker<P> {
         if let Some(Reverse((timer, _))) = self.timers.peek() {
             until = until.min(*timer);
         }
-        if self.started {
+        if self.stage != Stage::Connecting {
             until = until.min(self.timeline.end_ns(self.interval));
             if let Some(deadline) = self.timeline.deadline_ns.filter(|&d| d > now) {
                 until = until.min(deadline);
@@ -236,7 +244,7 @@ impl<P: Poller> Worker<P> {
 
     /// Transactions may still be started.
     fn may_begin(&self, now: u64) -> bool {
-        !self.stopping && self.timeline.deadline_ns.is_none_or(|end| now < end)
+        self.stage != Stage::Stopping && self.timeline.deadline_ns.is_none_or(|end| now < end)
     }
 
     fn fire_timers(&mut self, now: u64) {
@@ -279,7 +287,7 @@ impl<P: Poller> Worker<P> {
                 self.lose(slot, now, Failure::new(ErrorClass::Timeout, message));
             } else if client.transaction.active && now >= self.drain_until_ns {
                 let message = "cut off: not over when the run had to end";
-                self.cut_off(slot, now, Failure::new(ErrorClass::Timeout, message));
+                self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, message));
             }
         }
     }
@@ -287,20 +295,20 @@ impl<P: Poller> Worker<P> {
     /// The loop cannot go on: everything under way has failed.
     fn end_all(&mut self, error: &DriveError) {
         let now = now_ns();
-        self.stopping = true;
+        self.stage = Stage::Stopping;
         for index in 0..self.clients.len() {
             if self.clients[index].transaction.active {
                 let slot = u32::try_from(index).unwrap_or(u32::MAX);
                 let failure = Failure::new(ErrorClass::Internal, error.to_string());
-                self.cut_off(slot, now, failure);
+                self.cut_off(slot, now, &failure);
             }
         }
     }
 
     fn check_stop(&mut self, now: u64) {
         let open = self.may_begin(now);
-        if !self.stopping && (self.all_gone || self.control.stop_asked()) {
-            self.stopping = true;
+        if self.stage != Stage::Stopping && (self.all_gone || self.control.stop_asked()) {
+            self.stage = Stage::Stopping;
             let deadline_ns = self.timeline.deadline_ns.unwrap_or(now);
             self.timeline.deadline_ns = Some(deadline_ns.min(now));
             self.drain_until_ns = self.drain_until_ns.min(now + self.config.grace_ns);
@@ -324,7 +332,7 @@ impl<P: Poller> Worker<P> {
 
     fn finish(mut self) {
         let end_ns = now_ns();
-        if self.started {
+        if self.stage != Stage::Connecting {
             self.roll(end_ns);
             self.hand_over(end_ns);
         }

@@ -1,5 +1,11 @@
 //! What a connection costs the driver in memory, measured in a process that does nothing else.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop at the first surprise, and tells what it found"
+)]
+
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

@@ -22,7 +22,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::{Chunk, Event, Poller, Sending, Slot};
 
-const BUFFER_BYTES: usize = 4096;
+const BUFFER_BYTES: u32 = 4096;
 const GROUP: u16 = 0;
 const GENERATION_MASK: u32 = 0x00FF_FFFF;
 
@@ -297,7 +297,7 @@ unsafe impl Send for BufferRing {}
 
 impl BufferRing {
     fn new(entries: usize) -> io::Result<Self> {
-        let bytes = entries * (size_of::<BufRingEntry>() + BUFFER_BYTES);
+        let bytes = entries * (size_of::<BufRingEntry>() + BUFFER_BYTES as usize);
         let layout = Layout::from_size_align(bytes, 4096).map_err(io::Error::other)?;
         // SAFETY: the layout's size is not zero.
         let memory = unsafe { alloc_zeroed(layout) };
@@ -323,14 +323,14 @@ impl BufferRing {
 
     fn buffer(&self, buffer: u16) -> *mut u8 {
         let offset = usize::from(self.entries) * size_of::<BufRingEntry>()
-            + usize::from(buffer) * BUFFER_BYTES;
+            + usize::from(buffer) * BUFFER_BYTES as usize;
         // SAFETY: buffer < entries, so the offset lies inside the allocation.
         unsafe { self.memory.as_ptr().add(offset) }
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
         assert!(
-            chunk.buffer < self.entries && chunk.len <= BUFFER_BYTES,
+            chunk.buffer < self.entries && chunk.len <= BUFFER_BYTES as usize,
             "chunk out of range"
         );
         // SAFETY: in range, initialised (zeroed), and the kernel does not write to it before it is given back.
@@ -348,7 +348,7 @@ impl BufferRing {
         unsafe {
             let entry = &mut *base.add(index);
             entry.set_addr(self.buffer(buffer) as u64);
-            entry.set_len(BUFFER_BYTES as u32);
+            entry.set_len(BUFFER_BYTES);
             entry.set_bid(buffer);
             self.tail = self.tail.wrapping_add(1);
             let tail = BufRingEntry::tail(base).cast::<AtomicU16>();

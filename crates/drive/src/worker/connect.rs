@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use loadstone_wire::postgres::{Session, WireError};
 
-use super::Worker;
 use super::traffic::{connection_failure, protocol_failure};
-use crate::client::Phase;
+use super::{Stage, Worker};
+use crate::client::{Phase, SendState};
 use crate::collector::Outage;
+use crate::config::Config;
 use crate::endpoint::Attempt;
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
@@ -33,7 +34,7 @@ impl<P: Poller> Worker<P> {
                 return;
             };
             let client = &self.clients[slot as usize];
-            let wanted = !self.stopping || client.transaction.active;
+            let wanted = self.stage != Stage::Stopping || client.transaction.active;
             if wanted && client.phase == Phase::Vacant {
                 self.connect(slot, now);
             }
@@ -152,9 +153,9 @@ impl<P: Poller> Worker<P> {
         let exchange = &mut self.clients[slot as usize].exchange;
         let said = exchange.farewell.take().or(exchange.failure.take());
         let failure = said.unwrap_or(failure);
-        if !self.started {
+        if self.stage == Stage::Connecting {
             let address = self.config.endpoint.text.clone();
-            let hint = self.config.connect_hint(&failure);
+            let hint = Config::connect_hint(&failure);
             self.fatal.get_or_insert(DriveError::Connect {
                 address,
                 message: failure.message,
@@ -163,19 +164,19 @@ impl<P: Poller> Worker<P> {
             return;
         }
         self.note_loss(slot, now);
-        self.end_lost(slot, now, phase, failure);
+        self.end_lost(slot, now, phase, &failure);
         self.come_back(slot, now);
     }
 
     /// The run has to end: whatever this client does ends here.
-    pub(super) fn cut_off(&mut self, slot: Slot, now: u64, failure: Failure) {
+    pub(super) fn cut_off(&mut self, slot: Slot, now: u64, failure: &Failure) {
         let phase = self.detach(slot).unwrap_or(Phase::Vacant);
         self.end_lost(slot, now, phase, failure);
         self.leave(slot);
     }
 
     /// The script failed in the middle of its messages: what the server has of them must not be carried out.
-    pub(super) fn drop_connection(&mut self, slot: Slot, now: u64, failure: Failure) {
+    pub(super) fn drop_connection(&mut self, slot: Slot, now: u64, failure: &Failure) {
         self.detach(slot);
         self.end_lost(slot, now, Phase::Vacant, failure);
         if self.config.on_error == OnError::AbortClient {
@@ -204,19 +205,19 @@ impl<P: Poller> Worker<P> {
     }
 
     /// End the transaction of a client that has no connection any more, if one was under way.
-    fn end_lost(&mut self, slot: Slot, now: u64, phase: Phase, failure: Failure) {
+    fn end_lost(&mut self, slot: Slot, now: u64, phase: Phase, failure: &Failure) {
         let client = &mut self.clients[slot as usize];
         client.exchange.statements.clear();
         let in_doubt = phase == Phase::Exchanging && client.exchange.sent_ns > 0;
         let original = client.rolled_back.take();
         if !client.transaction.active {
-            return self.count(&failure, now);
+            return self.count(failure, now);
         }
         self.record.in_doubt += u64::from(in_doubt);
         if let Some(original) = original {
             // It had failed already, and was waiting for its ROLLBACK.
-            self.count(&failure, now);
-            self.end_failed(slot, now, original);
+            self.count(failure, now);
+            self.end_failed(slot, now, &original);
         } else {
             self.end_failed(slot, now, failure);
         }
@@ -228,7 +229,7 @@ impl<P: Poller> Worker<P> {
         if client.phase == Phase::Gone {
             return;
         }
-        if self.config.reconnect && !self.stopping {
+        if self.config.reconnect && self.stage != Stage::Stopping {
             client.phase = Phase::BackingOff;
             client.backoff_ns = (client.backoff_ns * 2).clamp(BACKOFF_FIRST_NS, BACKOFF_MAX_NS);
             client.until_ns = now + client.backoff_ns;
@@ -246,12 +247,13 @@ impl<P: Poller> Worker<P> {
             client.phase = Phase::Gone;
             self.gone += 1;
             let is_last = self.gone == self.clients.len();
-            self.all_gone |= is_last && !self.stopping && self.drain_until_ns == u64::MAX;
+            self.all_gone |=
+                is_last && self.stage != Stage::Stopping && self.drain_until_ns == u64::MAX;
         }
     }
 
     fn note_loss(&mut self, slot: Slot, now: u64) {
-        if self.stopping {
+        if self.stage == Stage::Stopping {
             return; // connections that end with the run are no outage
         }
         let client = &mut self.clients[slot as usize];
@@ -282,12 +284,12 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         client.session = None;
         let sending = std::mem::take(&mut client.sending);
-        let sending = if client.send_busy {
-            sending
-        } else {
+        let sending = if client.send == SendState::Free {
             Vec::new()
+        } else {
+            sending
         };
-        (client.send_busy, client.send_quiet) = (false, false);
+        client.send = SendState::Free;
         client.exchange.answers = 0;
         client.exchange.in_transaction = false;
         if let Some(socket) = client.socket.take() {
@@ -298,8 +300,8 @@ impl<P: Poller> Worker<P> {
     /// End a connection in order, as far as it can still be done without waiting.
     pub(super) fn say_goodbye(&mut self, slot: Slot) {
         let client = &mut self.clients[slot as usize];
-        if let (Some(session), Some(socket), false) =
-            (&mut client.session, &client.socket, client.send_busy)
+        if let (Some(session), Some(socket), SendState::Free) =
+            (&mut client.session, &client.socket, client.send)
         {
             session.frontend().terminate();
             if let Ok(bytes) = session.pending() {

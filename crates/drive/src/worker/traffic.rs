@@ -3,10 +3,11 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
+use loadstone_script::QueryMode;
 use loadstone_wire::postgres::{Event as WireEvent, Message, TransactionStatus, WireError};
 
 use super::Worker;
-use crate::client::{Client, Exchange, Phase};
+use crate::client::{Client, Exchange, Phase, SendState};
 use crate::io::{Chunk, Event, Poller, Sending, Slot};
 use crate::program::Failure;
 use crate::record::{ErrorClass, Record};
@@ -35,7 +36,7 @@ impl<P: Poller> Worker<P> {
         let (Some(session), Some(socket)) = (&mut client.session, &client.socket) else {
             return Ok(());
         };
-        if client.send_busy {
+        if client.send != SendState::Free {
             return Ok(());
         }
         let pending = session.pending().map_err(|e| protocol_failure(&e))?;
@@ -86,7 +87,7 @@ impl<P: Poller> Worker<P> {
             client.sending.drain(..taken);
             return self.send_rest(slot, now);
         }
-        client.send_busy = false;
+        client.send = SendState::Free;
         self.dirty.push(slot);
     }
 
@@ -161,12 +162,11 @@ impl<P: Poller> Worker<P> {
 
     /// The server awaits data for a COPY that a script cannot give.
     fn refuse_copy(&mut self, slot: Slot, now: u64) {
-        let extended = self.config.extended_protocol;
+        let extended = self.config.set.mode != QueryMode::Simple;
         let client = &mut self.clients[slot as usize];
         if client.exchange.statements.len() > 1 || client.exchange.answers > 1 {
             // What follows in the pipeline is no data: the server would lose track, as libpq knows.
-            let failure = copy_failure();
-            return self.drop_connection(slot, now, failure);
+            return self.drop_connection(slot, now, &copy_failure());
         }
         let Some(session) = &mut client.session else {
             return;
@@ -185,19 +185,20 @@ impl<P: Poller> Worker<P> {
 
 fn note_sending(client: &mut Client, sent: Sending, quiet: bool) {
     match sent {
-        Sending::Done => client.send_busy = false,
+        Sending::Done => client.send = SendState::Free,
         Sending::Blocked(taken) => {
             client.sending.drain(..taken);
-            client.send_busy = true;
+            client.send = SendState::Busy;
         }
-        Sending::Queued => (client.send_busy, client.send_quiet) = (true, quiet),
+        Sending::Queued if quiet => client.send = SendState::Quiet,
+        Sending::Queued => client.send = SendState::Busy,
     }
 }
 
 /// The server has answered: it has read what was sent.
 fn end_quiet_send(client: &mut Client) {
-    if client.send_quiet {
-        (client.send_busy, client.send_quiet) = (false, false);
+    if client.send == SendState::Quiet {
+        client.send = SendState::Free;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::Worker;
+use super::{Stage, Worker};
 use crate::client::{Phase, Transaction};
 use crate::io::{Poller, Slot};
 use crate::program::{Failure, Step};
@@ -43,10 +43,10 @@ impl<P: Poller> Worker<P> {
             .deadline_ns
             .map_or(now, |deadline| now.min(deadline.saturating_sub(1)));
         let elapsed_ns = last_ns.saturating_sub(start_ns);
-        while open {
-            let Some(&slot) = self.idle.front() else {
-                break;
-            };
+        if !open {
+            return self.drop_unstarted(elapsed_ns);
+        }
+        while let Some(&slot) = self.idle.front() {
             if !self.clients[slot as usize].has_left() {
                 self.idle.pop_front();
                 continue;
@@ -71,9 +71,6 @@ impl<P: Poller> Worker<P> {
                 self.idle.pop_front();
                 self.begin(slot, now, intended_ns);
             }
-        }
-        if !open {
-            self.drop_unstarted(elapsed_ns);
         }
     }
 
@@ -163,7 +160,7 @@ impl<P: Poller> Worker<P> {
         client.phase = Phase::Idle;
         if rolling_back {
             if let Some(original) = client.rolled_back.take() {
-                self.settle(slot, now, original);
+                self.settle(slot, now, &original);
             }
             return;
         }
@@ -190,7 +187,7 @@ impl<P: Poller> Worker<P> {
             .as_mut()
             .map(|s| s.pending().map(<[u8]>::len));
         if !client.exchange.statements.is_empty() || !matches!(pending, Some(Ok(0)) | None) {
-            return self.drop_connection(slot, now, failure);
+            return self.drop_connection(slot, now, &failure);
         }
         self.fail(slot, now, failure);
     }
@@ -201,7 +198,7 @@ impl<P: Poller> Worker<P> {
         client.exchange.statements.clear();
         let _ = client.program.answered(true);
         if !client.exchange.in_transaction {
-            return self.settle(slot, now, failure);
+            return self.settle(slot, now, &failure);
         }
         let Some(session) = &mut client.session else {
             return;
@@ -218,13 +215,16 @@ impl<P: Poller> Worker<P> {
     }
 
     /// Try again, or count the failure.
-    fn settle(&mut self, slot: Slot, now: u64, failure: Failure) {
+    fn settle(&mut self, slot: Slot, now: u64, failure: &Failure) {
         let client = &mut self.clients[slot as usize];
         let tries = client.transaction.tries;
         // As pgbench: what is over the latency limit already is not tried again.
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
         let in_time = now.saturating_sub(client.transaction.intended_ns) <= limit_ns;
-        if is_retriable(failure.class) && tries < self.config.tries_max && in_time && !self.stopping
+        if is_retriable(failure.class)
+            && tries < self.config.tries_max
+            && in_time
+            && self.stage != Stage::Stopping
         {
             if client.transaction.measured {
                 self.record.retries += 1;
@@ -252,8 +252,8 @@ impl<P: Poller> Worker<P> {
     }
 
     /// A transaction ended in an error.
-    pub(super) fn end_failed(&mut self, slot: Slot, now: u64, failure: Failure) {
-        self.count(&failure, now);
+    pub(super) fn end_failed(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        self.count(failure, now);
         let transaction = self.clients[slot as usize].transaction;
         self.record.counts.of(transaction.measured).failed += 1;
         self.record.scripts[transaction.script]

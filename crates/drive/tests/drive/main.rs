@@ -1,5 +1,12 @@
 //! The driver against the built-in server and against servers of our own, on both interfaces of the kernel.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+
 mod faults;
 mod harness;
 mod many;
