@@ -350,6 +350,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_broken_thread_leaves_behind_has_failed() {
+        let mut record = Record::new(1, 1, false);
+        record.counts.measured.scheduled = 5;
+        record.counts.measured.done = 2;
+        record.scripts[0].0.measured = record.counts.measured;
+        record.abandon(7);
+        assert_eq!(record.counts.under_way(), 0);
+        assert_eq!(record.counts.measured.failed, 3);
+        assert_eq!(record.scripts[0].0.measured, record.counts.measured);
+        assert_eq!(record.errors[&ErrorClass::Internal].count, 3);
+    }
+
+    #[test]
     fn the_first_error_of_a_class_keeps_its_words() {
         let class = ErrorClass::Server(*b"40001");
         let (mut a, mut b) = (Errors::new(), Errors::new());
