@@ -189,7 +189,8 @@ impl Poller for EpollPoller {
             0
         };
         let waited = match self.wait_precisely(timeout_ns) {
-            Err(Errno::ENOSYS) => {
+            // Old kernels do not know it; old filters of containers refuse what they do not know.
+            Err(Errno::ENOSYS | Errno::EPERM) if !self.coarse => {
                 self.coarse = true;
                 self.wait_coarsely(timeout_ns)
             }
@@ -240,4 +241,32 @@ impl Poller for EpollPoller {
     }
 
     fn release(&mut self, _chunk: Chunk) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::now_ns;
+
+    /// The shortest of ten waits: nothing but the wait itself can make it long, or short.
+    fn shortest_wait_ns(poller: &mut EpollPoller, timeout_ns: u64) -> u64 {
+        let waits = (0..10).map(|_| {
+            let begun_ns = now_ns();
+            poller.wait(timeout_ns).unwrap();
+            now_ns() - begun_ns
+        });
+        waits.min().unwrap()
+    }
+
+    #[test]
+    fn waits_end_neither_early_nor_on_the_next_millisecond() {
+        let mut poller = EpollPoller::new(1).unwrap();
+        let took_ns = shortest_wait_ns(&mut poller, 200_000);
+        assert!((200_000..900_000).contains(&took_ns), "{took_ns} ns");
+        assert!(!poller.coarse, "this kernel has epoll_pwait2");
+        poller.coarse = true;
+        let took_ns = shortest_wait_ns(&mut poller, 1_200_000);
+        assert!(took_ns >= 1_900_000, "rounded up: {took_ns} ns");
+        assert!(poller.next().is_none());
+    }
 }

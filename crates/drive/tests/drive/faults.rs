@@ -1,13 +1,15 @@
 //! Servers that die, refuse, fall silent or talk nonsense.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use loadstone_wire::postgres::{Behaviour, Fault};
 use serde_json::{Value, json};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::harness::{
-    Answer, Scripted, Server, done_failed, drive, error, errors, finish, number, on_both, refused,
-    run, script, spec, start,
+    Answer, Scripted, Server, converse, done_failed, drive, error, errors, finish, number, on_both,
+    refused, run, script, spec, start,
 };
 
 on_both!(
@@ -18,6 +20,8 @@ on_both!(
     silence_ends_in_a_timeout,
     refused_log_ins_say_how_to_mend_them,
     nobody_listens,
+    a_full_queue_of_connections_is_tried_again,
+    without_lasting_connections_a_refusal_ends_the_run,
     a_server_that_never_answers_the_log_in,
     the_last_words_of_a_server_are_kept,
     losing_idle_clients_counts_no_transaction,
@@ -142,6 +146,43 @@ fn nobody_listens(io: &str) {
         );
         assert!(error.hint().contains("check that the server runs"));
     }
+}
+
+fn a_full_queue_of_connections_is_tried_again(io: &str) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    let path = folder.path().join(".s.PGSQL.1");
+    listener.bind(&SockAddr::unix(path).unwrap()).unwrap();
+    listener.listen(0).unwrap();
+    let more = json!({"clients": 8, "connection": {"connect_timeout_s": 5.0}});
+    let drive = start(&spec(folder.path().to_str().unwrap(), 1, io, more));
+    // Long enough for every client but the first to find the queue full.
+    std::thread::park_timeout(Duration::from_millis(100));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    for _ in 0..8 {
+        let (stream, _) = listener.accept().unwrap();
+        let log = Arc::clone(&log);
+        std::thread::spawn(move || converse(stream, &log, &|_, _| Answer::Row("1")));
+    }
+    let account = finish(&drive);
+    assert_eq!(done_failed(&account), (80, 0));
+    assert_eq!(errors(&account), [].into(), "waiting is no error");
+    assert!(number(&account["connect"]["latency"]["max_ns"]) >= 90_000_000);
+}
+
+fn without_lasting_connections_a_refusal_ends_the_run(io: &str) {
+    let server = Server::faulty(vec![Fault::RefuseStartup {
+        sqlstate: *b"53300",
+        message: "too many clients already".to_owned(),
+    }]);
+    let more = json!({"connect_per_transaction": true, "clients": 3, "duration_s": 20.0});
+    let account = run(&server.spec(io, more));
+    assert_eq!(account["state"], "aborted");
+    let reason = account["reason"].as_str().unwrap();
+    assert!(reason.contains("too many clients already"), "{reason}");
+    assert_eq!(done_failed(&account), (0, 3));
+    assert_eq!(errors(&account), [("53300".to_owned(), 3)].into());
+    assert_eq!(account["in_doubt"], 0);
 }
 
 fn a_server_that_never_answers_the_log_in(io: &str) {

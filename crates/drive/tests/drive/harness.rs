@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -223,8 +223,8 @@ impl Drop for Scripted {
     }
 }
 
-fn converse(
-    mut stream: TcpStream,
+pub(crate) fn converse(
+    mut stream: impl Read + Write,
     log: &Mutex<Vec<String>>,
     answer: &(dyn Fn(usize, &str) -> Answer + Send + Sync),
 ) -> std::io::Result<()> {
