@@ -94,7 +94,7 @@ def test_during_calibration(desk: Desk, database: Database) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5, 0.8])
+@pytest.mark.parametrize("delay_s", [0.0, 0.3, 0.7])
 def test_while_the_private_server_starts(desk: Desk, delay_s: float) -> None:
     running = desk.begin(desk.inserts(60))
     running.wait_for_words("opening pg18")
