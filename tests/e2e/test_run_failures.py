@@ -147,6 +147,7 @@ def test_a_server_that_stops_answering_is_given_up_after_the_timeout(desk: Desk,
     assert rows(ended)["passed"], rows(ended)
 
 
+@pytest.mark.slow
 def test_an_sql_error_in_the_middle_of_a_script_is_counted_by_its_class(
     desk: Desk, database: Database
 ) -> None:
@@ -244,6 +245,7 @@ def test_a_wrong_answer_has_an_exit_code_of_its_own(desk: Desk, database: Databa
     assert answers["Are the answers right?"] == "bad"
 
 
+@pytest.mark.slow
 def test_a_check_compares_one_value_as_the_server_writes_it(desk: Desk, database: Database) -> None:
     checks = {
         "true": ('sql = "select true", expected = "t"', "complete", "t"),
@@ -273,6 +275,7 @@ def test_a_count_that_is_no_number_is_told(desk: Desk, database: Database) -> No
     assert "gave 'many' where a count of rows is needed" in ended.err
 
 
+@pytest.mark.slow
 def test_a_kernel_that_kills_the_drivers_own_process_is_no_hang(desk: Desk, database: Database) -> None:
     running = desk.begin(desk.inserts(30), "--target", database.url)
     running.wait_for_drive("insert")

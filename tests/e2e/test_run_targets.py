@@ -41,6 +41,7 @@ def test_the_variables_of_libpq_are_understood(desk: Desk, database: Database) -
     assert desk.holding(database.password) == []
 
 
+@pytest.mark.slow
 def test_the_password_file_is_read_unless_others_can_read_it_too(desk: Desk, database: Database) -> None:
     file = desk.home / ".pgpass"
     file.write_text(f"*:*:{database.name}:*:{database.password}\n")
@@ -53,6 +54,7 @@ def test_the_password_file_is_read_unless_others_can_read_it_too(desk: Desk, dat
     refused(again, "a password is needed", "PGPASSWORD", "can be read by others and was ignored")
 
 
+@pytest.mark.slow
 def test_a_password_is_nowhere_to_be_seen(desk: Desk, database: Database) -> None:
     running = desk.begin(desk.inserts(seconds=2), "--target", database.url)
     running.wait_for_drive("insert")
@@ -133,6 +135,7 @@ def test_a_schema_with_somebodys_tables_is_refused_unless_told_to_replace(
     assert database.value("select to_regclass('loadstone.mine')") is None
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_replaced_without_asking(desk: Desk, database: Database) -> None:
     running = desk.begin(desk.inserts(seconds=30), "--target", database.url)
     running.wait_for_drive("insert")
@@ -149,6 +152,7 @@ def test_what_a_killed_run_left_is_replaced_without_asking(desk: Desk, database:
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
+@pytest.mark.slow
 def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -> None:
     running = desk.begin(desk.inserts(seconds=20), "--target", database.url)
     running.wait_for_drive("insert")
