@@ -371,6 +371,7 @@ def test_more_clients_than_the_server_takes() -> None:
 def test_the_server_goes_away(there: Database) -> None:
     running = start("-n", "-S", "-T", "60", "-c", "3")
     wait_until(lambda: sessions(there) == 3, "three clients at work")
+    time.sleep(1)  # connected is not yet at work: the clients begin together, a moment later
     there.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'loadstone'"
     )
