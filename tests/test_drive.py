@@ -163,3 +163,14 @@ def test_progress_is_shown_while_it_goes_on() -> None:
     latest = seen[-1]["latest"]
     assert latest["done"] > 0
     assert latest["response"]["p99_ns"] > 0
+
+
+def test_a_drive_whose_records_cannot_be_written_stops_early(tmp_path: Path) -> None:
+    (tmp_path / "series.jsonl").symlink_to("/dev/full")
+    long = dataclasses.replace(ONE, duration_s=60.0)
+    began_s = time.monotonic()
+    with null_server(4) as (_, connection):
+        account = perform(drive_document(long, connection, tmp_path), None)
+    assert time.monotonic() - began_s < 20
+    assert "series.jsonl" in account["output_error"]
+    assert equation_holds(account)

@@ -113,6 +113,8 @@ pub(crate) struct Progress {
     pub(crate) deadline_ns: Option<u64>,
     /// The latest complete interval.
     pub(crate) latest: Option<SeriesRow>,
+    /// Why nothing more is written down: the owner may want to stop.
+    pub(crate) output_error: Option<String>,
 }
 
 /// An interval of which some workers have reported.
@@ -316,6 +318,7 @@ impl Collector {
         progress.done += row.done;
         progress.failed += row.failed;
         progress.latest = Some(row);
+        progress.output_error.clone_from(&self.output_error);
     }
 }
 
