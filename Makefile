@@ -59,7 +59,7 @@ $(VENV)/.maturin: pyproject.toml
 
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 $(BIN)/loadstone: $(VENV)/.maturin $(RUST)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet >$(VENV)/build.log
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.maturin

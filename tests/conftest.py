@@ -1,4 +1,4 @@
-"""What tests of several kinds share: places of their own, and one server for all that need only a database."""
+"""What several tests share: places of their own, and one server for all that need only a database."""
 
 from __future__ import annotations
 

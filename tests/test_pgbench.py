@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +15,12 @@ from hypothesis import strategies as st
 
 from loadstone.personalities import pgbench
 from loadstone.personalities.pgbench.complaint import AnswerGivenError, ComplaintError
-from loadstone.personalities.pgbench.options import INT_MAX, Options, parse
+from loadstone.personalities.pgbench.options import INT_MAX, OPTIONS, Options, parse
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import beyond, results
 from loadstone.personalities.pgbench.scripts import Script
 from loadstone.personalities.pgbench.server import Found
 from loadstone.summary.histograms import Histogram
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PEER = shutil.which("pgbench")
 LIST = """Available builtin scripts:
@@ -225,6 +223,16 @@ def test_texts_that_options_ask_for() -> None:
     code, out, err = run("-V")
     assert (code, err) == (0, "")
     assert re.fullmatch(r"pgbench \(Loadstone\) [0-9.]+\n", out)
+
+
+def test_every_option_is_in_the_help_and_on_the_page() -> None:
+    _, told, _ = run("--help")
+    page = (Path(__file__).parents[1] / "docs" / "pgbench.md").read_text(encoding="utf-8")
+    for option in OPTIONS:
+        if option.kind == "here":
+            assert f"--{option.long}" in told
+            name = f"-{option.short}" if option.short else f"--{option.long}"
+            assert re.search(rf"(?<![-\w]){name}(?!\w)", page), f"docs/pgbench.md does not name {name}"
 
 
 def test_a_broken_script_is_shown_with_its_place(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 
 from loadstone import __version__, calibrate, terminal
 from loadstone.engines import all_engines
-from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.model import InOut
 from loadstone.personalities import pgbench
 from loadstone.plan import SIZES, estimated_seconds, plan_to_json
@@ -276,4 +277,17 @@ class Foreign(click.Command):
 @main.command("pgbench", cls=Foreign)
 def pgbench_command(arguments: tuple[str, ...]) -> None:
     """Run pgbench's scripts with pgbench's options: `loadstone pgbench --help` lists them."""
-    sys.exit(pgbench.main(arguments, partial(click.echo, nl=False), partial(click.echo, nl=False, err=True)))
+    sys.exit(pgbench.main(arguments, _out, partial(click.echo, nl=False, err=True)))
+
+
+def _out(text: str) -> None:
+    """Write results: a full disk or a reader that has gone is no bug of ours."""
+    try:
+        click.echo(text, nl=False)
+    except OSError as error:
+        # What Python still holds must not complain once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise RunFailedError(
+            f"the results could not be written to standard output: {error.strerror}",
+            "Send them where there is room, to a reader that reads to the end.",
+        ) from error

@@ -96,8 +96,11 @@ def _await(drive: _core.Drive, show: Callable[[Progress], None] | None) -> dict[
         if text is not None:
             account: dict[str, Any] = json.loads(text)
             return account
+        progress: Progress = json.loads(drive.progress())
+        if progress["output_error"]:
+            drive.stop()  # what is measured from here on would be lost
         if show is not None:
-            show(json.loads(drive.progress()))
+            show(progress)
 
 
 def _script_trouble(error: _core.ScriptError) -> LoadstoneError:

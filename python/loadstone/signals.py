@@ -64,6 +64,8 @@ class Signals:
             raise InterruptedRun(self.received)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        if self.impatient:
+            return  # what is left to do is quick, and must be done: to end what we started
         if self.received is not None:
             self.impatient = True
             raise InterruptedRun(self.received)

@@ -129,7 +129,7 @@ class Live(Quiet):
 
     def said(self, message: str) -> None:
         """Take note of what is being done."""
-        self._print(f"[dim]{escape(message)} …[/]")
+        self._print(f"[dim]{escape(message)}[/]")
 
     def planned(self, plan: Plan) -> None:
         """Take note of the final plan."""
@@ -142,7 +142,8 @@ class Live(Quiet):
         """Take note that a phase begins."""
         self._begun_s = time.monotonic()
         if self._task is not None:
-            self._progress.update(self._task, description=escape(f"{target}  {phase.title}"), figures="")
+            title = self._title(phase.title, phase.variant)
+            self._progress.update(self._task, description=f"{escape(target)}  {title}", figures="")
 
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:  # noqa: ARG002
         """Take note of how a drive goes."""
@@ -163,9 +164,14 @@ class Live(Quiet):
         mark = marks.get(str(document["state"]), "[red]✗[/]")
         reason = f"  [dim]{escape(str(document['reason']))}[/]" if document["reason"] else ""
         took = f"{time.monotonic() - self._begun_s:.1f} s"
-        self._print(f"{mark} {escape(target)}  {escape(str(document['title']))}  [dim]{took}[/]{reason}")
+        title = self._title(str(document["title"]), document["variant"])
+        self._print(f"{mark} {escape(target)}  {title}  [dim]{took}[/]{reason}")
         if self._task is not None and document["state"] != "skipped":
             self._progress.advance(self._task)
+
+    def _title(self, title: str, variant: Mapping[str, object]) -> str:
+        words = self._formats.variant(dict(variant))
+        return f"{escape(title)}, {escape(words)}" if words else escape(title)
 
     def _print(self, line: str) -> None:
         self._progress.console.print(line, soft_wrap=True)

@@ -95,10 +95,16 @@ fn state(ending: &Ending, collected: &Collected) -> (&'static str, Option<String
         return ("aborted", Some(error));
     }
     if !collected.finishes.is_empty() && collected.finishes.iter().all(|f| f.all_gone) {
-        return (
-            "aborted",
-            Some("every client lost its connection or gave up after an error".to_owned()),
-        );
+        let mut reason = "every client lost its connection or gave up after an error".to_owned();
+        if let Some(tally) = collected
+            .totals
+            .errors
+            .values()
+            .max_by_key(|tally| tally.count)
+        {
+            reason = format!("{reason}: {}", tally.message);
+        }
+        return ("aborted", Some(reason));
     }
     if ending.stopped {
         return ("interrupted", Some("stopped before its end".to_owned()));

@@ -30,6 +30,17 @@ pub(crate) enum Phase {
     Gone,
 }
 
+/// Who may touch a client's send buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendState {
+    /// We.
+    Free,
+    /// The kernel, until it says that it has taken all bytes.
+    Busy,
+    /// The kernel, until the server has answered.
+    Quiet,
+}
+
 /// The transaction under way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Transaction {
@@ -56,6 +67,8 @@ pub(crate) struct Exchange {
     /// How many of them have ended.
     pub(crate) ended: usize,
     pub(crate) failure: Option<Failure>,
+    /// Why the server is about to close the connection.
+    pub(crate) farewell: Option<Failure>,
     /// The server's transaction status after the last answer: idle?
     pub(crate) in_transaction: bool,
 }
@@ -66,10 +79,7 @@ pub(crate) struct Client {
     pub(crate) socket: Option<Socket>,
     /// The bytes that the kernel is taking.
     pub(crate) sending: Vec<u8>,
-    /// The kernel may still read `sending`.
-    pub(crate) send_busy: bool,
-    /// A quiet send is under way: its answer, not a completion, ends it.
-    pub(crate) send_quiet: bool,
+    pub(crate) send: SendState,
     pub(crate) program: Box<dyn Program + Send>,
     pub(crate) exchange: Exchange,
     /// The failure for which ROLLBACK was sent.
@@ -83,6 +93,8 @@ pub(crate) struct Client {
     pub(crate) until_ns: u64,
     /// Next pause before connecting again.
     pub(crate) backoff_ns: u64,
+    /// Its connection was lost, and it has no new one.
+    pub(crate) lost: bool,
     /// It has been connected before: the next connection is a reconnection.
     pub(crate) was_connected: bool,
     /// The settings of libpq's second attempt, after TLS (or its absence) was refused.
@@ -96,8 +108,7 @@ impl Client {
             session: None,
             socket: None,
             sending: Vec::new(),
-            send_busy: false,
-            send_quiet: false,
+            send: SendState::Free,
             program,
             exchange: Exchange::default(),
             rolled_back: None,
@@ -106,6 +117,7 @@ impl Client {
             connect_ns: 0,
             until_ns: 0,
             backoff_ns: 0,
+            lost: false,
             was_connected: false,
             fallback: None,
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::clock::CpuTime;
+use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::output::Output;
 use crate::record::{Latency, Record, WindowCounts};
@@ -39,6 +39,8 @@ pub(crate) struct Finish {
     /// Every client left before the end.
     pub(crate) all_gone: bool,
     pub(crate) error: Option<String>,
+    /// It died: what was under way will never end.
+    pub(crate) broken: bool,
 }
 
 /// A time in which connections were lost.
@@ -111,6 +113,8 @@ pub(crate) struct Progress {
     pub(crate) deadline_ns: Option<u64>,
     /// The latest complete interval.
     pub(crate) latest: Option<SeriesRow>,
+    /// Why nothing more is written down: the owner may want to stop.
+    pub(crate) output_error: Option<String>,
 }
 
 /// An interval of which some workers have reported.
@@ -191,6 +195,9 @@ impl Collector {
         // A worker that died without a last word leaves intervals that will never be complete.
         self.reported.fill(u64::MAX);
         self.write_complete();
+        if finishes.iter().any(|finish| finish.broken) {
+            self.totals.abandon(now_ns());
+        }
         Collected {
             totals: self.totals,
             finishes,
@@ -311,6 +318,7 @@ impl Collector {
         progress.done += row.done;
         progress.failed += row.failed;
         progress.latest = Some(row);
+        progress.output_error.clone_from(&self.output_error);
     }
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct Config {
     pub(crate) under_a_rate: bool,
     pub(crate) reconnect: bool,
     pub(crate) connect_per_transaction: bool,
-    pub(crate) extended_protocol: bool,
     pub(crate) on_error: OnError,
     pub(crate) tries_max: u32,
 }
@@ -46,7 +45,8 @@ pub(crate) struct Config {
     reason = "saturates, which is what an absurdly long time should do"
 )]
 pub(crate) fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
+    // Ten years are for ever, and never overflow the clock when added to it.
+    (seconds.min(3.2e8) * 1e9).round() as u64
 }
 
 impl Config {
@@ -69,7 +69,6 @@ impl Config {
             under_a_rate: spec.pace.rate_per_s().is_some(),
             reconnect: spec.reconnect,
             connect_per_transaction: spec.connect_per_transaction,
-            extended_protocol: set.mode != QueryMode::Simple,
             on_error: spec.on_error,
             tries_max: spec.tries_max,
             set,
@@ -94,7 +93,7 @@ impl Config {
     }
 
     /// What to do when the first connections cannot be made.
-    pub(crate) fn connect_hint(&self, failure: &Failure) -> String {
+    pub(crate) fn connect_hint(failure: &Failure) -> String {
         let hint = match failure.class {
             _ if !failure.hint.is_empty() => failure.hint,
             ErrorClass::Timeout => {

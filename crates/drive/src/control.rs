@@ -96,3 +96,67 @@ impl Control {
         self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    fn trouble(what: &str) -> DriveError {
+        DriveError::System {
+            what: what.to_owned(),
+            source: std::io::Error::other("no"),
+            hint: String::new(),
+        }
+    }
+
+    fn timeline() -> Timeline {
+        Timeline {
+            start_ns: 1,
+            measure_ns: 1,
+            deadline_ns: None,
+            interval_ns: 1,
+        }
+    }
+
+    #[test]
+    fn all_begin_when_all_have_arrived() {
+        let control = Arc::new(Control::default());
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let control = Arc::clone(&control);
+                thread::spawn(move || matches!(control.arrive(Ok(())), Go::Start(_)))
+            })
+            .collect();
+        assert_eq!(
+            control.start_together(3, timeline).unwrap(),
+            Some(timeline())
+        );
+        assert!(workers.into_iter().all(|worker| worker.join().unwrap()));
+    }
+
+    #[test]
+    fn one_failure_stops_all_and_the_first_is_told() {
+        let control = Arc::new(Control::default());
+        let other = Arc::clone(&control);
+        let waiting = thread::spawn(move || matches!(other.arrive(Ok(())), Go::GiveUp));
+        control.arrive_broken(trouble("first"));
+        control.arrive_broken(trouble("second"));
+        let error = control.start_together(3, timeline).unwrap_err();
+        assert!(error.to_string().starts_with("first"), "{error}");
+        assert!(waiting.join().unwrap());
+    }
+
+    #[test]
+    fn a_stop_before_the_start_lets_nobody_begin() {
+        let control = Arc::new(Control::default());
+        let other = Arc::clone(&control);
+        let waiting = thread::spawn(move || matches!(other.arrive(Ok(())), Go::GiveUp));
+        control.stop();
+        assert_eq!(control.start_together(1, timeline).unwrap(), None);
+        assert!(waiting.join().unwrap());
+        // A worker that breaks later has nobody to keep waiting.
+        control.arrive_broken(trouble("late"));
+    }
+}

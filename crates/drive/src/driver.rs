@@ -57,6 +57,16 @@ impl Drive {
 
     /// Connect all clients and begin; returns at once. Errors of connecting come from [`Drive::wait`].
     pub fn start(&self) -> Result<(), DriveError> {
+        let mut supervisor = self
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if supervisor.is_some() {
+            return Err(DriveError::bad_spec(
+                "the drive has been started already".to_owned(),
+                "make a new one for every phase",
+            ));
+        }
         limits::raise_open_files(self.spec.clients)?;
         let output = match &self.spec.out_dir {
             Some(dir) => Some(Output::create(dir, account::tags(&self.config))?),
@@ -82,10 +92,7 @@ impl Drive {
             source,
             hint: "raise the limit of processes (ulimit -u)".to_owned(),
         })?;
-        *self
-            .supervisor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        *supervisor = Some(handle);
         Ok(())
     }
 
@@ -105,7 +112,7 @@ impl Drive {
         self.control.stop();
     }
 
-    /// The account (drive.json) once the drive has ended; `None` when it has not within `timeout`.
+    /// The account (drive.json) once the drive has ended; `None` when it has not within `timeout`. Given once.
     pub fn wait(&self, timeout: Duration) -> Option<Account> {
         let (lock, ended) = &*self.account;
         let account = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,17 +181,14 @@ impl Run {
         for handle in handles {
             let _ = handle.join();
         }
-        let (timeline, collected) = collected?;
+        let (timeline, mut collected) = collected?;
         let connect_wall_ns = timeline.start_ns.saturating_sub(START_DELAY_NS + begun_ns);
-        self.account(
-            timeline,
-            Ending {
-                stopped: self.control.stop_asked(),
-                threads,
-                connect_wall_ns,
-            },
-            &collected,
-        )
+        let ending = Ending {
+            stopped: self.control.stop_asked(),
+            threads,
+            connect_wall_ns,
+        };
+        Ok(self.account(timeline, &ending, &mut collected))
     }
 
     fn timeline(&self) -> Timeline {
@@ -246,12 +250,19 @@ impl Run {
         Collector::new(&self.config, timeline, output, progress, blanks).collect(inbox)
     }
 
-    fn account(&self, timeline: Timeline, ending: Ending, collected: &Collected) -> Account {
-        let text = account::write(&self.spec, &self.config, timeline, &ending, collected);
-        if let Some(dir) = &self.spec.out_dir {
-            write_account(dir, &text)?;
+    /// The account; where it cannot be written down, it says so and is not lost.
+    fn account(&self, timeline: Timeline, ending: &Ending, collected: &mut Collected) -> String {
+        let text = account::write(&self.spec, &self.config, timeline, ending, collected);
+        let Some(dir) = &self.spec.out_dir else {
+            return text;
+        };
+        match write_account(dir, &text) {
+            Ok(()) => text,
+            Err(error) => {
+                collected.output_error.get_or_insert(error.to_string());
+                account::write(&self.spec, &self.config, timeline, ending, collected)
+            }
         }
-        Ok(text)
     }
 }
 
@@ -273,6 +284,7 @@ fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<
     let name = format!("drive-{}", assignment.number);
     let meeting = Arc::clone(&assignment.control);
     let body = move || {
+        set_timer_slack();
         let (number, control, reports) = (
             assignment.number,
             Arc::clone(&assignment.control),
@@ -284,10 +296,12 @@ fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<
             control.stop();
             control.arrive_broken(broken("a worker"));
             let error = Some(broken("a worker").to_string());
+            let broken = true;
             let _ = reports.send(Report::Finished(
                 number,
                 Finish {
                     error,
+                    broken,
                     ..Finish::default()
                 },
             ));
@@ -305,6 +319,12 @@ fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<
             None
         }
     }
+}
+
+/// Waits of this thread end when they should, not up to 50 µs later: a rate depends on it.
+fn set_timer_slack() {
+    // Where the kernel refuses, waits are a little longer.
+    let _ = nix::sys::prctl::set_timerslack(1);
 }
 
 fn work(assignment: Assignment, choice: IoChoice) {

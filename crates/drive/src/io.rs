@@ -23,8 +23,8 @@ pub(crate) struct Chunk {
 pub(crate) enum Event {
     /// The connection attempt has ended, or a blocked send can go on.
     Writable(Slot),
-    /// A queued send has been taken whole.
-    Sent(Slot),
+    /// So many bytes of a queued send have been taken: all of them, unless something interrupted it.
+    Sent(Slot, usize),
     /// Bytes arrived.
     Received(Slot, Chunk),
     /// The peer closed the connection.
@@ -62,7 +62,13 @@ pub(crate) trait Poller: Sized {
     /// No more events for the connection in `slot`. `sending` is its send buffer, which the kernel may still hold.
     fn close(&mut self, slot: Slot, fd: RawFd, sending: Vec<u8>);
 
+    /// Keep memory that a quiet send used. Its answer has come, so the kernel should be done with it; a server
+    /// that answers before it has read the question must not make it read memory that is somebody else's.
+    fn keep(&mut self, sending: Vec<u8>);
+
     /// Send `bytes`; `quiet` when an answer will prove that they have been taken.
+    ///
+    /// That the peer has closed its end is reported by the receiving side, after its last words.
     fn send(&mut self, slot: Slot, fd: RawFd, bytes: &[u8], quiet: bool) -> io::Result<Sending>;
 
     /// Hand over what is queued and wait for events, at most `timeout_ns`.

@@ -4,8 +4,14 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::error::DriveError;
 
-/// Descriptors beyond the clients' sockets: files, rings, standard streams, the monitor's.
+/// Descriptors that may still be needed besides: files, rings, the monitor's.
 const RESERVE: u64 = 128;
+
+/// Descriptors that the process has open now.
+fn open_files() -> u64 {
+    // Without /proc the reserve must do.
+    std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
+}
 
 /// Make room for one socket per client.
 pub(crate) fn raise_open_files(clients: usize) -> Result<(), DriveError> {
@@ -14,7 +20,7 @@ pub(crate) fn raise_open_files(clients: usize) -> Result<(), DriveError> {
         source: errno.into(),
         hint: format!("raise the limit first: ulimit -n {needed}"),
     };
-    let needed = clients as u64 + RESERVE;
+    let needed = open_files() + clients as u64 + RESERVE;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| failed(e, needed))?;
     if soft >= needed {
         return Ok(());

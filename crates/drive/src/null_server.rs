@@ -1,29 +1,29 @@
 //! The built-in server that answers at once: the driver's own ceiling is measured against it, and it is the
 //! fixture for tests of protocol, faults and timing.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod serving;
+
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::{AsRawFd, RawFd};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use loadstone_wire::postgres::{Action, Behaviour, Fault, Password, Responder, ResponderAuth};
-use socket2::{SockRef, Socket};
+use loadstone_wire::postgres::{Behaviour, Fault, Password, ResponderAuth};
+use socket2::Socket;
 
-use crate::clock::{CpuTime, now_ns};
+use self::serving::Serving;
 use crate::error::DriveError;
+use crate::io::Poller;
 use crate::io::epoll::EpollPoller;
 use crate::io::uring::UringPoller;
-use crate::io::{Event, Poller, Sending, Slot};
+use crate::limits;
 
-/// The place of the socket pair by which the accepting threads wake the serving one.
-const WAKER: Slot = 0;
-const WAIT_NS: u64 = 100_000_000;
+/// Pause after an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// What the built-in server is to do, as Python and tests ask for it.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -159,6 +159,8 @@ pub struct NullServer {
     port: u16,
     socket_directory: PathBuf,
     shared: Arc<Shared>,
+    /// Shut down to wake the accepting threads.
+    listeners: [Socket; 2],
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -186,10 +188,12 @@ impl NullServer {
     ///
     /// At most `clients_max` connections are served at once; further ones are closed.
     pub fn start(behaviour: Behaviour, directory: &Path, clients_max: usize) -> io::Result<Self> {
+        limits::raise_open_files(clients_max).map_err(io::Error::other)?;
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = tcp.local_addr()?.port();
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let unix = UnixListener::bind(&path)?;
+        let listeners = [tcp.try_clone()?.into(), unix.try_clone()?.into()];
         let (waker, woken) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         let shared = Arc::new(Shared {
@@ -216,6 +220,7 @@ impl NullServer {
             port,
             socket_directory: directory.to_owned(),
             shared,
+            listeners,
             threads,
         })
     }
@@ -242,16 +247,14 @@ impl NullServer {
     pub fn stop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.wake();
-        // The accepting threads wait in accept(): one connection each lets them see the flag.
-        let path = self
-            .socket_directory
-            .join(format!(".s.PGSQL.{}", self.port));
-        let _ = UnixStream::connect(&path);
-        let _ = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        for listener in &self.listeners {
+            let _ = listener.shutdown(Shutdown::Both);
+        }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        let _ = std::fs::remove_file(path);
+        let socket = format!(".s.PGSQL.{}", self.port);
+        let _ = std::fs::remove_file(self.socket_directory.join(socket));
     }
 }
 
@@ -270,10 +273,12 @@ fn accept_from(
     thread::Builder::new()
         .name("null-accept".to_owned())
         .spawn(move || {
-            while let Ok(socket) = accept() {
-                if shared.stop.load(Ordering::Relaxed) {
-                    return;
-                }
+            while !shared.stop.load(Ordering::Relaxed) {
+                let Ok(socket) = accept() else {
+                    // Stopping; or no descriptor is free, and clients wait in the queue until one is.
+                    thread::park_timeout(ACCEPT_PAUSE);
+                    continue;
+                };
                 shared
                     .accepted
                     .lock()
@@ -304,241 +309,4 @@ fn serve(
                 }
             }
         })
-}
-
-/// One connection as the server sees it.
-struct Peer {
-    socket: Socket,
-    responder: Responder,
-    /// Answers that wait for the running send, or for their time.
-    out: Vec<u8>,
-    sending: Vec<u8>,
-    busy: bool,
-    /// Nothing of `out` may leave before; zero when nothing is held back.
-    held_until_ns: u64,
-    closing: bool,
-    silent: bool,
-}
-
-struct Serving<P: Poller> {
-    poller: P,
-    shared: Arc<Shared>,
-    woken: Socket,
-    behaviour: Arc<Behaviour>,
-    peers: Vec<Option<Peer>>,
-    free: Vec<Slot>,
-    dirty: Vec<Slot>,
-    timers: BinaryHeap<Reverse<(u64, Slot)>>,
-    connections: u64,
-}
-
-impl<P: Poller> Serving<P> {
-    fn new(
-        poller: P,
-        shared: Arc<Shared>,
-        woken: Socket,
-        behaviour: Arc<Behaviour>,
-        slots: usize,
-    ) -> Self {
-        let last = u32::try_from(slots).unwrap_or(u32::MAX);
-        Self {
-            poller,
-            shared,
-            woken,
-            behaviour,
-            peers: (0..slots).map(|_| None).collect(),
-            free: (1..last).rev().collect(),
-            dirty: Vec::new(),
-            timers: BinaryHeap::new(),
-            connections: 0,
-        }
-    }
-
-    fn run(mut self) {
-        if self.poller.open(WAKER, self.woken.as_raw_fd()).is_err() {
-            return;
-        }
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            self.flush();
-            let now = now_ns();
-            let timeout_ns = self
-                .timers
-                .peek()
-                .map_or(WAIT_NS, |t| t.0.0.saturating_sub(now).min(WAIT_NS));
-            if self.poller.wait(timeout_ns).is_err() {
-                return;
-            }
-            let now = now_ns();
-            while let Some(event) = self.poller.next() {
-                self.handle(event, now);
-            }
-            self.fire_timers(now);
-            let cpu = CpuTime::of_this_thread();
-            self.shared
-                .cpu_ns
-                .store(cpu.user_ns + cpu.system_ns, Ordering::Relaxed);
-        }
-    }
-
-    fn handle(&mut self, event: Event, now: u64) {
-        match event {
-            Event::Received(WAKER, chunk) => {
-                self.poller.release(chunk);
-                self.welcome();
-            }
-            Event::Received(slot, chunk) => {
-                let Some(peer) = &mut self.peers[slot as usize] else {
-                    return self.poller.release(chunk);
-                };
-                let action = if peer.silent {
-                    Ok(Action::Silent)
-                } else {
-                    peer.responder
-                        .respond(self.poller.bytes(chunk), &mut peer.out)
-                };
-                self.poller.release(chunk);
-                self.act(slot, action.unwrap_or(Action::Close), now);
-            }
-            Event::Sent(slot) => {
-                if let Some(peer) = &mut self.peers[slot as usize] {
-                    peer.busy = false;
-                    self.dirty.push(slot);
-                }
-            }
-            Event::Writable(slot) => self.resume(slot),
-            Event::Closed(slot) | Event::Failed(slot, _) => self.farewell(slot),
-        }
-    }
-
-    fn act(&mut self, slot: Slot, action: Action, now: u64) {
-        let Some(peer) = &mut self.peers[slot as usize] else {
-            return;
-        };
-        match action {
-            Action::Continue => {}
-            Action::Close => peer.closing = true,
-            Action::Silent => peer.silent = true,
-            Action::Delay { ns } => {
-                peer.held_until_ns = now.saturating_add(ns);
-                return self.timers.push(Reverse((peer.held_until_ns, slot)));
-            }
-        }
-        self.dirty.push(slot);
-    }
-
-    fn welcome(&mut self) {
-        let accepted = std::mem::take(
-            &mut *self
-                .shared
-                .accepted
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        for socket in accepted {
-            let Some(slot) = self.free.pop() else {
-                continue;
-            };
-            if socket.set_nonblocking(true).is_err()
-                || self.poller.open(slot, socket.as_raw_fd()).is_err()
-            {
-                self.free.push(slot);
-                continue;
-            }
-            self.connections += 1;
-            let responder = Responder::new(Arc::clone(&self.behaviour), self.connections);
-            self.peers[slot as usize] = Some(Peer {
-                socket,
-                responder,
-                out: Vec::new(),
-                sending: Vec::new(),
-                busy: false,
-                held_until_ns: 0,
-                closing: false,
-                silent: false,
-            });
-        }
-    }
-
-    fn flush(&mut self) {
-        for slot in std::mem::take(&mut self.dirty) {
-            let Some(peer) = &mut self.peers[slot as usize] else {
-                continue;
-            };
-            if peer.busy || peer.held_until_ns > 0 {
-                continue;
-            }
-            if peer.out.is_empty() {
-                if peer.closing {
-                    self.farewell(slot);
-                }
-                continue;
-            }
-            peer.sending.clear();
-            std::mem::swap(&mut peer.sending, &mut peer.out);
-            if send(&mut self.poller, slot, peer) {
-                self.dirty.push(slot); // to close it, if that is what comes next
-            }
-        }
-        self.dirty.retain(|&slot| {
-            self.peers[slot as usize]
-                .as_ref()
-                .is_some_and(|p| p.closing)
-        });
-    }
-
-    fn resume(&mut self, slot: Slot) {
-        if let Some(peer) = &mut self.peers[slot as usize]
-            && send(&mut self.poller, slot, peer)
-        {
-            self.dirty.push(slot);
-        }
-    }
-
-    fn fire_timers(&mut self, now: u64) {
-        while let Some(&Reverse((until_ns, slot))) = self.timers.peek() {
-            if until_ns > now {
-                return;
-            }
-            self.timers.pop();
-            if let Some(peer) = &mut self.peers[slot as usize]
-                && peer.held_until_ns <= now
-            {
-                peer.held_until_ns = 0;
-                self.dirty.push(slot);
-            }
-        }
-    }
-
-    fn farewell(&mut self, slot: Slot) {
-        if let Some(peer) = self.peers[slot as usize].take() {
-            let sending = if peer.busy { peer.sending } else { Vec::new() };
-            self.poller.close(slot, peer.socket.as_raw_fd(), sending);
-            self.free.push(slot);
-        }
-    }
-}
-
-/// Send what is in `sending`; true when the kernel has taken all of it.
-fn send<P: Poller>(poller: &mut P, slot: Slot, peer: &mut Peer) -> bool {
-    let fd: RawFd = SockRef::from(&peer.socket).as_raw_fd();
-    match poller.send(slot, fd, &peer.sending, false) {
-        Ok(Sending::Done) => {
-            peer.busy = false;
-            true
-        }
-        Ok(Sending::Blocked(taken)) => {
-            peer.sending.drain(..taken);
-            peer.busy = true;
-            false
-        }
-        Ok(Sending::Queued) => {
-            peer.busy = true;
-            false
-        }
-        Err(_) => {
-            peer.closing = true;
-            peer.out.clear();
-            true
-        }
-    }
 }

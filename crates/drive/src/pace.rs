@@ -103,6 +103,7 @@ impl Schedule {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "figures of a test are small")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

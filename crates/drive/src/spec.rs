@@ -8,6 +8,9 @@ use serde::Deserialize;
 use crate::error::DriveError;
 use crate::pace::Pace;
 
+/// Beyond this the schedule alone would keep a core busy.
+const RATE_MAX_PER_S: f64 = 1e7;
+
 /// Everything one drive phase needs. Times in seconds, rates per second over all clients.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -216,68 +219,140 @@ impl DriveSpec {
     }
 
     fn check(&self) -> Result<(), DriveError> {
-        let positive = |name: &str, value: f64| {
-            if value.is_finite() && value > 0.0 {
-                Ok(())
-            } else {
-                Err(DriveError::bad_spec(
-                    format!("{name} is {value}"),
-                    "it must be a number above zero",
-                ))
-            }
-        };
+        let refuse =
+            |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
+        let weights = self.scripts.iter().map(|s| u64::from(s.weight));
         if self.clients == 0 {
-            return Err(DriveError::bad_spec(
-                "clients is 0".into(),
-                "at least one client is needed",
-            ));
+            return refuse("clients is 0", "at least one client is needed");
         }
-        if self
-            .scripts
-            .iter()
-            .map(|s| u64::from(s.weight))
-            .sum::<u64>()
-            == 0
-        {
-            return Err(DriveError::bad_spec(
-                "no script has a weight above zero".into(),
+        if weights.sum::<u64>() == 0 {
+            return refuse(
+                "no script has a weight above zero",
                 "give at least one script with a positive weight",
-            ));
+            );
         }
         if self.duration_s.is_some() == self.transactions_per_client.is_some() {
-            return Err(DriveError::bad_spec(
-                "a drive ends after a duration or after a number of transactions".into(),
+            return refuse(
+                "a drive ends after a duration or after a number of transactions",
                 "give exactly one of duration_s and transactions_per_client",
-            ));
+            );
         }
         if self.transactions_per_client == Some(0) || self.tries_max == 0 {
-            return Err(DriveError::bad_spec(
-                "transactions_per_client and tries_max must be at least 1".into(),
-                "",
-            ));
-        }
-        self.duration_s
-            .map_or(Ok(()), |s| positive("duration_s", s))?;
-        self.pace
-            .rate_per_s()
-            .map_or(Ok(()), |r| positive("rate_per_s", r))?;
-        self.latency_limit_ms
-            .map_or(Ok(()), |l| positive("latency_limit_ms", l))?;
-        positive("timeout_s", self.timeout_s)?;
-        positive("interval_s", self.interval_s)?;
-        positive("connect_timeout_s", self.connection.connect_timeout_s)?;
-        if !(self.warmup_s.is_finite() && self.warmup_s >= 0.0) {
-            return Err(DriveError::bad_spec(
-                format!("warmup_s is {}", self.warmup_s),
-                "use 0 or more",
-            ));
+            let message = "transactions_per_client or tries_max is 0";
+            return refuse(message, "both must be at least 1");
         }
         if self.warmup_s > 0.0 && self.transactions_per_client.is_some() {
-            return Err(DriveError::bad_spec(
-                "a warm-up needs a duration".into(),
+            return refuse(
+                "a warm-up needs a duration",
                 "leave warmup_s out when the number of transactions is fixed",
+            );
+        }
+        self.check_numbers()
+    }
+
+    fn check_numbers(&self) -> Result<(), DriveError> {
+        let rate_per_s = self.pace.rate_per_s();
+        let positive = [
+            ("duration_s", self.duration_s),
+            ("rate_per_s", rate_per_s),
+            ("latency_limit_ms", self.latency_limit_ms),
+            ("timeout_s", Some(self.timeout_s)),
+            ("interval_s", Some(self.interval_s)),
+            ("connect_timeout_s", Some(self.connection.connect_timeout_s)),
+        ];
+        for (name, value) in positive {
+            if let Some(value) = value.filter(|v| !v.is_finite() || *v <= 0.0) {
+                let message = format!("{name} is {value}");
+                return Err(DriveError::bad_spec(
+                    message,
+                    "it must be a number above zero",
+                ));
+            }
+        }
+        if !self.warmup_s.is_finite() || self.warmup_s < 0.0 {
+            let message = format!("warmup_s is {}", self.warmup_s);
+            return Err(DriveError::bad_spec(message, "use 0 or more"));
+        }
+        if rate_per_s.is_some_and(|rate| rate > RATE_MAX_PER_S) {
+            return Err(DriveError::bad_spec(
+                "rate_per_s is beyond ten million".to_owned(),
+                "no server takes that many: use the closed loop to find its limit",
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn spec(more: &Value) -> Result<DriveSpec, DriveError> {
+        let mut spec = json!({
+            "connection": {"host": "db", "port": 5432, "user": "u", "database": "d", "password": "s3cret"},
+            "scripts": [{"name": "s", "text": "SELECT 1;"}],
+            "mode": "simple", "clients": 1, "seed": 1, "duration_s": 1.0,
+        });
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        DriveSpec::from_json(&spec.to_string())
+    }
+
+    #[test]
+    fn what_is_impossible_is_refused_by_name() {
+        let cases = [
+            (json!({"clients": 0}), "clients is 0"),
+            (json!({"duration_s": null}), "duration"),
+            (json!({"duration_s": 0.0}), "duration_s is 0"),
+            (json!({"transactions_per_client": 5}), "duration"),
+            (
+                json!({"duration_s": null, "transactions_per_client": 0}),
+                "is 0",
+            ),
+            (
+                json!({"duration_s": null, "transactions_per_client": 1, "warmup_s": 1.0}),
+                "warm-up",
+            ),
+            (json!({"tries_max": 0}), "tries_max"),
+            (json!({"scripts": []}), "no script"),
+            (
+                json!({"scripts": [{"name": "s", "text": "", "weight": 0}]}),
+                "no script",
+            ),
+            (
+                json!({"pace": {"kind": "fixed", "rate_per_s": -1.0}}),
+                "rate_per_s is -1",
+            ),
+            (
+                json!({"pace": {"kind": "poisson", "rate_per_s": 1e9}}),
+                "ten million",
+            ),
+            (json!({"latency_limit_ms": 0.0}), "latency_limit_ms"),
+            (json!({"timeout_s": -3.0}), "timeout_s is -3"),
+            (json!({"interval_s": 0.0}), "interval_s"),
+            (json!({"warmup_s": -1.0}), "warmup_s is -1"),
+            (json!({"io": "aio"}), "does not parse"),
+            (json!({"colour": "red"}), "colour"),
+        ];
+        for (more, words) in cases {
+            let error = spec(&more).unwrap_err();
+            assert!(error.to_string().contains(words), "{more}: {error}");
+        }
+        assert!(!format!("{:?}", spec(&json!({})).unwrap()).contains("s3cret"));
+    }
+
+    #[test]
+    fn threads_are_chosen_by_cores_and_never_exceed_the_clients() {
+        let threads = |clients: usize, threads: Value, cores: usize| {
+            let spec = spec(&json!({"clients": clients, "threads": threads})).unwrap();
+            spec.threads_or(cores)
+        };
+        assert_eq!(threads(100, Value::Null, 2), 1);
+        assert_eq!(threads(100, Value::Null, 64), 8);
+        assert_eq!(threads(3, Value::Null, 64), 3);
+        assert_eq!(threads(3, json!(0), 2), 1);
+        assert_eq!(threads(3, json!(2), 2), 2);
     }
 }

@@ -2,6 +2,7 @@
 
 /// The times of one drive, all on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "units stand last in names")]
 pub(crate) struct Timeline {
     /// All clients are connected and begin.
     pub(crate) start_ns: u64,

@@ -35,7 +35,9 @@ fn parse() -> Result<Options, Failure> {
         let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
         let config = &mut options.config;
         match name {
-            "use-case" => config.use_case = UseCase::from_name(value)?,
+            "use-case" => {
+                config.use_case = UseCase::from_name(value).map_err(|error| error.to_string())?
+            }
             "seed" => config.seed = value.parse()?,
             "scale" => config.scale = value.parse()?,
             "initial-scale" => config.initial_scale = value.parse()?,

@@ -18,10 +18,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// `DriveError(message, hint)`, or `ScriptError` where a script is to blame.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "used as a conversion in map_err"
-)]
 pub(crate) fn drive_error(error: CoreDriveError) -> PyErr {
     match error {
         CoreDriveError::Script(error) => script_error(error),

@@ -19,7 +19,11 @@ pub(crate) fn fetch_postgres(
     let mut signalled = None;
     let fetched = py.detach(|| {
         let mut go_on = || {
-            signalled = Python::attach(|py| py.check_signals()).err();
+            let checked: PyResult<()> = Python::attach(|py| {
+                py.check_signals()?;
+                Ok(())
+            });
+            signalled = checked.err();
             signalled.is_none()
         };
         fetch_postgres_while(version, Path::new(destination), mirror, &mut go_on)

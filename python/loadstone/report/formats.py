@@ -113,5 +113,5 @@ def interval(entry: dict[str, float | None] | None) -> str:
 
 
 def variant(values: dict[str, object]) -> str:
-    """Return A variant in words: index = brin, clients = 8."""
+    """Return a variant in words: index = brin, clients = 8."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.drive import Progress
+    from loadstone.embedded import EmbeddedServer
     from loadstone.model import InOut, Plan, PlannedPhase
     from loadstone.scenario import Scenario
     from loadstone.target import OpenTarget, Target
@@ -177,11 +178,13 @@ class _Run:
         self._failures: list[str] = []
         self._wrong = False
         self._opening = True
+        self._private: list[EmbeddedServer] = []
 
     def guarded(self, targets: Sequence[Target], plan: Plan) -> tuple[ExitCode, LoadstoneError | None]:
         """Run, and turn every way of ending into an exit status; servers are stopped in each of them."""
         try:
             with self.signals, contextlib.ExitStack() as stack:
+                stack.callback(self._end_private_servers)
                 servers = self._open(stack, targets, plan)
                 self._opening = False
                 final = self._final_plan(servers, plan)
@@ -224,19 +227,27 @@ class _Run:
         return servers
 
     def _open_one(self, stack: contextlib.ExitStack, target: Target, clients: int) -> OpenTarget:
-        self.listener.said(f"opening {target.id}")
-        opened = stack.enter_context(
-            open_target(
-                target,
-                clients,
-                storage=self.request.storage,
-                settings=self.request.settings,
-                keep=self.request.keep,
-            )
+        self.listener.said(f"opening {target.id} …")
+        request = self.request
+        opening = open_target(
+            target, clients, storage=request.storage, settings=request.settings, keep=request.keep
         )
+        try:
+            opened = stack.enter_context(opening)
+        except LoadstoneError as error:
+            # Such as a password file that was ignored: it may well be the reason.
+            error.hint = "\n  ".join([error.hint, *target.notes])
+            raise
         if self.request.keep:
             stack.callback(self._say_farewell, opened)
+        elif opened.server is not None:
+            self._private.append(opened.server)
         return opened
+
+    def _end_private_servers(self) -> None:
+        """End again what a second signal may have kept from ending; does nothing where all went well."""
+        for server in self._private:
+            server.close()
 
     def _say_farewell(self, opened: OpenTarget) -> None:
         if opened.server is not None and opened.server.is_running():
@@ -289,7 +300,7 @@ class _Run:
         for warning in facts["warnings"]:
             self.folder.event("warning", "warning", warning["message"], hint=warning.get("hint"))
         if self.request.calibrate and drives:
-            self.listener.said("measuring our own ceiling on this machine")
+            self.listener.said("measuring our own ceiling on this machine …")
             wanted = sorted({(drive.mode, drive.clients) for drive in drives})
             found = calibrate_for(wanted, self.signals, io=self.request.io)
             self.folder.write_json("calibration.json", found)

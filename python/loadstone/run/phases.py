@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
+_BROKEN = {
+    "53100": "the server's disk is full",
+    "58030": "the server cannot read or write its files",
+    "XX001": "the server's data is damaged",
+    "XX002": "an index of the server is damaged",
+}
+"""SQLSTATEs after which no figure of the phase means anything, however many transactions succeeded."""
+
+
 class PhaseRun:
     """Runs one phase and keeps its phase.json up to date."""
 
@@ -38,6 +47,7 @@ class PhaseRun:
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
         self.document: Document = _blank(phase, server.id)
         self._setting_up = False
+        self._account: Document | None = None
 
     def skip(self, reason: str) -> None:
         """Write down that and why the phase was not run."""
@@ -107,7 +117,7 @@ class PhaseRun:
         before = self.server.sizes()
         rows = self.server.count(check.count_sql) if check else 0
         document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._io)
-        account = perform(document, self._signals, show)
+        account = self._account = perform(document, self._signals, show)
         self.server.revive()
         if account["state"] != "complete" or account["in_doubt"]:
             self.server.cancel_clients()
@@ -126,13 +136,17 @@ class PhaseRun:
             )
         if account["state"] == "complete":
             return self._judge_complete(account)
-        return ("interrupted" if account["state"] == "interrupted" else "failed"), account["reason"]
+        if account["state"] == "interrupted":
+            return "interrupted", account["reason"]
+        return "failed", f"{account['reason']}{_first_error(account)}"
 
     def _judge_complete(self, account: Document) -> tuple[str, str | None]:
         counts, warmup = account["counts"], account["warmup_counts"]
         if counts["done"] + warmup["done"] == 0 and counts["failed"] > 0:
-            first = account["errors"][0]["message"] if account["errors"] else "no reason is known"
-            return "failed", f"every transaction failed: {first}"
+            return "failed", f"every transaction failed{_first_error(account)}"
+        for error in account["errors"]:
+            if error["sqlstate"] in _BROKEN:
+                return "failed", f"{_BROKEN[error['sqlstate']]}: {error['message']} ({error['sqlstate']})"
         return "complete", None
 
     def _check_rows(self, account: Document, before: int, per_transaction: int, after: int) -> None:
@@ -166,6 +180,9 @@ class PhaseRun:
 
     def _trouble(self, error: LoadstoneError | psycopg.Error) -> tuple[str, str]:
         message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+        if self._account and self._account["errors"] and isinstance(error, psycopg.Error):
+            # The server did not survive the drive: what it said then tells more than its silence now.
+            message += f"; the drive before had met{_first_error(self._account)}"
         refused = isinstance(error, psycopg.Error) and not self.server.control.closed
         if self.phase.optional and self._setting_up and refused:
             return "skipped", message
@@ -177,6 +194,14 @@ class PhaseRun:
 
     def _event(self, level: Any, kind: Any, message: str) -> None:
         self._run.event(level, kind, message, target=self.server.id, phase=self.phase.key)
+
+
+def _first_error(account: Document) -> str:
+    """Quote the error that came first: the others may be its consequences."""
+    if not account["errors"]:
+        return ""
+    error = min(account["errors"], key=lambda error: int(error["first_ns"]))
+    return f": {error['message']} ({error['sqlstate']})"
 
 
 def _blank(phase: PlannedPhase, target: str) -> Document:

@@ -83,7 +83,7 @@ class Server:
         """Drop the schema that we made; returns why that was not possible, None when it was."""
         try:
             with _at_most(self.control, _DROP_S):
-                self.control.execute(f"set lock_timeout = '{_DROP_S / 2:.0f}s'".encode())
+                self.control.execute(f"set lock_timeout = '{_DROP_S * 500:.0f}ms'".encode())
                 self.engine.drop_workspace(self.control, self.schema)
         except (psycopg.Error, LoadstoneError) as error:
             return str(error).strip()

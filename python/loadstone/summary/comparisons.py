@@ -18,11 +18,11 @@ ENOUGH_REPEATS = 3
 """From here on the spread between repeats, not the one inside a repeat, says how sure a figure is."""
 
 LATENCY_METRICS = {
-    "latency_mean_ms": "mean_ns",
-    "latency_ms": "mean_ns",
-    "latency_stddev_ms": "stddev_ns",
-    "latency_max_ms": "max_ns",
+    "latency_avg": "mean_ns",
+    "latency_stddev": "stddev_ns",
+    "latency_max": "max_ns",
 }
+"""Published latencies, in milliseconds, by the names that scenarios may use for them."""
 NS_PER_MS = 1e6
 
 

@@ -54,7 +54,8 @@ def open_target(
     """Open a target for so many clients; a private server ends with the context.
 
     `storage`, `settings` and `keep` are for private servers: where the data lies, what the user sets, whether
-    the server stays when the context ends. Raises LoadstoneError in words for everything that would keep the clients from working.
+    the server stays when the context ends. Raises LoadstoneError for everything that would keep the clients
+    from working.
     """
     engine = engine_named(target.engine)
     if target.embedded is not None:

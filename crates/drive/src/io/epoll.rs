@@ -1,11 +1,13 @@
 //! The poller for kernels that refuse `io_uring`.
 
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::time::TimeSpec;
 
 use super::{Chunk, Event, Poller, Sending, Slot};
 
@@ -30,6 +32,8 @@ pub(crate) struct EpollPoller {
     scratch: Vec<u8>,
     /// Slots whose send failed: reported with the next events, as a completion would be.
     failed: Vec<(Slot, i32)>,
+    /// The kernel has no `epoll_pwait2` (before 5.11): waits end on whole milliseconds.
+    coarse: bool,
 }
 
 #[expect(
@@ -59,6 +63,39 @@ impl EpollPoller {
         Ok(())
     }
 
+    /// Waits to the nanosecond, so that a rate is kept.
+    #[expect(
+        unsafe_code,
+        reason = "neither nix nor the C libraries we build for have epoll_pwait2"
+    )]
+    fn wait_precisely(&mut self, timeout_ns: u64) -> nix::Result<usize> {
+        if self.coarse {
+            return self.wait_coarsely(timeout_ns);
+        }
+        let timeout = TimeSpec::from_duration(Duration::from_nanos(timeout_ns));
+        // SAFETY: `events` holds so many epoll_events (EpollEvent is one, transparently), the timeout lives
+        // until the call returns, and a null signal mask of size 0 changes nothing.
+        let ready = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.0.as_raw_fd(),
+                self.events.as_mut_ptr().cast::<libc::epoll_event>(),
+                self.events.len(),
+                std::ptr::from_ref(timeout.as_ref()),
+                std::ptr::null::<libc::sigset_t>(),
+                0_usize,
+            )
+        };
+        Errno::result(ready).map(|ready| usize::try_from(ready).unwrap_or(0))
+    }
+
+    fn wait_coarsely(&mut self, timeout_ns: u64) -> nix::Result<usize> {
+        // Rounded up: waking a moment early would spin until the time has come.
+        let millis = timeout_ns.div_ceil(1_000_000).min(60_000);
+        let timeout = EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::ZERO);
+        self.epoll.wait(&mut self.events, timeout)
+    }
+
     fn receive(&mut self, slot: Slot) -> Option<Event> {
         let fd = self.watched[slot as usize].fd;
         match recv(fd, &mut self.scratch, MsgFlags::MSG_DONTWAIT) {
@@ -82,6 +119,7 @@ impl Poller for EpollPoller {
             at: 0,
             scratch: vec![0; SCRATCH_BYTES],
             failed: Vec::new(),
+            coarse: false,
         })
     }
 
@@ -113,6 +151,10 @@ impl Poller for EpollPoller {
         self.watched[slot as usize] = Watched::default();
     }
 
+    fn keep(&mut self, sending: Vec<u8>) {
+        drop(sending); // as above
+    }
+
     fn send(&mut self, slot: Slot, fd: RawFd, bytes: &[u8], _quiet: bool) -> io::Result<Sending> {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -128,6 +170,8 @@ impl Poller for EpollPoller {
                     self.set_interest(slot, false)?;
                     return Ok(Sending::Blocked(taken));
                 }
+                // Its last words, and its end, are still to be read.
+                Err(Errno::EPIPE | Errno::ECONNRESET) => return Ok(Sending::Done),
                 Err(errno) => {
                     self.failed.push((slot, errno as i32));
                     return Ok(Sending::Blocked(taken));
@@ -139,14 +183,20 @@ impl Poller for EpollPoller {
 
     fn wait(&mut self, timeout_ns: u64) -> io::Result<()> {
         (self.ready, self.at) = (0, 0);
-        // Rounded up: waking a moment early would spin until the time has come.
-        let millis = if self.failed.is_empty() {
-            timeout_ns.div_ceil(1_000_000)
+        let timeout_ns = if self.failed.is_empty() {
+            timeout_ns
         } else {
             0
         };
-        let timeout = EpollTimeout::try_from(millis.min(60_000)).unwrap_or(EpollTimeout::ZERO);
-        match self.epoll.wait(&mut self.events, timeout) {
+        let waited = match self.wait_precisely(timeout_ns) {
+            // Old kernels do not know it; old filters of containers refuse what they do not know.
+            Err(Errno::ENOSYS | Errno::EPERM) if !self.coarse => {
+                self.coarse = true;
+                self.wait_coarsely(timeout_ns)
+            }
+            waited => waited,
+        };
+        match waited {
             Ok(ready) => self.ready = ready,
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -191,4 +241,32 @@ impl Poller for EpollPoller {
     }
 
     fn release(&mut self, _chunk: Chunk) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::now_ns;
+
+    /// The shortest of ten waits: nothing but the wait itself can make it long, or short.
+    fn shortest_wait_ns(poller: &mut EpollPoller, timeout_ns: u64) -> u64 {
+        let waits = (0..10).map(|_| {
+            let begun_ns = now_ns();
+            poller.wait(timeout_ns).unwrap();
+            now_ns() - begun_ns
+        });
+        waits.min().unwrap()
+    }
+
+    #[test]
+    fn waits_end_neither_early_nor_on_the_next_millisecond() {
+        let mut poller = EpollPoller::new(1).unwrap();
+        let took_ns = shortest_wait_ns(&mut poller, 200_000);
+        assert!((200_000..900_000).contains(&took_ns), "{took_ns} ns");
+        assert!(!poller.coarse, "this kernel has epoll_pwait2");
+        poller.coarse = true;
+        let took_ns = shortest_wait_ns(&mut poller, 1_200_000);
+        assert!(took_ns >= 1_900_000, "rounded up: {took_ns} ns");
+        assert!(poller.next().is_none());
+    }
 }

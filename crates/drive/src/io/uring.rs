@@ -14,6 +14,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use io_uring::squeue::Flags;
 use io_uring::types::{BufRingEntry, Fixed, SubmitArgs, Timespec};
@@ -21,7 +22,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::{Chunk, Event, Poller, Sending, Slot};
 
-const BUFFER_BYTES: usize = 4096;
+const BUFFER_BYTES: u32 = 4096;
 const GROUP: u16 = 0;
 const GENERATION_MASK: u32 = 0x00FF_FFFF;
 
@@ -40,9 +41,14 @@ pub(crate) struct UringPoller {
     generations: Vec<u32>,
     completions: Vec<(u64, i32, u32)>,
     at: usize,
-    /// Send buffers of closed connections that the kernel may still read; freed with the ring.
-    graveyard: Vec<Vec<u8>>,
+    /// Send buffers of closed connections: the kernel lets go of them during the next wait.
+    retired: Vec<Vec<u8>>,
+    /// Send buffers that were outgrown, see [`Poller::keep`]; freed with the ring.
+    kept: Vec<Vec<u8>>,
 }
+
+/// How often a full queue is emptied before giving up.
+const SUBMIT_TRIES: u32 = 16;
 
 impl UringPoller {
     fn tag(&self, slot: Slot, kind: Kind) -> u64 {
@@ -53,12 +59,36 @@ impl UringPoller {
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         loop {
             // SAFETY: everything the entry points to outlives the request: receive buffers belong to the ring,
-            // send buffers stay with their client until sent or are given to the graveyard.
+            // send buffers stay with their client until sent, or are given to `close` or `keep`.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
-            self.ring.submit()?;
+            self.submit()?;
         }
+    }
+
+    /// Hand over all requests: none may be left behind that names a slot which then gets another connection.
+    fn submit(&mut self) -> io::Result<()> {
+        let mut tries = 0;
+        while !self.ring.submission().is_empty() {
+            if let Err(error) = self.ring.submit() {
+                tries += 1;
+                match error.raw_os_error() {
+                    Some(libc::EINTR | libc::EBUSY | libc::EAGAIN) if tries < SUBMIT_TRIES => {
+                        self.collect();
+                    }
+                    _ => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Take the completions from the ring.
+    fn collect(&mut self) {
+        let completions = self.ring.completion();
+        self.completions
+            .extend(completions.map(|c| (c.user_data(), c.result(), c.flags())));
     }
 
     fn receive(&mut self, slot: Slot) -> io::Result<()> {
@@ -77,6 +107,9 @@ impl UringPoller {
             if !cqueue::more(flags)
                 && let Err(error) = self.receive(slot)
             {
+                if let Some(chunk) = chunk {
+                    self.release(chunk);
+                }
                 return Some(Event::Failed(slot, error.raw_os_error().unwrap_or(0)));
             }
             return chunk.map(|chunk| Event::Received(slot, chunk));
@@ -91,6 +124,16 @@ impl UringPoller {
                 Err(error) => Some(Event::Failed(slot, error.raw_os_error().unwrap_or(0))),
             },
             errno => Some(Event::Failed(slot, errno)),
+        }
+    }
+
+    /// The end of a send that was not quiet, or that went wrong.
+    fn sent(slot: Slot, result: i32) -> Option<Event> {
+        match -result {
+            // Its last words, and its end, are still to be read.
+            libc::EPIPE | libc::ECONNRESET => None,
+            errno if errno > 0 => Some(Event::Failed(slot, errno)),
+            _ => Some(Event::Sent(slot, usize::try_from(result).unwrap_or(0))),
         }
     }
 
@@ -138,7 +181,8 @@ impl Poller for UringPoller {
             generations: vec![0; slots],
             completions: Vec::with_capacity(entries as usize * 4),
             at: 0,
-            graveyard: Vec::new(),
+            retired: Vec::new(),
+            kept: Vec::new(),
         })
     }
 
@@ -157,14 +201,19 @@ impl Poller for UringPoller {
     }
 
     fn close(&mut self, slot: Slot, fd: RawFd, sending: Vec<u8>) {
-        // Ends the receive and any send under way; their completions carry the old generation.
+        // Ends the receive and any send under way; their completions carry the old generation. From here on no
+        // attempt to send looks at the buffer, and one that waits is woken and ended by our next wait.
         let _ = nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Both);
-        let _ = self.ring.submit();
+        let _ = self.submit();
         let _ = self.ring.submitter().register_files_update(slot, &[-1]);
         self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
         if !sending.is_empty() {
-            self.graveyard.push(sending);
+            self.retired.push(sending);
         }
+    }
+
+    fn keep(&mut self, sending: Vec<u8>) {
+        self.kept.push(sending);
     }
 
     fn send(&mut self, slot: Slot, _fd: RawFd, bytes: &[u8], quiet: bool) -> io::Result<Sending> {
@@ -183,11 +232,14 @@ impl Poller for UringPoller {
     }
 
     fn wait(&mut self, timeout_ns: u64) -> io::Result<()> {
-        self.completions.clear();
+        self.completions.drain(..self.at);
         self.at = 0;
-        let time = Timespec::new()
-            .sec(timeout_ns / 1_000_000_000)
-            .nsec(u32::try_from(timeout_ns % 1_000_000_000).unwrap_or(0));
+        let timeout_ns = if self.completions.is_empty() {
+            timeout_ns
+        } else {
+            0
+        };
+        let time = Timespec::from(Duration::from_nanos(timeout_ns));
         let args = SubmitArgs::new().timespec(&time);
         match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => {}
@@ -196,12 +248,8 @@ impl Poller for UringPoller {
                 _ => return Err(error),
             },
         }
-        let completions = &mut self.completions;
-        completions.extend(
-            self.ring
-                .completion()
-                .map(|c| (c.user_data(), c.result(), c.flags())),
-        );
+        self.collect();
+        self.retired.clear();
         Ok(())
     }
 
@@ -218,8 +266,7 @@ impl Poller for UringPoller {
             let event = match kind {
                 k if k == Kind::Receive as u64 => self.received(slot, result, flags),
                 k if k == Kind::Connect as u64 => Some(Event::Writable(slot)),
-                _ if result < 0 => Some(Event::Failed(slot, -result)),
-                _ => Some(Event::Sent(slot)),
+                _ => Self::sent(slot, result),
             };
             if event.is_some() {
                 return event;
@@ -250,7 +297,7 @@ unsafe impl Send for BufferRing {}
 
 impl BufferRing {
     fn new(entries: usize) -> io::Result<Self> {
-        let bytes = entries * (size_of::<BufRingEntry>() + BUFFER_BYTES);
+        let bytes = entries * (size_of::<BufRingEntry>() + BUFFER_BYTES as usize);
         let layout = Layout::from_size_align(bytes, 4096).map_err(io::Error::other)?;
         // SAFETY: the layout's size is not zero.
         let memory = unsafe { alloc_zeroed(layout) };
@@ -276,14 +323,14 @@ impl BufferRing {
 
     fn buffer(&self, buffer: u16) -> *mut u8 {
         let offset = usize::from(self.entries) * size_of::<BufRingEntry>()
-            + usize::from(buffer) * BUFFER_BYTES;
+            + usize::from(buffer) * BUFFER_BYTES as usize;
         // SAFETY: buffer < entries, so the offset lies inside the allocation.
         unsafe { self.memory.as_ptr().add(offset) }
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
         assert!(
-            chunk.buffer < self.entries && chunk.len <= BUFFER_BYTES,
+            chunk.buffer < self.entries && chunk.len <= BUFFER_BYTES as usize,
             "chunk out of range"
         );
         // SAFETY: in range, initialised (zeroed), and the kernel does not write to it before it is given back.
@@ -301,7 +348,7 @@ impl BufferRing {
         unsafe {
             let entry = &mut *base.add(index);
             entry.set_addr(self.buffer(buffer) as u64);
-            entry.set_len(BUFFER_BYTES as u32);
+            entry.set_len(BUFFER_BYTES);
             entry.set_bid(buffer);
             self.tail = self.tail.wrapping_add(1);
             let tail = BufRingEntry::tail(base).cast::<AtomicU16>();
@@ -319,7 +366,7 @@ impl Drop for BufferRing {
 
 impl Drop for UringPoller {
     fn drop(&mut self) {
-        // Fields drop in order: the ring (whose closing ends all requests) before buffers and graveyard.
+        // Fields drop in order: the ring (whose closing ends all requests) before all buffers.
         let _ = self.ring.submitter().unregister_buf_ring(GROUP);
     }
 }

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use loadstone_wire::postgres::{Session, WireError};
 
-use super::{Worker, connection_failure, protocol_failure};
-use crate::client::Phase;
+use super::traffic::{connection_failure, protocol_failure};
+use super::{Stage, Worker};
+use crate::client::{Phase, SendState};
 use crate::collector::Outage;
+use crate::config::Config;
 use crate::endpoint::Attempt;
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
 use crate::program::Failure;
 use crate::record::ErrorClass;
+use crate::spec::OnError;
 
 /// Connections that one worker makes at the same time: enough to keep a server busy forking, too few to
 /// overflow its queue.
@@ -30,7 +33,11 @@ impl<P: Poller> Worker<P> {
             let Some(slot) = self.waiting.pop_front() else {
                 return;
             };
-            self.connect(slot, now);
+            let client = &self.clients[slot as usize];
+            let wanted = self.stage != Stage::Stopping || client.transaction.active;
+            if wanted && client.phase == Phase::Vacant {
+                self.connect(slot, now);
+            }
         }
     }
 
@@ -97,15 +104,10 @@ impl<P: Poller> Worker<P> {
             self.record.reconnects += 1;
         }
         client.was_connected = true;
-        client.exchange.in_transaction = false;
+        (client.exchange.failure, client.exchange.farewell) = (None, None);
         client.program.reconnected();
         let active = client.transaction.active;
-        if self.connected + self.gone == self.clients.len()
-            && let Some(mut outage) = self.outage.take()
-        {
-            outage.end_ns = Some(now);
-            self.outages.push(outage);
-        }
+        self.note_return(slot, now);
         if active {
             self.advance(slot, now);
         } else {
@@ -144,41 +146,81 @@ impl<P: Poller> Worker<P> {
 
     /// A connection is gone, or could not be made. Ends what was under way on it.
     pub(super) fn lose(&mut self, slot: Slot, now: u64, failure: Failure) {
-        let client = &mut self.clients[slot as usize];
-        let phase = client.phase;
-        match phase {
-            Phase::Gone | Phase::Vacant | Phase::BackingOff => return,
-            Phase::Connecting | Phase::LoggingIn => self.connecting -= 1,
-            _ => self.connected -= 1,
-        }
-        if phase == Phase::Idle {
-            self.idle.retain(|&idle| idle != slot);
-        }
-        let client = &mut self.clients[slot as usize];
-        // The server says why it ends a session (FATAL) before it closes: that is the better message.
-        let failure = client.exchange.failure.take().unwrap_or(failure);
-        let in_doubt = phase == Phase::Exchanging && client.exchange.sent_ns > 0;
-        self.close(slot);
-        if !self.started {
+        let Some(phase) = self.detach(slot) else {
+            return;
+        };
+        // Why the server ends a session is the better message than that it did; so is why a transaction failed.
+        let exchange = &mut self.clients[slot as usize].exchange;
+        let said = exchange.farewell.take().or(exchange.failure.take());
+        let failure = said.unwrap_or(failure);
+        if self.stage == Stage::Connecting {
             let address = self.config.endpoint.text.clone();
-            let hint = self.config.connect_hint(&failure);
-            self.fatal = Some(DriveError::Connect {
+            let hint = Config::connect_hint(&failure);
+            self.fatal.get_or_insert(DriveError::Connect {
                 address,
                 message: failure.message,
                 hint,
             });
-            self.clients[slot as usize].phase = Phase::Vacant;
             return;
         }
-        self.note_outage(now);
-        self.clients[slot as usize].phase = Phase::Vacant;
-        if self.clients[slot as usize].transaction.active {
-            self.record.in_doubt += u64::from(in_doubt);
-            self.end_failed(slot, now, failure);
-        } else {
-            self.count(&failure, now);
-        }
+        self.note_loss(slot, now);
+        self.end_lost(slot, now, phase, &failure);
         self.come_back(slot, now);
+    }
+
+    /// The run has to end: whatever this client does ends here.
+    pub(super) fn cut_off(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        let phase = self.detach(slot).unwrap_or(Phase::Vacant);
+        self.end_lost(slot, now, phase, failure);
+        self.leave(slot);
+    }
+
+    /// The script failed in the middle of its messages: what the server has of them must not be carried out.
+    pub(super) fn drop_connection(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        self.detach(slot);
+        self.end_lost(slot, now, Phase::Vacant, failure);
+        if self.config.on_error == OnError::AbortClient {
+            return self.leave(slot);
+        }
+        let client = &mut self.clients[slot as usize];
+        client.connect_ns = 0;
+        self.waiting.push_back(slot);
+    }
+
+    /// Take the connection from a client; returns what it was doing with it, `None` when there was none.
+    fn detach(&mut self, slot: Slot) -> Option<Phase> {
+        let client = &mut self.clients[slot as usize];
+        let phase = client.phase;
+        match phase {
+            Phase::Gone | Phase::Vacant | Phase::BackingOff => return None,
+            Phase::Connecting | Phase::LoggingIn => self.connecting -= 1,
+            _ => self.connected -= 1,
+        }
+        client.phase = Phase::Vacant;
+        if phase == Phase::Idle {
+            self.idle.retain(|&idle| idle != slot);
+        }
+        self.close(slot);
+        Some(phase)
+    }
+
+    /// End the transaction of a client that has no connection any more, if one was under way.
+    fn end_lost(&mut self, slot: Slot, now: u64, phase: Phase, failure: &Failure) {
+        let client = &mut self.clients[slot as usize];
+        client.exchange.statements.clear();
+        let in_doubt = phase == Phase::Exchanging && client.exchange.sent_ns > 0;
+        let original = client.rolled_back.take();
+        if !client.transaction.active {
+            return self.count(failure, now);
+        }
+        self.record.in_doubt += u64::from(in_doubt);
+        if let Some(original) = original {
+            // It had failed already, and was waiting for its ROLLBACK.
+            self.count(failure, now);
+            self.end_failed(slot, now, &original);
+        } else {
+            self.end_failed(slot, now, failure);
+        }
     }
 
     /// Connect again after a pause, or leave for good.
@@ -187,7 +229,7 @@ impl<P: Poller> Worker<P> {
         if client.phase == Phase::Gone {
             return;
         }
-        if self.config.reconnect && !self.stopping {
+        if self.config.reconnect && self.stage != Stage::Stopping {
             client.phase = Phase::BackingOff;
             client.backoff_ns = (client.backoff_ns * 2).clamp(BACKOFF_FIRST_NS, BACKOFF_MAX_NS);
             client.until_ns = now + client.backoff_ns;
@@ -204,19 +246,37 @@ impl<P: Poller> Worker<P> {
         if client.phase != Phase::Gone {
             client.phase = Phase::Gone;
             self.gone += 1;
+            let is_last = self.gone == self.clients.len();
+            self.all_gone |=
+                is_last && self.stage != Stage::Stopping && self.drain_until_ns == u64::MAX;
         }
     }
 
-    fn note_outage(&mut self, now: u64) {
-        if self.stopping {
+    fn note_loss(&mut self, slot: Slot, now: u64) {
+        if self.stage == Stage::Stopping {
             return; // connections that end with the run are no outage
         }
+        let client = &mut self.clients[slot as usize];
+        self.lost += usize::from(!client.lost);
+        client.lost = true;
         let outage = self.outage.get_or_insert(Outage {
             start_ns: now,
             end_ns: None,
             clients: 0,
         });
-        outage.clients = outage.clients.max(self.clients.len() - self.connected);
+        outage.clients = outage.clients.max(self.lost);
+    }
+
+    fn note_return(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        self.lost -= usize::from(client.lost);
+        client.lost = false;
+        if self.lost == 0
+            && let Some(mut outage) = self.outage.take()
+        {
+            outage.end_ns = Some(now);
+            self.outages.push(outage);
+        }
     }
 
     /// Give the connection up; its slot is free for another.
@@ -224,13 +284,14 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         client.session = None;
         let sending = std::mem::take(&mut client.sending);
-        let sending = if client.send_busy {
-            sending
-        } else {
+        let sending = if client.send == SendState::Free {
             Vec::new()
+        } else {
+            sending
         };
-        (client.send_busy, client.send_quiet) = (false, false);
+        client.send = SendState::Free;
         client.exchange.answers = 0;
+        client.exchange.in_transaction = false;
         if let Some(socket) = client.socket.take() {
             self.poller.close(slot, socket.as_raw_fd(), sending);
         }
@@ -239,13 +300,13 @@ impl<P: Poller> Worker<P> {
     /// End a connection in order, as far as it can still be done without waiting.
     pub(super) fn say_goodbye(&mut self, slot: Slot) {
         let client = &mut self.clients[slot as usize];
-        if let (Some(session), Some(socket), false) =
-            (&mut client.session, &client.socket, client.send_busy)
+        if let (Some(session), Some(socket), SendState::Free) =
+            (&mut client.session, &client.socket, client.send)
         {
             session.frontend().terminate();
             if let Ok(bytes) = session.pending() {
                 // Best effort: the server notices the closed socket just as well.
-                let _ = socket.send(bytes);
+                let _ = socket.send_with_flags(bytes, libc::MSG_NOSIGNAL);
             }
         }
         self.close(slot);

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::Worker;
+use super::{Stage, Worker};
 use crate::client::{Phase, Transaction};
 use crate::io::{Poller, Slot};
 use crate::program::{Failure, Step};
@@ -17,20 +17,19 @@ fn is_retriable(class: ErrorClass) -> bool {
 impl<P: Poller> Worker<P> {
     /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
     pub(super) fn begin_due(&mut self, now: u64) {
-        let open = self
-            .timeline
-            .deadline_ns
-            .is_none_or(|deadline| now < deadline);
+        if now < self.timeline.start_ns {
+            return;
+        }
+        let open = self.may_begin(now);
         if self.config.under_a_rate {
             self.begin_scheduled(now, open);
-        } else if open && !self.stopping {
+        } else if open {
             for _ in 0..self.idle.len() {
                 let Some(slot) = self.idle.pop_front() else {
                     break;
                 };
                 if self.clients[slot as usize].has_left() {
-                    let measured = now >= self.timeline.measure_ns;
-                    self.record.counts.of(measured).scheduled += 1;
+                    self.record.counts.of(self.measuring).scheduled += 1;
                     self.begin(slot, now, now);
                 }
             }
@@ -44,10 +43,10 @@ impl<P: Poller> Worker<P> {
             .deadline_ns
             .map_or(now, |deadline| now.min(deadline.saturating_sub(1)));
         let elapsed_ns = last_ns.saturating_sub(start_ns);
-        while open && !self.stopping {
-            let Some(&slot) = self.idle.front() else {
-                break;
-            };
+        if !open {
+            return self.drop_unstarted(elapsed_ns);
+        }
+        while let Some(&slot) = self.idle.front() {
             if !self.clients[slot as usize].has_left() {
                 self.idle.pop_front();
                 continue;
@@ -72,9 +71,6 @@ impl<P: Poller> Worker<P> {
                 self.idle.pop_front();
                 self.begin(slot, now, intended_ns);
             }
-        }
-        if !open || self.stopping {
-            self.drop_unstarted(elapsed_ns);
         }
     }
 
@@ -161,40 +157,37 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         let failure = client.exchange.failure.take();
         let rolling_back = client.phase == Phase::RollingBack;
-        if let ([statement], None, false) = (
-            client.exchange.statements.as_slice(),
-            &failure,
-            rolling_back,
-        ) {
+        client.phase = Phase::Idle;
+        if rolling_back {
+            if let Some(original) = client.rolled_back.take() {
+                self.settle(slot, now, &original);
+            }
+            return;
+        }
+        if let ([statement], None) = (client.exchange.statements.as_slice(), &failure)
+            && client.transaction.measured == self.measuring
+        {
             let latency_ns = now.saturating_sub(client.exchange.sent_ns);
             self.record.statements[*statement as usize]
                 .0
                 .record(latency_ns);
         }
         client.exchange.statements.clear();
-        client.phase = Phase::Idle;
-        if rolling_back {
-            return match client.rolled_back.take() {
-                Some(original) => self.settle(slot, now, original),
-                None => self.advance(slot, now),
-            };
-        }
         match (client.program.answered(failure.is_some()), failure) {
             (_, Some(failure)) | (Err(failure), None) => self.fail(slot, now, failure),
             (Ok(()), None) => self.advance(slot, now),
         }
     }
 
-    /// The program itself failed: what it has appended and not sent must not be sent.
+    /// The program itself failed: what it has appended and not concluded must not be carried out.
     fn fail_in_script(&mut self, slot: Slot, now: u64, failure: Failure) {
         let client = &mut self.clients[slot as usize];
-        let unsent = client
+        let pending = client
             .session
             .as_mut()
-            .is_some_and(|s| s.pending().is_ok_and(|p| !p.is_empty()));
-        if unsent {
-            client.exchange.failure = None;
-            return self.lose(slot, now, failure);
+            .map(|s| s.pending().map(<[u8]>::len));
+        if !client.exchange.statements.is_empty() || !matches!(pending, Some(Ok(0)) | None) {
+            return self.drop_connection(slot, now, &failure);
         }
         self.fail(slot, now, failure);
     }
@@ -205,7 +198,7 @@ impl<P: Poller> Worker<P> {
         client.exchange.statements.clear();
         let _ = client.program.answered(true);
         if !client.exchange.in_transaction {
-            return self.settle(slot, now, failure);
+            return self.settle(slot, now, &failure);
         }
         let Some(session) = &mut client.session else {
             return;
@@ -222,12 +215,21 @@ impl<P: Poller> Worker<P> {
     }
 
     /// Try again, or count the failure.
-    fn settle(&mut self, slot: Slot, now: u64, failure: Failure) {
+    fn settle(&mut self, slot: Slot, now: u64, failure: &Failure) {
         let client = &mut self.clients[slot as usize];
         let tries = client.transaction.tries;
-        if is_retriable(failure.class) && tries < self.config.tries_max && !self.stopping {
-            self.record.retries += 1;
-            self.record.retried += u64::from(tries == 1);
+        // As pgbench: what is over the latency limit already is not tried again.
+        let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
+        let in_time = now.saturating_sub(client.transaction.intended_ns) <= limit_ns;
+        if is_retriable(failure.class)
+            && tries < self.config.tries_max
+            && in_time
+            && self.stage != Stage::Stopping
+        {
+            if client.transaction.measured {
+                self.record.retries += 1;
+                self.record.retried += u64::from(tries == 1);
+            }
             client.transaction.tries += 1;
             client.program.retry();
             return self.advance(slot, now);
@@ -250,8 +252,8 @@ impl<P: Poller> Worker<P> {
     }
 
     /// A transaction ended in an error.
-    pub(super) fn end_failed(&mut self, slot: Slot, now: u64, failure: Failure) {
-        self.count(&failure, now);
+    pub(super) fn end_failed(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        self.count(failure, now);
         let transaction = self.clients[slot as usize].transaction;
         self.record.counts.of(transaction.measured).failed += 1;
         self.record.scripts[transaction.script]
@@ -280,13 +282,13 @@ impl<P: Poller> Worker<P> {
         } else {
             service_ns
         };
-        record.late += u64::from(
-            self.config
-                .latency_limit_ns
-                .is_some_and(|limit| response_ns > limit),
-        );
+        let is_late = self
+            .config
+            .latency_limit_ns
+            .is_some_and(|limit| response_ns > limit);
+        record.late += u64::from(is_late && transaction.measured);
         // A transaction that straddles the end of the warm-up is counted there, and its latency left out.
-        if transaction.measured != self.timeline.is_warmup(self.interval) {
+        if transaction.measured == self.measuring {
             script.1.record(service_ns);
             record.response.record(response_ns);
             if let Some(service) = &mut record.service {
@@ -318,22 +320,5 @@ impl<P: Poller> Worker<P> {
             Phase::Vacant
         };
         self.idle.push_back(slot);
-    }
-
-    /// The server awaits data for a COPY that a script cannot give.
-    pub(super) fn refuse_copy(&mut self, slot: Slot) {
-        let extended = self.config.extended_protocol;
-        let client = &mut self.clients[slot as usize];
-        if let Some(session) = &mut client.session {
-            let mut frontend = session.frontend();
-            // A constant reason can always be encoded.
-            let _ = frontend.copy_fail("COPY is not possible in a script");
-            if extended {
-                // The server has thrown away the Sync that was sent before the COPY began.
-                frontend.sync();
-            }
-            (client.send_busy, client.send_quiet) = (false, false);
-            self.dirty.push(slot);
-        }
     }
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
-from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.model import Drive, Pace
 from loadstone.model import Script as DriveScript
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         return ExitCode.BAD_INPUT
     except LoadstoneError as error:
         err(ComplaintError(error.message, error.hint).text())
-        return ExitCode.BAD_INPUT
+        return error.exit_code
     except InterruptedRun as stop:
         return stop.exit_code
 
@@ -71,13 +71,21 @@ def _run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     with _folder(options.out) as folder:
         found = prepare(connection, options, err)
         lines = ProgressLines(options, err)
-        account = perform(_document(options, found, connection, folder), signals, lines.show)
+        account = _perform(_document(options, found, connection, folder), signals, lines)
         lines.catch_up(folder / "series.jsonl", account)
         for error in aborting_errors(account):
             err(f"{PROGRAM}: error: {_who_aborted(error)}\n")
         out(results(options, found, account, commands))
         out(beyond(account, _responses(folder / "latency.hlog")))
     return _conclude(account, signals, err)
+
+
+def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines) -> dict[str, Any]:
+    try:
+        return perform(document, signals, lines.show)
+    except RunFailedError as error:
+        # There is no account: nothing was run, as a rule because a client could not connect.
+        raise ComplaintError(error.message, error.hint) from error
 
 
 def _conclude(account: dict[str, Any], signals: Signals, err: Write) -> int:

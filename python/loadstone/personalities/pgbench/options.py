@@ -55,7 +55,7 @@ def _known(kind: Kind, text: str) -> list[Known]:
 
 
 # In pgbench's order: a complaint about an ambiguous name lists the possibilities so.
-_OPTIONS = (
+OPTIONS = (
     *_known("here", "b:builtin= c:client= C:connect D:define= f:file="),
     *_known("initialization", "F:fillfactor="),
     *_known("here", "h:host="),
@@ -71,11 +71,11 @@ _OPTIONS = (
     *_known("initialization", "foreign-keys"),
     *_known("here", "random-seed= show-script="),
     *_known("initialization", "partitions= partition-method="),
-    *_known("later", "failures-detailed max-tries= verbose-errors exit-on-abort debug continue-on-error"),
+    *_known("later", "failures-detailed max-tries= verbose-errors exit-on-abort debug"),
     *_known("here", "dbname= out="),
 )
-_SHORT = {option.short: option for option in _OPTIONS if option.short}
-_LONG = {option.long: option for option in _OPTIONS}
+_SHORT = {option.short: option for option in OPTIONS if option.short}
+_LONG = {option.long: option for option in OPTIONS}
 
 
 @dataclass(slots=True)
@@ -148,10 +148,10 @@ def _answer_first(arguments: Sequence[str]) -> None:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    short = "d" + "".join(o.short + (":" if o.takes_value else "") for o in _OPTIONS if o.short)
+    short = "d" + "".join(o.short + (":" if o.takes_value else "") for o in OPTIONS if o.short)
     try:
         given, rest = getopt.gnu_getopt(
-            list(arguments), short, [o.long + ("=" if o.takes_value else "") for o in _OPTIONS]
+            list(arguments), short, [o.long + ("=" if o.takes_value else "") for o in OPTIONS]
         )
     except getopt.GetoptError as error:
         raise ComplaintError(_as_in_c(error, arguments), _TRY_HELP, bare=True) from None
@@ -175,7 +175,7 @@ def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
     if "must not have" in error.msg:
         return f"option '--{name}' doesn't allow an argument"
     if "unique" in error.msg:
-        possible = " ".join(f"'--{o.long}'" for o in _OPTIONS if o.long.startswith(name))
+        possible = " ".join(f"'--{o.long}'" for o in OPTIONS if o.long.startswith(name))
         return f"option '--{name}' is ambiguous; possibilities: {possible}"
     written = next((a for a in arguments if a.partition("=")[0] == f"--{name}"), f"--{name}")
     return f"unrecognized option '{written}'"

@@ -58,6 +58,7 @@ def test_two_targets_stand_side_by_side_in_one_report(desk: Desk) -> None:
     assert starts == ["pg18", "pg-system"] * 2
 
 
+@pytest.mark.slow
 def test_repeats_are_measured_anew_and_summed_up_together(desk: Desk, database: Database) -> None:
     ended = desk.measure(desk.inserts(), "--target", database.url, "--repeat", 2, "--json")
     assert ended.code == 0, ended.err
@@ -76,6 +77,7 @@ def test_json_is_all_that_is_on_standard_output(desk: Desk, database: Database) 
     assert ended.err == ""
 
 
+@pytest.mark.slow
 def test_epoll_serves_where_io_uring_is_refused(desk: Desk, database: Database) -> None:
     ended = desk.measure(desk.inserts(), "--target", database.url, "--io", "epoll")
     assert ended.code == 0, ended.err
@@ -102,6 +104,7 @@ def test_a_kept_server_is_told_of_and_can_be_reached(desk: Desk) -> None:
     server.wait(20)
 
 
+@pytest.mark.slow
 def test_a_users_settings_reach_the_private_server_and_its_durability_is_called_out(desk: Desk) -> None:
     ended = desk.measure(desk.inserts(), "--setting", "fsync=off", "--storage", desk.storage)
     assert ended.code == 0, ended.err
@@ -112,6 +115,7 @@ def test_a_users_settings_reach_the_private_server_and_its_durability_is_called_
     ]
 
 
+@pytest.mark.slow
 def test_a_run_can_be_reported_again_by_hand_and_is_the_same(desk: Desk, database: Database) -> None:
     ended = desk.measure(desk.inserts(), "--target", database.url)
     before = ended.report

@@ -1,0 +1,46 @@
+//! Intervals: when one ends its record goes to the collector, and an empty one takes its place.
+
+use super::Worker;
+use crate::clock::CpuTime;
+use crate::collector::Report;
+use crate::io::Poller;
+
+impl<P: Poller> Worker<P> {
+    /// Hand over the records of the intervals that have ended.
+    pub(super) fn roll(&mut self, now: u64) {
+        while now >= self.timeline.end_ns(self.interval) {
+            self.hand_over(self.timeline.end_ns(self.interval));
+            self.interval += 1;
+            self.begin_interval();
+        }
+    }
+
+    pub(super) fn begin_interval(&mut self) {
+        if !self.measuring && !self.timeline.is_warmup(self.interval) {
+            self.measuring = true;
+            self.cpu_at_measure = CpuTime::of_this_thread();
+        }
+    }
+
+    pub(super) fn hand_over(&mut self, end_ns: u64) {
+        self.totals.merge(&self.record.counts);
+        assert_eq!(
+            self.totals.under_way(),
+            self.active,
+            "counting equation against the clients under way"
+        );
+        let blank = self
+            .blanks
+            .try_recv()
+            .unwrap_or_else(|_| Box::new(self.config.blank_record()));
+        let full = std::mem::replace(&mut self.record, blank);
+        // The collector outlives the workers; without it nobody wants the record.
+        let _ = self.reports.send(Report::Interval {
+            worker: self.number,
+            index: self.interval,
+            end_ns,
+            connected: self.connected,
+            record: full,
+        });
+    }
+}

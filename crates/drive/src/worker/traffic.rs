@@ -1,0 +1,271 @@
+//! Bytes out and in: what is sent, what arrives, and what each message of an answer means to its exchange.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use loadstone_script::QueryMode;
+use loadstone_wire::postgres::{Event as WireEvent, Message, TransactionStatus, WireError};
+
+use super::Worker;
+use crate::client::{Client, Exchange, Phase, SendState};
+use crate::io::{Chunk, Event, Poller, Sending, Slot};
+use crate::program::Failure;
+use crate::record::{ErrorClass, Record};
+
+/// Sends up to this size need no completion of their own: the kernel takes them at once, and the answer proves it.
+const QUIET_BYTES_MAX: usize = 16 * 1024;
+
+impl<P: Poller> Worker<P> {
+    pub(super) fn flush(&mut self) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let sent_ns = crate::clock::now_ns();
+        let mut at = 0;
+        while let Some(&slot) = self.dirty.get(at) {
+            at += 1;
+            if let Err(failure) = self.flush_client(slot, sent_ns) {
+                self.lose(slot, sent_ns, failure);
+            }
+        }
+        self.dirty.clear();
+    }
+
+    fn flush_client(&mut self, slot: Slot, sent_ns: u64) -> Result<(), Failure> {
+        let client = &mut self.clients[slot as usize];
+        let (Some(session), Some(socket)) = (&mut client.session, &client.socket) else {
+            return Ok(());
+        };
+        if client.send != SendState::Free {
+            return Ok(());
+        }
+        let pending = session.pending().map_err(|e| protocol_failure(&e))?;
+        if pending.is_empty() {
+            return Ok(());
+        }
+        if pending.len() > client.sending.capacity() {
+            let larger = Vec::with_capacity(pending.len().next_power_of_two());
+            self.poller
+                .keep(std::mem::replace(&mut client.sending, larger));
+        }
+        client.sending.clear();
+        client.sending.extend_from_slice(pending);
+        session.consumed(client.sending.len());
+        let awaits_answer = matches!(client.phase, Phase::Exchanging | Phase::RollingBack);
+        if awaits_answer && client.exchange.sent_ns == 0 {
+            client.exchange.sent_ns = sent_ns;
+            if client.transaction.started_ns == 0 {
+                client.transaction.started_ns = sent_ns;
+            }
+        }
+        self.record.bytes_sent += client.sending.len() as u64;
+        let quiet = awaits_answer && client.sending.len() <= QUIET_BYTES_MAX;
+        let sent = self
+            .poller
+            .send(slot, socket.as_raw_fd(), &client.sending, quiet)
+            .map_err(|e| connection_failure(&e))?;
+        note_sending(client, sent, quiet);
+        Ok(())
+    }
+
+    pub(super) fn handle(&mut self, event: Event, now: u64) {
+        match event {
+            Event::Received(slot, chunk) => self.received(slot, chunk, now),
+            Event::Sent(slot, taken) => self.sent(slot, taken, now),
+            Event::Writable(slot) => self.writable(slot, now),
+            Event::Closed(slot) => self.closed(slot, now),
+            Event::Failed(slot, errno) => {
+                let failure = connection_failure(&io::Error::from_raw_os_error(errno));
+                self.lose(slot, now, failure);
+            }
+        }
+    }
+
+    fn sent(&mut self, slot: Slot, taken: usize, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        if taken < client.sending.len() {
+            client.sending.drain(..taken);
+            return self.send_rest(slot, now);
+        }
+        client.send = SendState::Free;
+        self.dirty.push(slot);
+    }
+
+    fn writable(&mut self, slot: Slot, now: u64) {
+        if self.clients[slot as usize].phase == Phase::Connecting {
+            self.connected_socket(slot, now);
+        } else {
+            self.send_rest(slot, now);
+        }
+    }
+
+    /// Go on with a send of which a part has been taken.
+    fn send_rest(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        let Some(socket) = &client.socket else { return };
+        let sent = self
+            .poller
+            .send(slot, socket.as_raw_fd(), &client.sending, false);
+        match sent {
+            Ok(sent) => {
+                note_sending(client, sent, false);
+                if sent == Sending::Done {
+                    self.dirty.push(slot);
+                }
+            }
+            Err(error) => self.lose(slot, now, connection_failure(&error)),
+        }
+    }
+
+    fn received(&mut self, slot: Slot, chunk: Chunk, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        let Some(session) = &mut client.session else {
+            return self.poller.release(chunk);
+        };
+        let (program, exchange) = (&mut client.program, &mut client.exchange);
+        let record = &mut *self.record;
+        record.bytes_received += chunk.len as u64;
+        // Statements of a transaction that straddles the end of the warm-up belong to neither side.
+        let counted = client.transaction.measured == self.measuring;
+        let (mut ready, mut copy_in) = (false, false);
+        let result = session.receive(self.poller.bytes(chunk), &mut |event| match event {
+            WireEvent::Ready => ready = true,
+            WireEvent::Message(message) => {
+                copy_in |= matches!(message, Message::CopyIn);
+                program.message(&message);
+                answer(&message, exchange, record, now, counted);
+            }
+        });
+        self.poller.release(chunk);
+        match result {
+            Err(error) => self.wire_error(slot, now, &error),
+            Ok(()) if ready => self.logged_in(slot, now),
+            Ok(()) if copy_in => self.refuse_copy(slot, now),
+            Ok(()) => self.after_receive(slot, now),
+        }
+    }
+
+    fn after_receive(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        match client.phase {
+            Phase::Exchanging | Phase::RollingBack if client.exchange.answers == 0 => {
+                end_quiet_send(client);
+                self.answered(slot, now);
+            }
+            Phase::LoggingIn => self.dirty.push(slot),
+            _ => {}
+        }
+        if let Some(failure) = self.clients[slot as usize].exchange.farewell.take() {
+            self.lose(slot, now, failure);
+        }
+    }
+
+    /// The server awaits data for a COPY that a script cannot give.
+    fn refuse_copy(&mut self, slot: Slot, now: u64) {
+        let extended = self.config.set.mode != QueryMode::Simple;
+        let client = &mut self.clients[slot as usize];
+        if client.exchange.statements.len() > 1 || client.exchange.answers > 1 {
+            // What follows in the pipeline is no data: the server would lose track, as libpq knows.
+            return self.drop_connection(slot, now, &copy_failure());
+        }
+        let Some(session) = &mut client.session else {
+            return;
+        };
+        let mut frontend = session.frontend();
+        // A constant reason can always be encoded.
+        let _ = frontend.copy_fail("COPY is not possible in a script");
+        if extended {
+            // The server has thrown away the Sync that was sent before the COPY began.
+            frontend.sync();
+        }
+        end_quiet_send(client);
+        self.dirty.push(slot);
+    }
+}
+
+fn note_sending(client: &mut Client, sent: Sending, quiet: bool) {
+    match sent {
+        Sending::Done => client.send = SendState::Free,
+        Sending::Blocked(taken) => {
+            client.sending.drain(..taken);
+            client.send = SendState::Busy;
+        }
+        Sending::Queued if quiet => client.send = SendState::Quiet,
+        Sending::Queued => client.send = SendState::Busy,
+    }
+}
+
+/// The server has answered: it has read what was sent.
+fn end_quiet_send(client: &mut Client) {
+    if client.send == SendState::Quiet {
+        client.send = SendState::Free;
+    }
+}
+
+/// One message of an answer, booked in the exchange.
+fn answer(
+    message: &Message<'_>,
+    exchange: &mut Exchange,
+    record: &mut Record,
+    now: u64,
+    counted: bool,
+) {
+    match message {
+        Message::CommandComplete(_) | Message::EmptyQuery => {
+            // A lone statement ends with its ReadyForQuery; in a pipeline each ends with its own completion.
+            if exchange.statements.len() > 1
+                && let Some(&statement) = exchange.statements.get(exchange.ended)
+            {
+                exchange.ended += 1;
+                if counted {
+                    let latency_ns = now.saturating_sub(exchange.sent_ns);
+                    record.statements[statement as usize].0.record(latency_ns);
+                }
+            }
+        }
+        Message::Error(error) => {
+            let words = String::from_utf8_lossy(error.message());
+            let failure = Failure::new(ErrorClass::Server(error.sqlstate()), words);
+            if error.is_fatal() {
+                exchange.farewell = Some(failure);
+            } else if exchange.answers > 0 && exchange.failure.is_none() {
+                let last = exchange.statements.len().saturating_sub(1);
+                if let Some(&statement) = exchange.statements.get(exchange.ended.min(last)) {
+                    record.statements[statement as usize].1 += 1;
+                }
+                exchange.failure = Some(failure);
+            }
+            // What follows up to the next synchronisation is skipped by the server.
+            exchange.ended = usize::MAX;
+        }
+        Message::ReadyForQuery(status) => {
+            exchange.answers = exchange.answers.saturating_sub(1);
+            exchange.in_transaction = *status != TransactionStatus::Idle;
+        }
+        Message::CopyIn | Message::CopyOut => {
+            exchange.failure.get_or_insert_with(copy_failure);
+        }
+        _ => {}
+    }
+}
+
+fn copy_failure() -> Failure {
+    Failure::script("COPY from or to the client is not possible in a script")
+}
+
+pub(super) fn connection_failure(error: &io::Error) -> Failure {
+    Failure::new(ErrorClass::Connection, error.to_string())
+}
+
+pub(super) fn protocol_failure(error: &WireError) -> Failure {
+    let class = match (error.server_error(), error) {
+        (Some(refusal), _) => ErrorClass::Server(refusal.sqlstate),
+        (None, WireError::Closed { .. }) => ErrorClass::Connection,
+        _ => ErrorClass::Protocol,
+    };
+    Failure {
+        class,
+        message: error.to_string(),
+        hint: error.hint(),
+    }
+}

@@ -1,0 +1,18 @@
+//! The driver against the built-in server and against servers of our own, on both interfaces of the kernel.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod faults;
+mod harness;
+mod many;
+mod outcomes;
+mod output;
+mod pace;
+mod scripts;
+mod security;
+mod stopping;

@@ -1,0 +1,86 @@
+//! What a connection costs the driver in memory, measured in a process that does nothing else.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop at the first surprise, and tells what it found"
+)]
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use loadstone_drive::null_server::NullServer;
+use loadstone_drive::{Drive, DriveSpec};
+use loadstone_wire::postgres::Behaviour;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const FEW: u64 = 10;
+const MANY: u64 = 2010;
+/// 10,000 connections are to need less than 200 MB.
+const LIMIT_BYTES: u64 = 20_000;
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some("drive-one") {
+        return drive_one();
+    }
+    for io in ["io_uring", "epoll"] {
+        let (few, many) = (resident_bytes_with(FEW, io), resident_bytes_with(MANY, io));
+        let each = many.saturating_sub(few) / (MANY - FEW);
+        println!("{io}: {each} bytes per connection, {few} bytes with {FEW} of them");
+        assert!(each < LIMIT_BYTES, "{io}: {each} bytes per connection");
+    }
+}
+
+/// The child: drive what standard input says, and tell when transactions flow.
+fn drive_one() {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    let drive = Drive::new(DriveSpec::from_json(&text).unwrap()).unwrap();
+    drive.start().unwrap();
+    let account = drive.wait(Duration::from_secs(30)).unwrap().unwrap();
+    let account: Value = serde_json::from_str(&account).unwrap();
+    assert_eq!(account["counts"]["failed"], 0, "{account}");
+    let peak = status_bytes(std::process::id(), "VmHWM:");
+    std::io::stdout()
+        .write_all(peak.to_string().as_bytes())
+        .unwrap();
+}
+
+/// Most memory that a process which drives so many clients ever had in use.
+fn resident_bytes_with(clients: u64, io: &str) -> u64 {
+    let folder = TempDir::new().unwrap();
+    let room = usize::try_from(clients).unwrap();
+    let server = NullServer::start(Behaviour::default(), folder.path(), room).unwrap();
+    let spec = json!({
+        "connection": {"host": folder.path(), "port": server.port(), "user": "tester",
+                       "database": "test", "connect_timeout_s": 20.0},
+        "scripts": [{"name": "select", "text": "SELECT 1;\n"}], "mode": "prepared",
+        "clients": clients, "threads": 1, "seed": 1, "io": io, "transactions_per_client": 5,
+    });
+    let mut child = spawn_self();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(spec.to_string().as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{io}: {:?}", output.status);
+    String::from_utf8(output.stdout).unwrap().parse().unwrap()
+}
+
+fn spawn_self() -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .arg("drive-one")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// A line of /proc/PID/status that is given in kB, in bytes.
+fn status_bytes(process: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|l| l.starts_with(field)).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib * 1024
+}

@@ -1,0 +1,224 @@
+"""Places that cannot serve: full disks, closed folders, ports that are taken; and options that cannot be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from desk import COUNTED, INSERT, NOBODY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from desk import Database, Desk
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a disk that is soon full."""
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(folder: Path, leave_bytes: int) -> Path:
+    """Fill a disk but for about so many bytes, while others write to it as well."""
+    ballast = folder / "ballast"
+    handle = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+    size, step = 0, 1 << 20
+    while step >= 4096 and shutil.disk_usage(folder).free > leave_bytes:
+        try:
+            os.posix_fallocate(handle, size, step)
+        except OSError:
+            step //= 2
+        else:
+            size += step
+    os.close(handle)
+    return ballast
+
+
+@ROOT
+def test_too_little_room_for_results_is_told_before_anything_begins(desk: Desk, database: Database) -> None:
+    with small_disk(desk.work / "disk", 32) as disk:
+        ended = desk.measure(desk.inserts(), "--target", database.url, out=disk / "out")
+        assert ended.code == 1, ended.err
+        assert re.search(r"\d+ MiB are free for results", ended.err), ended.err
+        assert "--out" in ended.err
+
+
+@ROOT
+@pytest.mark.slow
+def test_results_that_find_no_room_end_the_run_and_what_was_kept_can_be_read(
+    desk: Desk, database: Database
+) -> None:
+    with small_disk(desk.work / "disk", 80) as disk:
+        running = desk.begin(desk.inserts(4), "--target", database.url, out="disk/out")
+        running.wait_for_drive("insert")
+        ballast = fill(disk, 0)
+        ended = running.finish(60)
+        assert ended.code == 2, ended.err
+        assert "No space left on device" in ended.err
+        assert "Free some space there, or put the results elsewhere with --out" in ended.err
+        assert "Traceback" not in ended.err
+        ballast.unlink()
+        again = desk.run("report", "disk/out")
+        assert again.code == 0, again.err
+        assert (ended.folder / "report.html").is_file()
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+@pytest.mark.slow
+def test_files_that_may_not_grow_end_the_run_in_words(desk: Desk, database: Database) -> None:
+    """A limit of file sizes (ulimit -f) comes as an error, not as the signal that would end us."""
+    limit = ("prlimit", "--fsize=40000")
+    ended = desk.measure(desk.inserts(1), "--target", database.url, prefix=limit)
+    assert ended.code == 2, ended.err
+    assert "File too large" in ended.err
+    assert "Traceback" not in ended.err
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+@ROOT
+def test_too_little_room_for_a_private_server_is_told(desk: Desk) -> None:
+    with small_disk(desk.base / "disk", 100) as disk:
+        os.chown(disk, NOBODY, NOBODY)
+        disk.chmod(0o777)
+        ended = desk.measure(desk.inserts(), "--storage", disk)
+        assert ended.code == 1, ended.err
+        assert "too little space for a private server" in ended.err
+        assert "--storage" in ended.err
+        assert list(disk.iterdir()) == []
+
+
+@ROOT
+@pytest.mark.slow
+def test_a_private_servers_disk_that_fills_up_fails_the_phase_with_the_servers_words(desk: Desk) -> None:
+    with small_disk(desk.base / "disk", 700) as disk:
+        disk.chmod(0o777)
+        script = "insert into t select generate_series(1, 20000);\n"
+        settings = COUNTED.format(seconds=8).replace("= 1\n", "= 20000\n")
+        running = desk.begin(desk.scenario(("insert", script, settings)), "--storage", disk)
+        running.wait_for_drive("insert")
+        fill(disk, 20 << 20)
+        ended = running.finish(90)
+        assert ended.code in (2, 3), ended.err
+        assert "No space left on device" in str(ended.drive("insert")["errors"])
+        assert "No space left on device" in ended.err
+        assert ended.run["state"] == "failed"
+        assert "Traceback" not in ended.err
+        assert [entry.name for entry in disk.iterdir()] == ["ballast"]
+
+
+def test_an_out_folder_that_may_not_be_written(desk: Desk, database: Database) -> None:
+    closed = desk.base / "closed"
+    closed.mkdir(mode=0o555)
+    prefix = desk.as_ordinary_user() if os.geteuid() == 0 else ()
+    ended = desk.measure(desk.inserts(), "--target", database.url, out=closed / "out", prefix=prefix)
+    assert ended.code == 1, ended.err
+    assert "Cannot make the folder" in ended.err
+    assert "Permission denied" in ended.err
+    assert "--out" in ended.err
+
+
+def test_an_out_folder_that_holds_something_is_left_alone(desk: Desk, database: Database) -> None:
+    (desk.work / "out").mkdir()
+    (desk.work / "out" / "mine").write_text("precious")
+    ended = desk.measure(desk.inserts(), "--target", database.url)
+    assert ended.code == 1, ended.err
+    assert "is not empty" in ended.err
+    assert "results are never overwritten" in ended.err
+    assert [entry.name for entry in (desk.work / "out").iterdir()] == ["mine"]
+
+
+def test_an_out_folder_below_a_file(desk: Desk, database: Database) -> None:
+    (desk.work / "file").touch()
+    ended = desk.measure(desk.inserts(), "--target", database.url, out="file/out")
+    assert ended.code == 1, ended.err
+    assert "is a file or lies below one" in ended.err
+
+
+def test_a_refused_run_leaves_an_empty_folder_of_the_users_as_it_was(desk: Desk) -> None:
+    (desk.work / "out").mkdir()
+    ended = desk.measure(desk.inserts(), "--target", "postgres://u@127.0.0.1:1/d")
+    assert ended.code == 1, ended.err
+    assert list((desk.work / "out").iterdir()) == []
+    other = desk.run("run", "own", "--target", "postgres://u@127.0.0.1:1/d", "--no-calibrate")
+    assert other.code == 1
+    assert list((desk.work / "loadstone-runs").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
+    """While the private server starts, somebody takes every port that becomes free nearby."""
+    taken: list[socket.socket] = []
+    stop = threading.Event()
+
+    def take() -> None:
+        while not stop.wait(0.005) and len(taken) < 500:
+            grabbed = socket.socket()
+            grabbed.bind(("127.0.0.1", 0))
+            grabbed.listen()
+            taken.append(grabbed)
+
+    thief = threading.Thread(target=take)
+    thief.start()
+    try:
+        ended = desk.measure(desk.inserts(0.5))
+    finally:
+        stop.set()
+        thief.join()
+        for grabbed in taken:
+            grabbed.close()
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--size", "huge"), ("Invalid value for '--size'", "'tiny', 'small', 'full'")),
+        (("--set", "clients"), ("'clients' is not name=value",)),
+        (("--set", "cleints=3"), ("there is no parameter `cleints`", "clients")),
+        (("--set", "clients=many"), ("clients", "many")),
+        (("--set", "clients=0"), ("clients", "1")),
+        (("--set", "index=hash"), ("index", "brin")),
+        (("--repeat", "0"), ("Invalid value for '--repeat'",)),
+        (("--seed", "-1"), ("Invalid value for '--seed'",)),
+        (("--io", "select"), ("Invalid value for '--io'", "epoll")),
+        (("--nonsense",), ("No such option", "--nonsense")),
+        (("--setting", "port=5432"), ('the setting "port"', "Loadstone's own business")),
+        (("no-such-scenario",), ("no-such-scenario", "iot-feed")),
+        (("iot-feed", "iot-feed"), ("is given twice", "--repeat")),
+    ],
+)
+def test_options_that_cannot_be_are_refused_with_a_mend(
+    desk: Desk, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    ended = desk.quick(*options)
+    assert ended.code == 1, ended.err
+    assert ended.out == ""
+    for word in words:
+        assert word in ended.err, ended.err
+    assert "Traceback" not in ended.err
+    assert not (desk.work / "out").exists()
+
+
+def test_a_setting_that_the_server_does_not_know_is_told_in_the_servers_words(desk: Desk) -> None:
+    ended = desk.measure(desk.inserts(), "--setting", "no_such_setting=1")
+    assert ended.code == 1, ended.err
+    assert "the private server does not start" in ended.err
+    assert 'unrecognized configuration parameter "no_such_setting"' in ended.err
+    assert "Your own settings: no_such_setting=1" in ended.err
+    assert INSERT not in ended.err

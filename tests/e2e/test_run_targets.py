@@ -1,0 +1,214 @@
+"""How targets are named, refused and left alone; passwords are nowhere to be seen."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+if TYPE_CHECKING:
+    from desk import Database, Desk, Ended
+
+
+def refused(ended: Ended, *words: str) -> None:
+    """Check that a run was refused before anything was measured, in words, and left no folder."""
+    assert ended.code == 1, ended.err
+    for word in words:
+        assert word in ended.err, ended.err
+    assert not ended.folder.exists()
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("way", ["url", "socket_url"])
+def test_a_url_by_tcp_or_socket(desk: Desk, database: Database, way: str) -> None:
+    ended = desk.measure(desk.inserts(), "--target", getattr(database, way))
+    assert ended.code == 0, ended.err
+    assert ended.phases()["insert"]["checks"][0]["passed"]
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+def test_the_variables_of_libpq_are_understood(desk: Desk, database: Database) -> None:
+    there = database.server.tcp_connection
+    variables = {"PGHOST": there.host, "PGPORT": str(there.port), "PGUSER": there.user}
+    variables |= {"PGPASSWORD": database.password, "PGDATABASE": database.name}
+    ended = desk.measure(desk.inserts(), "--target", "postgres://", env=variables)
+    assert ended.code == 0, ended.err
+    assert database.name in ended.summary["targets"][0]["url"]
+    assert desk.holding(database.password) == []
+
+
+@pytest.mark.slow
+def test_the_password_file_is_read_unless_others_can_read_it_too(desk: Desk, database: Database) -> None:
+    file = desk.home / ".pgpass"
+    file.write_text(f"*:*:{database.name}:*:{database.password}\n")
+    file.chmod(0o600)
+    ended = desk.measure(desk.inserts(), "--target", database.bare_url)
+    assert ended.code == 0, ended.err
+    assert desk.holding(database.password) == [file]
+    file.chmod(0o644)
+    again = desk.measure("own", "--target", database.bare_url, out="again")
+    refused(again, "a password is needed", "PGPASSWORD", "can be read by others and was ignored")
+
+
+@pytest.mark.slow
+def test_a_password_is_nowhere_to_be_seen(desk: Desk, database: Database) -> None:
+    running = desk.begin(desk.inserts(seconds=2), "--target", database.url)
+    running.wait_for_drive("insert")
+    shown = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    ended = running.finish()
+    assert ended.code == 0, ended.err
+    assert "loadstone run own --target postgres://loadstone:***@" in shown.replace(str(desk.work) + "/", "")
+    for secret in (database.password, quote(database.password)):
+        assert secret not in shown
+        assert desk.holding(secret) == []
+    assert database.bare_url.split("@")[1] in " ".join(ended.run["command"])
+
+
+def test_a_wrong_password(desk: Desk, database: Database) -> None:
+    ended = desk.measure(desk.inserts(), "--target", database.url.replace(database.password, "wr0ngsecret"))
+    refused(ended, "wrong password", "Check user and password")
+    assert "wr0ngsecret" not in ended.err
+
+
+def test_a_wrong_database(desk: Desk, database: Database) -> None:
+    ended = desk.measure(desk.inserts(), "--target", database.url.replace(database.name, "nowhere"))
+    refused(ended, 'there is no database "nowhere"', "create it first")
+
+
+def test_nobody_listens(desk: Desk) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        ended = desk.measure(desk.inserts(), "--target", f"postgres://u:pw@127.0.0.1:{port}/d")
+    refused(ended, "connection refused", "Is the server running")
+
+
+def test_no_such_socket(desk: Desk) -> None:
+    ended = desk.measure(desk.inserts(), "--target", f"host={desk.work} dbname=d user=u")
+    refused(ended, "there is no such socket", str(desk.work))
+
+
+def test_a_server_without_tls(desk: Desk, database: Database) -> None:
+    ended = desk.measure(desk.inserts(), "--target", f"{database.url}?sslmode=require")
+    refused(ended, "TLS is refused", "sslmode=prefer")
+
+
+def test_a_listener_that_says_nothing_is_given_up(desk: Desk) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"postgres://u@127.0.0.1:{silent.getsockname()[1]}/d?connect_timeout=2&sslmode=disable"
+        ended = desk.measure(desk.inserts(), "--target", url)
+    refused(ended, "the server does not answer", "connect_timeout")
+    assert ended.seconds < 20
+
+
+def test_too_few_connections_are_refused_before_anything_is_touched(desk: Desk, database: Database) -> None:
+    scenario = desk.scenario(("many", "select 1;\n", "duration_s = 1"))
+    text = (scenario / "scenario.toml").read_text().replace("clients = 2", "clients = 5000")
+    (scenario / "scenario.toml").write_text(text)
+    ended = desk.measure(scenario, "--target", database.url)
+    refused(ended, "5000 clients are asked for", "set max_connections to")
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+def test_when_one_target_is_refused_the_others_are_not_touched(desk: Desk, database: Database) -> None:
+    other = f"postgres://u@127.0.0.1:1/{database.name}"
+    ended = desk.measure(desk.inserts(), "--target", database.url, "--target", other)
+    refused(ended, "connection refused")
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+def test_a_schema_with_somebodys_tables_is_refused_unless_told_to_replace(
+    desk: Desk, database: Database
+) -> None:
+    database.execute("create schema loadstone create table mine (a int)")
+    ended = desk.measure(desk.inserts(), "--target", database.url)
+    refused(ended, 'the schema "loadstone" holds', "--replace")
+    assert database.value("select count(*) from loadstone.mine") == 0
+    again = desk.measure("own", "--target", database.url, "--replace")
+    assert again.code == 0, again.err
+    assert database.value("select to_regclass('loadstone.mine')") is None
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_left_is_replaced_without_asking(desk: Desk, database: Database) -> None:
+    running = desk.begin(desk.inserts(seconds=30), "--target", database.url)
+    running.wait_for_drive("insert")
+    running.send(9)
+    running.finish()
+    assert database.value("select count(*) > 0 from loadstone.t")
+    again = desk.measure(
+        desk.scenario(("one", "select 1;\n", "duration_s = 1"), name="other"),
+        "--target",
+        database.url,
+        out="again",
+    )
+    assert again.code == 0, again.err
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+@pytest.mark.slow
+def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -> None:
+    running = desk.begin(desk.inserts(seconds=20), "--target", database.url)
+    running.wait_for_drive("insert")
+    second = desk.measure("own", "--target", database.socket_url, out="second")
+    refused(second, "is in use by another run", "name another database")
+    running.send(2)
+    first = running.finish()
+    assert first.code == 130, first.err
+    assert first.phases()["insert"]["checks"][0]["passed"]
+    twice = desk.measure("own", "--target", database.url, "--target", database.socket_url, out="twice")
+    refused(twice, "is in use by another run", "a target once")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("pg9", ('there is no private PostgreSQL "pg9"', "pg18")),
+        ("pg:/nowhere/bin", ("there is no postgres in /nowhere/bin", "Name the folder that holds initdb")),
+        ("oracle://scott@host/x", ('no engine is known for "oracle://"', "postgres://")),
+        ("localhost", ('"localhost" names no target', "postgres://")),
+        ("scott:tiger@localhost", ("what was given names no target", "postgres://")),
+        ("postgres://u@h1,h2/d", ("several hosts", "Name one")),
+        ("postgres://u@h:99999/d", ("no port", "1 to 65535")),
+        ("postgres://u@h/d?sslmode=maybe", ('"maybe" is no sslmode', "verify-full")),
+        (
+            "postgres://u@h/d?nonsense=1",
+            ("not a connection string that libpq understands", "percent-encoded"),
+        ),
+    ],
+)
+def test_a_target_that_cannot_be_is_refused_in_words(desk: Desk, target: str, words: tuple[str, ...]) -> None:
+    ended = desk.quick("--target", target)
+    refused(ended, *words)
+    assert "tiger" not in ended.err
+
+
+def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, database: Database) -> None:
+    with database.connect() as admin:
+        admin.execute(b"create role weak login password 'weakpass'")
+        try:
+            url = database.url.replace(quote(database.password), "weakpass").replace("//loadstone", "//weak")
+            ended = desk.measure(desk.inserts(), "--target", url)
+            refused(ended, 'the schema "loadstone" cannot be made', "grant create on database")
+            admin.execute(f"grant create on database {database.name} to weak".encode())
+            ended = desk.measure("own", "--target", url)
+            assert ended.code == 0, ended.err
+            assert ended.phases()["insert"]["checks"][0]["passed"]
+        finally:
+            admin.execute(b"drop owned by weak")
+            admin.execute(b"drop role weak")
+
+
+def test_the_folder_given_as_storage_is_looked_at_first(desk: Desk) -> None:
+    missing = desk.measure(desk.inserts(), "--storage", Path("nowhere"))
+    refused(missing, "the storage nowhere is no folder", "mkdir -p")
+    (desk.storage / "mine").touch()
+    full = desk.measure("own", "--storage", desk.storage)
+    refused(full, "is not empty: it holds mine", "Name an empty folder")
+    (desk.storage / "mine").unlink()
