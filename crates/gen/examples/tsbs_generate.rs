@@ -36,7 +36,7 @@ fn parse() -> Result<Options, Failure> {
         let config = &mut options.config;
         match name {
             "use-case" => {
-                config.use_case = UseCase::from_name(value).map_err(|error| error.to_string())?
+                config.use_case = UseCase::from_name(value).map_err(|error| error.to_string())?;
             }
             "seed" => config.seed = value.parse()?,
             "scale" => config.scale = value.parse()?,
