@@ -4,3 +4,4 @@
 //! the same values on every machine.
 
 pub mod random;
+pub mod tsbs;
