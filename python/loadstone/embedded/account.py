@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +17,8 @@ from loadstone.errors import LoadstoneError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_KILL_WAIT_S = 5.0
+_POLL_S = 0.01
 _WHEN_ROOT = ("postgres", "nobody")
 
 
@@ -32,8 +37,11 @@ class Account:
             os.chown(path, self.uid, self.gid)
 
     def run(self, arguments: Sequence[str], cwd: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
-        """Run a program as this user, without our environment's PG* variables; out and err in one text."""
-        return subprocess.run(
+        """Run a program as this user, without our environment's PG* variables; out and err in one text.
+
+        However it ends, Ctrl-C and the time limit included, nothing that the program started goes on.
+        """
+        with subprocess.Popen(
             arguments,
             cwd=cwd,
             env=environment(),
@@ -42,19 +50,33 @@ class Account:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=timeout_s,
-            check=False,
             start_new_session=True,
             user=self.uid if self.switched else None,
             group=self.gid if self.switched else None,
             extra_groups=[] if self.switched else None,
-        )
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=timeout_s)
+            except BaseException:
+                _end_group(process)
+                raise
+        return subprocess.CompletedProcess(arguments, process.returncode, said)
 
     def may(self, access: str, path: Path) -> bool:
         """Tell whether this user has access `x`, `r` or `w` to a path that exists."""
         if not self.switched:
             return os.access(path, {"x": os.X_OK, "r": os.R_OK, "w": os.W_OK}[access])
         return self.run(["test", f"-{access}", str(path)], cwd=Path("/"), timeout_s=10).returncode == 0
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
+    """Kill the program with all that it started, and wait until the last of them is gone."""
+    end_s = time.monotonic() + _KILL_WAIT_S
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < end_s:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.poll()  # collected, it no longer counts as a member of its group
+            time.sleep(_POLL_S)
 
 
 def environment() -> dict[str, str]:
