@@ -72,7 +72,8 @@ def run(target: str, rounds: int, seconds: float) -> None:
         [pgbench, "--version"], capture_output=True, text=True, check=True
     ).stdout.strip()
     most = max(clients for _, _, numbers in CASES for clients in numbers)
-    with EmbeddedServer(Order(name=target, clients=most + 10)) as server:
+    # Twice as many as needed: a run may begin while the sessions of the one before still end.
+    with EmbeddedServer(Order(name=target, clients=2 * most)) as server:
         _set_up(server.connection)
         print(f"### Beside {version}, server: {server.build}\n")
         print(
