@@ -35,8 +35,8 @@ pub struct NullSpec {
     #[serde(default = "a_thousand")]
     pub clients_max: usize,
     /// `trust`, `cleartext`, `md5` or `scram`.
-    #[serde(default = "trust")]
-    pub auth: String,
+    #[serde(default)]
+    pub auth: AuthSpec,
     /// Role that may log in (not checked under `trust`).
     #[serde(default)]
     pub user: String,
@@ -46,6 +46,21 @@ pub struct NullSpec {
     /// How it misbehaves.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
+}
+
+/// How a client must prove who it is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthSpec {
+    /// Not at all.
+    #[default]
+    Trust,
+    /// By the password as it is.
+    Cleartext,
+    /// By its salted MD5.
+    Md5,
+    /// By SCRAM-SHA-256.
+    Scram,
 }
 
 /// One way to misbehave; counts are queries of one connection.
@@ -87,10 +102,6 @@ fn a_thousand() -> usize {
     1000
 }
 
-fn trust() -> String {
-    "trust".to_owned()
-}
-
 impl NullSpec {
     /// Read a document.
     pub fn from_json(text: &str) -> Result<Self, DriveError> {
@@ -104,11 +115,11 @@ impl NullSpec {
 
     fn behaviour(&self) -> Behaviour {
         let (user, password) = (self.user.clone(), Password::new(self.password.clone()));
-        let auth = match self.auth.as_str() {
-            "cleartext" => ResponderAuth::Cleartext { user, password },
-            "md5" => ResponderAuth::Md5 { user, password },
-            "scram" => ResponderAuth::Scram { user, password },
-            _ => ResponderAuth::Trust,
+        let auth = match self.auth {
+            AuthSpec::Trust => ResponderAuth::Trust,
+            AuthSpec::Cleartext => ResponderAuth::Cleartext { user, password },
+            AuthSpec::Md5 => ResponderAuth::Md5 { user, password },
+            AuthSpec::Scram => ResponderAuth::Scram { user, password },
         };
         Behaviour {
             auth,
@@ -309,4 +320,15 @@ fn serve(
                 }
             }
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_way_to_log_in_is_refused_and_not_taken_for_trust() {
+        let error = NullSpec::from_json(r#"{"directory": "/", "auth": "scramm"}"#).unwrap_err();
+        assert!(error.to_string().contains("scramm"), "{error}");
+    }
 }
