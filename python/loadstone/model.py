@@ -10,7 +10,7 @@ from typing import Literal
 Value = bool | int | float | str
 """The value of a scenario's parameter."""
 
-PhaseKind = Literal["sql", "drive", "size", "check"]
+PhaseKind = Literal["sql", "drive", "load", "query", "size", "check"]
 QueryMode = Literal["simple", "extended", "prepared"]
 PaceKind = Literal["closed", "fixed", "poisson"]
 InOut = Literal["auto", "io_uring", "epoll"]
@@ -106,6 +106,100 @@ class Drive:
     variables: Mapping[str, Value] = field(default_factory=dict)
 
 
+UseCase = Literal["iot", "devops", "cpu-only", "cpu-single", "devops-generic"]
+LoadMethod = Literal["copy_binary", "copy_text", "insert", "arrow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The rows of a time-series data set: TSBS's serial stream, or the native one that starts anywhere."""
+
+    use_case: UseCase
+    start: str
+    """First timestamp, RFC 3339, inclusive."""
+    end: str
+    """RFC 3339, exclusive."""
+    scale: int = 1
+    seed: int = 123
+    interval_s: float = 10.0
+    initial_scale: int = 0
+    """Devices that report in the first epoch; 0: all."""
+    max_points: int = 0
+    max_metrics: int = 100
+    """Most fields of one host; `devops-generic` only."""
+    native: bool = False
+    slice: tuple[int, int] = (0, 1)
+    """Which slice of how many; native data only."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Rows in TSBS's own text format, from a file or, with `path` "-", from standard input."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesTables:
+    """How the tables of a time-series data set are made; an engine maps each wish to its own means."""
+
+    time_index: bool = True
+    partition_index: bool = True
+    """An index on (device, time)."""
+    time_partition_index: bool = False
+    """An index on (time, device) in place of the one on time."""
+    field_index: Literal["VALUE-TIME", "TIME-VALUE"] = "VALUE-TIME"
+    field_index_count: int = 0
+    """How many fields get an index of their own; -1: all."""
+    chunk_time_s: float | None = None
+    """Span of one partition or chunk; None: the table is not split by time."""
+    hash_partitions: int = 0
+    """How many parts each span is split into by device; 0: it is not split."""
+    jsonb_tags: bool = False
+    in_table_tag: bool = False
+    """The first tag stands in every row, and is what (device, time) means."""
+    compress: bool = False
+    """Compress or turn into columns what is loaded, where the engine can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load of a data set into tables that are there."""
+
+    data: Series | TextSource
+    method: LoadMethod = "copy_binary"
+    batch_rows: int = 10_000
+    """Rows of one batch, over all tables together; a batch is one transaction."""
+    workers: int = 1
+    hash_workers: bool = False
+    """All rows of a device go through the same worker."""
+    limit_rows: int = 0
+    """Stop after so many rows; 0: all."""
+    pace: Pace = Pace()
+    """When batches are to start; the rate is in batches per second."""
+    insert_intervals: str = ""
+    """TSBS's `a,b-c`: least seconds between the starts of a worker's batches."""
+    tables: SeriesTables = SeriesTables()
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMix:
+    """Queries of TSBS's kinds over a data set, and how they are to be run."""
+
+    series: Series
+    kinds: tuple[str, ...]
+    """TSBS's names: `single-groupby-1-1-1`, `last-loc`, …"""
+    count: int = 100
+    """Queries of each kind."""
+    seed: int = 123
+    workers: int = 1
+    pace: Pace = Pace()
+    duration_s: float | None = None
+    """Go round the queries for so long; None: each once."""
+    timeout_s: float = 60.0
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
     """One phase on one target, ready to run: every template filled in, nothing left to decide."""
@@ -122,6 +216,9 @@ class PlannedPhase:
     setup: tuple[str, ...] = ()
     """SQL statements before the phase (for kind `sql`: the phase itself), one statement each."""
     drive: Drive | None = None
+    load: Load | None = None
+    query: QueryMix | None = None
+    """For kind `query` the phase itself; beside a load, the queries that run while it loads."""
     row_check: RowCheck | None = None
     checks: tuple[tuple[str, str, str], ...] = ()
     """(name, SQL giving one value, expected value as text): verified after the phase."""

@@ -3,5 +3,6 @@
 //! Nothing in this crate reads a clock, opens a socket or keeps global state: the same seed gives
 //! the same values on every machine.
 
+pub mod dataset;
 pub mod random;
 pub mod tsbs;
