@@ -107,7 +107,8 @@ class Drive:
 
 
 UseCase = Literal["iot", "devops", "cpu-only", "cpu-single", "devops-generic"]
-LoadMethod = Literal["copy_binary", "copy_text", "insert", "arrow"]
+LoadMethod = Literal["copy_binary", "copy_text", "insert", "arrow", "best"]
+"""How rows are sent; `best` leaves the choice to the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +131,6 @@ class Series:
     native: bool = False
     slice: tuple[int, int] = (0, 1)
     """Which slice of how many; native data only."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextSource:
-    """Rows in TSBS's own text format, from a file or, with `path` "-", from standard input."""
-
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +160,8 @@ class SeriesTables:
 class Load:
     """A load of a data set into tables that are there."""
 
-    data: Series | TextSource
+    data: Series | str
+    """What to load: a data set to generate, or the path of a file in TSBS's own text format ("-": standard input)."""
     method: LoadMethod = "copy_binary"
     batch_rows: int = 10_000
     """Rows of one batch, over all tables together; a batch is one transaction."""

@@ -8,6 +8,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import Drive, Pace, PlannedPhase, Published, RowCheck, Script
 from loadstone.scenario import SCENARIO_FILE, Phase, Scenario, file_named, key_problems
 from loadstone.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
+from loadstone.series import load_of, queries_of
 from loadstone.sql import split_statements
 from loadstone.template import render
 
@@ -55,12 +56,14 @@ def planned_phase(
             for statement in split_statements(*_sql(scenario, text, values))
         ),
         drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
+        load=load_of(table) if phase.kind == "load" else None,
+        query=queries_of(table, seed) if "queries" in table else None,
         row_check=_row_check(scenario, table, values),
         checks=tuple(
             (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
             for check in table.get("checks", ())
         ),
-        headline=table.get("headline", "tps"),
+        headline=table.get("headline", "metrics_per_s" if phase.kind == "load" else "tps"),
         rows_per_transaction=rows,
         published=tuple(_published(phase, values)),
         optional=table.get("optional", False),
@@ -115,10 +118,10 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
         yield Problem(
             where, "the phase cannot end by time and by count.", "Let one of the two come out empty."
         )
-    paced = table.get("pace", "closed") != "closed"
-    if paced != ("rate_per_s" in table):
-        where = key_path((*path, "rate_per_s"))
-        yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
+    for inside, paced in ((path, table), ((*path, "queries"), table.get("queries", {}))):
+        if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
+            where = key_path((*inside, "rate_per_s"))
+            yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
     scripts = table.get("scripts", ())
     if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):
         yield Problem(key_path((*path, "scripts")), "no script has a weight above 0.", "Raise one weight.")

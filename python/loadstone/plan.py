@@ -16,6 +16,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
 from loadstone.parameter import nearest
 from loadstone.phase import planned_phase
+from loadstone.series import needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -220,7 +221,7 @@ def _variants(scenario: Scenario, settings: _Settings, known: Mapping[str, Value
             versions = (scenario.min_server_version, table.get("min_server_version"))
             yield _Variant(
                 planned,
-                (*scenario.capabilities, *table.get("requires", ())),
+                (*scenario.capabilities, *table.get("requires", ()), *needs(planned.load, planned.query)),
                 tuple(version for version in versions if version),
             )
 

@@ -22,12 +22,26 @@ TEMPLATE_NAMES = ("size", "seed", "repeat")
 """What templates know besides the parameters."""
 
 _NOT_TEMPLATES = ("id", "kind", "sweep", "published")
-_NEEDED = {"sql": ("setup",), "drive": ("scripts", "clients"), "size": (), "check": ("checks",)}
-_DRIVE_ONLY = frozenset(
-    {"scripts", "mode", "clients", "threads", "duration_s", "transactions_per_client", "warmup_s", "pace"}
-    | {"rate_per_s", "latency_limit_ms", "timeout_s", "reconnect", "variables", "rows_per_transaction"}
-    | {"row_check", "headline"}
-)
+_NEEDED = {
+    "sql": ("setup",),
+    "drive": ("scripts", "clients"),
+    "load": ("data",),
+    "query": ("data", "queries"),
+    "size": (),
+    "check": ("checks",),
+}
+_MEASURED = frozenset({"timeout_s", "headline"})
+_SERIES = frozenset({"data", "queries"})
+_ONLY = {
+    "drive": _MEASURED
+    | {"scripts", "mode", "clients", "threads", "duration_s", "transactions_per_client", "warmup_s", "pace"}
+    | {"rate_per_s", "latency_limit_ms", "reconnect", "variables", "rows_per_transaction", "row_check"},
+    "load": _MEASURED
+    | _SERIES
+    | {"tables", "method", "batch_rows", "workers", "hash_workers", "pace", "rate_per_s"},
+    "query": _MEASURED | _SERIES,
+}
+"""Keys that only phases of some kinds can have, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +246,17 @@ def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Itera
     for key in _NEEDED[kind]:
         if key not in table:
             yield Problem(key_path((*path, key)), f"a phase of kind {kind} needs this key.", "Add it.")
-    if kind != "drive":
-        for key in table:
-            if key in _DRIVE_ONLY:
-                where = key_path((*path, key))
-                yield Problem(
-                    where, f"a phase of kind {kind} has no such key.", 'Remove it, or set kind = "drive".'
-                )
-        return
+    for key in table:
+        having = [other for other, keys in _ONLY.items() if key in keys]
+        if having and kind not in having:
+            kinds = " or ".join(f'kind = "{other}"' for other in having)
+            where = key_path((*path, key))
+            yield Problem(where, f"a phase of kind {kind} has no such key.", f"Remove it, or set {kinds}.")
+    if kind == "drive":
+        yield from _drive_problems(table, path)
+
+
+def _drive_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
     if "duration_s" not in table and "transactions_per_client" not in table:
         where = key_path((*path, "duration_s"))
         yield Problem(
