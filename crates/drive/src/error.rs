@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use loadstone_gen::dataset::SourceError;
+
 /// Trouble before the first transaction; what happens later is data, counted by class.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
@@ -34,6 +36,9 @@ pub enum DriveError {
         /// Why.
         source: std::io::Error,
     },
+    /// The rows cannot be made or read.
+    #[error("{0}")]
+    Data(SourceError),
     /// The operating system refuses what the driver needs.
     #[error("{what}: {source}")]
     System {
@@ -63,6 +68,8 @@ impl DriveError {
                 hint.clone()
             }
             Self::Script(error) => error.hint.clone(),
+            Self::Data(SourceError::Format { hint, .. }) => (*hint).to_owned(),
+            Self::Data(_) => String::new(),
             Self::Output { .. } => {
                 "free space there, or choose another folder for the results with --out".to_owned()
             }

@@ -1,5 +1,6 @@
 //! Loadstone's core, seen from Python: parse the arguments, detach from the interpreter, call, wrap the result.
 
+mod data;
 mod drive;
 mod errors;
 mod fetch;
@@ -13,6 +14,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("is_debug_build", cfg!(debug_assertions))?;
     errors::register(module)?;
+    module.add_class::<data::DataStream>()?;
+    module.add_class::<data::TableBatch>()?;
     module.add_class::<drive::Drive>()?;
     module.add_class::<drive::NullServer>()?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;

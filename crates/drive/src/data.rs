@@ -1,0 +1,231 @@
+//! Where rows come from: one JSON document, checked, becomes a [`Source`].
+
+mod stream;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use loadstone_gen::dataset::Source;
+use loadstone_gen::tsbs::{Config, UseCase};
+use serde::Deserialize;
+
+use crate::error::DriveError;
+use crate::files::duplicate;
+
+pub use stream::{DataStream, TableBatch, document};
+
+/// A data set, by the way in which it is made or read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum DataSpec {
+    /// TSBS's serial stream.
+    Tsbs(TsbsSpec),
+    /// The stream that starts anywhere.
+    Native(NativeSpec),
+    /// TSBS's own text format.
+    Text(TextSpec),
+}
+
+/// TSBS's parameters; times in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TsbsSpec {
+    /// TSBS's name of the use case.
+    pub use_case: String,
+    /// Seed of the stream.
+    pub seed: i64,
+    /// Number of hosts or trucks.
+    pub scale: u64,
+    /// How many of them report in the first epoch; 0: all.
+    #[serde(default)]
+    pub initial_scale: u64,
+    /// First timestamp.
+    pub start_ns: i64,
+    /// End of the time range, exclusive.
+    pub end_ns: i64,
+    /// Time between two rows of one device.
+    pub interval_ns: i64,
+    /// Most rows to simulate; 0: no limit.
+    #[serde(default)]
+    pub max_points: u64,
+    /// Most fields of one host; `devops-generic` only.
+    #[serde(default = "hundred")]
+    pub max_metrics: u64,
+    /// Which of the interleaved groups to make.
+    #[serde(default)]
+    pub group: u32,
+    /// Number of interleaved groups.
+    #[serde(default = "one")]
+    pub groups: u32,
+}
+
+/// Parameters of native data; times in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NativeSpec {
+    /// TSBS's name of the use case.
+    pub use_case: String,
+    /// Seed of every value.
+    pub seed: i64,
+    /// Number of hosts or trucks.
+    pub scale: u64,
+    /// First timestamp.
+    pub start_ns: i64,
+    /// End of the time range, exclusive.
+    pub end_ns: i64,
+    /// Time between two rows of one device.
+    pub interval_ns: i64,
+    /// Which slice, of how many.
+    #[serde(default = "whole")]
+    pub slice: (u32, u32),
+}
+
+/// A file of text, or one that is open already.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextSpec {
+    /// Its name.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+    /// Its descriptor.
+    #[serde(default)]
+    pub fd: Option<i32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+fn whole() -> (u32, u32) {
+    (0, 1)
+}
+
+impl DataSpec {
+    /// Read and check a document.
+    ///
+    /// # Errors
+    /// [`DriveError::BadSpec`] with what is wrong and the mend.
+    pub fn from_json(text: &str) -> Result<Self, DriveError> {
+        let spec: Self = serde_json::from_str(text).map_err(|e| {
+            DriveError::bad_spec(format!("the data's specification does not parse: {e}"), "")
+        })?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Refuse what no source can make.
+    ///
+    /// # Errors
+    /// [`DriveError::BadSpec`].
+    pub fn check(&self) -> Result<(), DriveError> {
+        match self {
+            Self::Tsbs(spec) => {
+                check_times(spec.start_ns, spec.end_ns, spec.interval_ns)?;
+                spec.config().map(drop)
+            }
+            Self::Native(spec) => {
+                check_times(spec.start_ns, spec.end_ns, spec.interval_ns)?;
+                use_case(&spec.use_case).map(drop)
+            }
+            Self::Text(spec) => spec.check(),
+        }
+    }
+
+    /// Begin to make or read the rows.
+    ///
+    /// # Errors
+    /// [`DriveError`] when the data cannot be made, or the file not be opened.
+    pub fn open(&self) -> Result<Box<dyn Source>, DriveError> {
+        self.check()?;
+        let not_yet = |what: &str| {
+            let message = format!("{what} cannot be made by this build");
+            Err(DriveError::bad_spec(message, "use a newer one"))
+        };
+        match self {
+            Self::Tsbs(_) => not_yet("rows of TSBS's stream"),
+            Self::Native(_) => not_yet("native data"),
+            Self::Text(spec) => {
+                drop(spec.reader()?);
+                not_yet("rows of TSBS's text format")
+            }
+        }
+    }
+}
+
+impl TsbsSpec {
+    /// The parameters as the generator takes them.
+    ///
+    /// # Errors
+    /// [`DriveError::BadSpec`] when the use case is unknown.
+    pub fn config(&self) -> Result<Config, DriveError> {
+        Ok(Config {
+            use_case: use_case(&self.use_case)?,
+            seed: self.seed,
+            scale: self.scale,
+            initial_scale: self.initial_scale,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            interval_ns: self.interval_ns,
+            max_points: self.max_points,
+            max_metrics: self.max_metrics,
+            group: self.group,
+            groups: self.groups,
+        })
+    }
+}
+
+impl TextSpec {
+    fn check(&self) -> Result<(), DriveError> {
+        if self.path.is_some() == self.fd.is_some() {
+            let message = "text is read from one file".to_owned();
+            return Err(DriveError::bad_spec(
+                message,
+                "give exactly one of path and fd",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The bytes of the file.
+    fn reader(&self) -> Result<Box<dyn Read + Send>, DriveError> {
+        let (name, opened) = match (&self.path, self.fd) {
+            (Some(path), _) => (path.display().to_string(), File::open(path)),
+            (None, fd) => {
+                let fd = fd.unwrap_or(0);
+                (format!("file descriptor {fd}"), duplicate(fd))
+            }
+        };
+        let file = opened.map_err(|source| DriveError::System {
+            what: format!("opening {name}"),
+            source,
+            hint: "give a file of TSBS's text that can be read".to_owned(),
+        })?;
+        Ok(Box::new(file))
+    }
+}
+
+fn use_case(name: &str) -> Result<UseCase, DriveError> {
+    UseCase::from_name(name).map_err(|error| DriveError::bad_spec(error.to_string(), ""))
+}
+
+/// TSBS goes on for ever where the end lies before the start.
+fn check_times(start_ns: i64, end_ns: i64, interval_ns: i64) -> Result<(), DriveError> {
+    if end_ns < start_ns {
+        return Err(DriveError::bad_spec(
+            "the time range ends before it begins".to_owned(),
+            "give an end after the start",
+        ));
+    }
+    if interval_ns <= 0 {
+        return Err(DriveError::bad_spec(
+            "the log interval must be above zero".to_owned(),
+            "give the time between two rows of one device, as 10s",
+        ));
+    }
+    Ok(())
+}

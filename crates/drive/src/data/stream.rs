@@ -1,0 +1,156 @@
+//! Rows for whoever is no driver: read in pieces, counted on the way.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field};
+use loadstone_gen::dataset::{Dataset, Source, SourceError, Table};
+use serde::Serialize;
+
+use super::DataSpec;
+use crate::error::DriveError;
+
+/// A source with what was read from it so far.
+pub struct DataStream {
+    source: Box<dyn Source>,
+    rows: u64,
+    metrics: u64,
+}
+
+/// Rows of one table.
+#[derive(Debug, Clone)]
+pub struct TableBatch {
+    /// The table's name.
+    pub table: String,
+    /// The rows.
+    pub rows: RecordBatch,
+}
+
+#[derive(Serialize)]
+struct DatasetDocument<'a> {
+    tags: Option<TableDocument<'a>>,
+    tables: Vec<TableDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct TableDocument<'a> {
+    name: &'a str,
+    metrics: usize,
+    columns: Vec<ColumnDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ColumnDocument<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl DataStream {
+    /// Open the data of a document.
+    ///
+    /// # Errors
+    /// [`DriveError`] when it does not parse, or cannot be opened.
+    pub fn from_json(text: &str) -> Result<Self, DriveError> {
+        Ok(Self {
+            source: DataSpec::from_json(text)?.open()?,
+            rows: 0,
+            metrics: 0,
+        })
+    }
+
+    /// The tables.
+    #[must_use]
+    pub fn dataset(&self) -> &Arc<Dataset> {
+        self.source.dataset()
+    }
+
+    /// The tables as JSON: `{"tags":TABLE|null,"tables":[TABLE]}`.
+    #[must_use]
+    pub fn dataset_document(&self) -> String {
+        document(self.dataset())
+    }
+
+    /// The next `rows` rows by table, new tags before all, or none at the end.
+    ///
+    /// # Errors
+    /// [`DriveError::Data`] when the source cannot go on.
+    pub fn read(&mut self, rows: usize) -> Result<Option<Vec<TableBatch>>, DriveError> {
+        let Some(chunk) = self.source.next(rows.max(1))? else {
+            return Ok(None);
+        };
+        self.rows += chunk.rows;
+        self.metrics += chunk.metrics;
+        let dataset = self.source.dataset();
+        let name = |table: &Table| table.name.clone();
+        let tags = chunk.tags.map(|rows| TableBatch {
+            table: dataset.tags.as_ref().map(name).unwrap_or_default(),
+            rows,
+        });
+        let tables = chunk.tables.into_iter().map(|part| TableBatch {
+            table: name(&dataset.tables[part.table]),
+            rows: part.rows,
+        });
+        Ok(Some(tags.into_iter().chain(tables).collect()))
+    }
+
+    /// Rows read so far.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Fields read so far, empty ones included.
+    #[must_use]
+    pub fn metrics(&self) -> u64 {
+        self.metrics
+    }
+}
+
+/// The tables of a data set as JSON.
+#[must_use]
+pub fn document(dataset: &Dataset) -> String {
+    let document = DatasetDocument {
+        tags: dataset.tags.as_ref().map(table_document),
+        tables: dataset.tables.iter().map(table_document).collect(),
+    };
+    serde_json::to_string(&document).unwrap_or_default()
+}
+
+fn table_document(table: &Table) -> TableDocument<'_> {
+    let column = |field| -> ColumnDocument<'_> {
+        let field: &Field = field;
+        ColumnDocument {
+            name: field.name(),
+            kind: kind(field.data_type()),
+        }
+    };
+    TableDocument {
+        name: &table.name,
+        metrics: table.metrics,
+        columns: table
+            .schema
+            .fields()
+            .iter()
+            .map(|field| column(field))
+            .collect(),
+    }
+}
+
+fn kind(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Timestamp(..) => "timestamp",
+        DataType::Int32 => "int32",
+        DataType::Int64 => "int64",
+        DataType::Float32 => "float32",
+        DataType::Float64 => "float64",
+        DataType::Boolean => "bool",
+        _ => "text",
+    }
+}
+
+impl From<SourceError> for DriveError {
+    fn from(error: SourceError) -> Self {
+        Self::Data(error)
+    }
+}

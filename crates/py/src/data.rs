@@ -1,0 +1,112 @@
+//! `loadstone._core.DataStream` and `TableBatch`.
+
+use std::ffi::CStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
+use arrow_array::{Array, RecordBatch, StructArray};
+use loadstone_drive::data::DataStream as CoreStream;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::errors::drive_error;
+
+/// The names that the Arrow PyCapsule interface gives its capsules.
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+
+/// Rows of a data set, in the order of its stream.
+#[pyclass(frozen, module = "loadstone._core")]
+pub(crate) struct DataStream {
+    inner: Mutex<CoreStream>,
+}
+
+#[pymethods]
+impl DataStream {
+    #[new]
+    fn new(py: Python<'_>, data: &str) -> PyResult<Self> {
+        let inner = py
+            .detach(|| CoreStream::from_json(data))
+            .map_err(drive_error)?;
+        Ok(Self {
+            inner: Mutex::new(inner),
+        })
+    }
+
+    fn dataset(&self) -> String {
+        self.lock().dataset_document()
+    }
+
+    fn read(&self, py: Python<'_>, rows: usize) -> PyResult<Option<Vec<TableBatch>>> {
+        let read = py
+            .detach(|| self.lock().read(rows))
+            .map_err(drive_error)?;
+        let wrap = |batch: loadstone_drive::data::TableBatch| TableBatch {
+            table: batch.table,
+            rows: batch.rows,
+        };
+        Ok(read.map(|batches| batches.into_iter().map(wrap).collect()))
+    }
+
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.lock().rows()
+    }
+
+    #[getter]
+    fn metrics(&self) -> u64 {
+        self.lock().metrics()
+    }
+}
+
+impl DataStream {
+    fn lock(&self) -> MutexGuard<'_, CoreStream> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Rows of one table.
+#[pyclass(frozen, module = "loadstone._core")]
+pub(crate) struct TableBatch {
+    table: String,
+    rows: RecordBatch,
+}
+
+#[pymethods]
+impl TableBatch {
+    #[getter]
+    fn table(&self) -> &str {
+        &self.table
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.rows.num_rows()
+    }
+
+    /// The rows as a struct array; another type is never offered, as the interface allows.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        drop(requested_schema);
+        let rows = StructArray::from(self.rows.clone()).into_data();
+        let (array, schema) = to_ffi(&rows).map_err(arrow_error)?;
+        Ok((
+            PyCapsule::new_with_value(py, schema, SCHEMA)?,
+            PyCapsule::new_with_value(py, array, ARRAY)?,
+        ))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.rows.schema().as_ref()).map_err(arrow_error)?;
+        PyCapsule::new_with_value(py, schema, SCHEMA)
+    }
+}
+
+fn arrow_error(error: impl std::fmt::Display) -> PyErr {
+    PyRuntimeError::new_err(format!("the rows cannot cross into Python: {error}"))
+}
