@@ -161,7 +161,7 @@ class Load:
     """A load of a data set into tables that are there."""
 
     data: Series | str
-    """What to load: a data set to generate, or the path of a file in TSBS's own text format ("-": standard input)."""
+    """A data set to generate, or the path of a file in TSBS's own text format; "-" is standard input."""
     method: LoadMethod = "copy_binary"
     batch_rows: int = 10_000
     """Rows of one batch, over all tables together; a batch is one transaction."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import Drive, Pace, PlannedPhase, Published, RowCheck, Script
@@ -13,10 +14,11 @@ from loadstone.sql import split_statements
 from loadstone.template import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.model import Value
 
+_T = TypeVar("_T")
 _VERBATIM = ("id", "kind", "sweep", "published")
 _LIMITS = ("clients", "threads", "duration_s", "transactions_per_client", "warmup_s")
 _SAME_IN_DRIVE = (*_LIMITS, "mode", "latency_limit_ms", "timeout_s", "reconnect", "variables")
@@ -56,8 +58,8 @@ def planned_phase(
             for statement in split_statements(*_sql(scenario, text, values))
         ),
         drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
-        load=load_of(table) if phase.kind == "load" else None,
-        query=queries_of(table, seed) if "queries" in table else None,
+        load=_from(load_of, table, scenario, phase) if phase.kind == "load" else None,
+        query=_from(partial(queries_of, seed=seed), table, scenario, phase) if "queries" in table else None,
         row_check=_row_check(scenario, table, values),
         checks=tuple(
             (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
@@ -103,6 +105,8 @@ def _convert(text: str, schema: Mapping[str, Any]) -> Value:
     choices = schema.get("anyOf", [{}])
     wanted = choices[0].get("type")
     text = text.strip() if wanted else text
+    if wanted == "boolean":
+        return {"true": True, "false": False}.get(text, text)
     try:
         if wanted == "integer":
             return int(text)
@@ -122,9 +126,25 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
         if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
             where = key_path((*inside, "rate_per_s"))
             yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
+    data = table.get("data")
+    if data is not None and ("end" in data) == ("span_s" in data):
+        yield Problem(
+            key_path((*path, "data")), "the data ends by `end` or by `span_s`.", "Give one of them."
+        )
     scripts = table.get("scripts", ())
     if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):
         yield Problem(key_path((*path, "scripts")), "no script has a weight above 0.", "Raise one weight.")
+
+
+def _from(
+    make: Callable[[Mapping[str, Any]], _T], table: Mapping[str, Any], scenario: Scenario, phase: Phase
+) -> _T:
+    """Make what a series phase asks for; a time that is none is refused with the place of the phase."""
+    try:
+        return make(table)
+    except (ValueError, OverflowError) as error:
+        where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'data'))}"
+        raise LoadstoneError(f"{where}: {error}.", "Write times as 2016-01-01T00:00:00Z.") from error
 
 
 def _sql(scenario: Scenario, text: str, values: Mapping[str, Value]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from loadstone.model import Load, Pace, QueryMix, Series, SeriesTables
@@ -9,20 +10,15 @@ from loadstone.model import Load, Pace, QueryMix, Series, SeriesTables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_YES = frozenset({"true", "on", "yes", "1"})
-_LOAD = ("method", "batch_rows", "workers", "timeout_s")
-_NOT_SWITCHES = ("field_index_count", "chunk_time_s", "hash_partitions")
+_LOAD = ("method", "batch_rows", "workers", "hash_workers", "timeout_s")
 
 
 def load_of(table: Mapping[str, Any]) -> Load:
     """Return the load that a phase's table, filled in, asks for."""
-    wishes = dict(table.get("tables", {}))
-    tables: dict[str, Any] = {k: v if k in _NOT_SWITCHES else switch(v) for k, v in wishes.items()}
     return Load(
         data=series_of(table["data"]),
-        hash_workers=switch(table.get("hash_workers", False)),
         pace=_pace(table),
-        tables=SeriesTables(**tables),
+        tables=SeriesTables(**table.get("tables", {})),
         **{key: table[key] for key in _LOAD if key in table},
     )
 
@@ -43,7 +39,9 @@ def queries_of(table: Mapping[str, Any], seed: int) -> QueryMix:
 def series_of(data: Mapping[str, Any]) -> Series:
     """Return the data set that a `data` table, filled in, describes."""
     given = dict(data)
-    given["native"] = switch(given.get("native", False))
+    span_s = given.pop("span_s", None)
+    if span_s is not None:
+        given["end"] = _later(given["start"], float(span_s))
     return Series(**given)
 
 
@@ -55,9 +53,10 @@ def needs(load: Load | None, query: QueryMix | None) -> Iterator[str]:
         yield "query"
 
 
-def switch(value: object) -> bool:
-    """Read `true` or `false`, or the text that a template made of them."""
-    return value if isinstance(value, bool) else str(value).strip().lower() in _YES
+def _later(start: str, span_s: float) -> str:
+    """Return the RFC 3339 time a span after another, to the whole second."""
+    end = datetime.fromisoformat(start) + timedelta(seconds=round(span_s))
+    return end.isoformat().replace("+00:00", "Z")
 
 
 def _pace(table: Mapping[str, Any]) -> Pace:
