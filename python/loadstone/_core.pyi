@@ -55,6 +55,24 @@ class NullServer:
 
     def stop(self) -> None: ...
 
+class GoRand:
+    """Go's `math/rand` (version 1) after `rand.Seed(seed)`, bit for bit."""
+
+    def __init__(self, seed: int) -> None:
+        """Take a seed of 64 bits with sign; equal ones modulo 2^31 - 1 give one stream."""
+
+    def int63(self) -> int:
+        """Return 63 random bits."""
+
+    def int63n(self, n: int) -> int:
+        """Return a number in [0, n). Raises ValueError unless n is above 0. Not `intn`'s stream."""
+
+    def intn(self, n: int) -> int:
+        """Return a number in [0, n), of 31 random bits where they suffice. Raises ValueError unless n > 0."""
+
+    def float64(self) -> float:
+        """Return a number in [0, 1)."""
+
 def builtin_script(prefix: str) -> tuple[str, str, str]:
     """Name, description and text of pgbench's built-in script whose name begins with `prefix`."""
 

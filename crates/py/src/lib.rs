@@ -4,6 +4,7 @@ mod data;
 mod drive;
 mod errors;
 mod fetch;
+mod go_rand;
 mod script;
 
 use pyo3::prelude::*;
@@ -18,6 +19,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<data::TableBatch>()?;
     module.add_class::<drive::Drive>()?;
     module.add_class::<drive::NullServer>()?;
+    module.add_class::<go_rand::GoRand>()?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;
