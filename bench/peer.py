@@ -93,9 +93,9 @@ def run(target: str, rounds: int, seconds: float) -> None:
 
 
 def _set_up(connection: model.Connection) -> None:
-    from loadstone.engines import engine  # noqa: PLC0415 - only the real run needs it
+    from loadstone.engines.postgres import ENGINE  # noqa: PLC0415 - only the real run needs it
 
-    with engine("postgres").connect(connection) as control:
+    with ENGINE.connect(connection) as control:
         for statement in SETUP:
             control.execute(statement.encode())
 

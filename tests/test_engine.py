@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from loadstone.embedded import EmbeddedServer, Order
 from loadstone.engine import SCHEMA, Engine, connecting, durability
-from loadstone.engine import observation as observing
+from loadstone.engine.answers import RELATIONS_MAX
 from loadstone.engine.workspace import MARK
 from loadstone.engines import all_engines, engine, engine_of_scheme, known_schemes
+from loadstone.engines.postgres import ENGINE as POSTGRES
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loadstone.engine.connecting import Control
+    from loadstone.engine.connecting import PostgresControl as Control
 
-POSTGRES = engine("postgres")
 COUNTERS = {
     "wal_bytes", "wal_records", "wal_fpi", "xact_commit", "xact_rollback", "tup_inserted", "tup_updated",
     "tup_deleted", "tup_returned", "tup_fetched", "blks_read", "blks_hit", "temp_bytes", "deadlocks",
@@ -136,8 +136,8 @@ def test_more_relations_than_can_be_listed_are_summed(control: Control) -> None:
     sizes = POSTGRES.sizes(control)
     listed = [r for r in sizes["relations"] if r["name"] != "(others)"]
     others = [r for r in sizes["relations"] if r["name"] == "(others)"]
-    assert len(listed) == observing.RELATIONS_MAX
-    assert sizes["relations_left_out"] == 300 - observing.RELATIONS_MAX
+    assert len(listed) == RELATIONS_MAX
+    assert sizes["relations_left_out"] == 300 - RELATIONS_MAX
     assert others
     assert [r["bytes"] for r in listed] == sorted((r["bytes"] for r in listed), reverse=True)
     assert sum(r["bytes"] for r in sizes["relations"]) == 150 * 8192

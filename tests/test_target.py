@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -271,7 +272,7 @@ def test_a_private_server_is_opened_and_gone_afterwards() -> None:
         assert opened.build is not None
         assert "zonky" in opened.build
         assert opened.url.startswith("postgres://loadstone@/loadstone?host=/")
-        with opened.engine.connect(opened.connection) as control:
+        with contextlib.closing(opened.connect("looking")) as control:
             assert control.execute("show work_mem").fetchone() == {"work_mem": "7MB"}
     assert not data.exists()
 

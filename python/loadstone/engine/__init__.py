@@ -1,213 +1,128 @@
 """The idea of an engine: what Loadstone asks a database while planning and between phases.
 
-`Engine`'s own answers are PostgreSQL's. An engine of its family subclasses it, overrides what differs, and
+`Engine` is the questions. Two kinds of answers can be built upon: `family.PostgresFamily` for what speaks
+PostgreSQL's wire protocol, which the Rust driver loads, and `driver.DriverEngine` for what only a Python
+driver reaches, in this process or elsewhere. An engine subclasses one of them, overrides what differs, and
 lies in a file of `loadstone/engines/` that names its instance `ENGINE`; nothing else needs to change.
 """
 
 from __future__ import annotations
 
-import ipaddress
-from dataclasses import replace as replaced
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
-import psutil
-import psycopg
-
-from loadstone.engine import connecting, durability, statements, workspace
-from loadstone.engine import observation as observing
-from loadstone.engine.observation import EnginePart, Observation, Observed, ServerProcesses, Sizes
-from loadstone.errors import LoadstoneError
+from loadstone.engine.answers import (
+    Caches,
+    Durability,
+    EnginePart,
+    Identity,
+    Observation,
+    Observed,
+    RelationSize,
+    ServerProcesses,
+    Setting,
+    Sizes,
+)
+from loadstone.errors import LoadstoneError, RunFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from typing import LiteralString
 
-    from loadstone import model
-    from loadstone.engine.connecting import Control
-    from loadstone.engine.durability import Durability
+    from loadstone.engine.control import Control
+
+__all__ = [
+    "SCHEMA",
+    "Caches",
+    "Durability",
+    "Engine",
+    "EnginePart",
+    "Identity",
+    "Observation",
+    "Observed",
+    "RelationSize",
+    "ServerProcesses",
+    "Setting",
+    "Sizes",
+    "not_one_value",
+    "one",
+]
 
 SCHEMA = "loadstone"
 """All that a scenario makes lives in this schema, unless the caller names another."""
 
-CONTROL_CONNECTIONS = 2
-"""Beside the clients: one that plans and checks, one that watches."""
 
-WORTH_RECORDING = (
-    "autovacuum", "checkpoint_completion_target", "checkpoint_timeout", "data_checksums",
-    "effective_cache_size", "fsync", "full_page_writes", "huge_pages", "io_method", "jit",
-    "maintenance_work_mem", "max_connections",
-    "max_parallel_workers_per_gather", "max_wal_size", "min_wal_size", "random_page_cost", "server_encoding",
-    "shared_buffers", "shared_preload_libraries", "synchronous_commit", "synchronous_standby_names",
-    "wal_buffers", "wal_compression", "wal_level", "wal_sync_method", "work_mem",
-)  # fmt: skip
-"""Recorded even at their defaults, for defaults differ between versions."""
-
-_MAY_HOLD_PASSWORDS = (
-    "primary_conninfo", "ssl_passphrase_command", "archive_command", "restore_command",
-    "archive_cleanup_command", "recovery_end_command",
-)  # fmt: skip
-
-_OLDEST = 100000
-
-
-class Setting(TypedDict):
-    """One entry of target.json's `settings`."""
+class Engine(ABC):
+    """The questions that every engine answers."""
 
     name: str
-    value: str
-    source: str
-
-
-class Identity(TypedDict):
-    """What the server says it is. `version_number` orders versions: 170004 is 17.4."""
-
-    version: str
-    version_text: str
-    version_number: int
-    standby: bool
-
-
-class Caches(TypedDict):
-    """What emptying the caches came to."""
-
-    emptied: bool
-    note: str
-    restart_would_help: NotRequired[bool]
-
-
-class Engine:
-    """PostgreSQL, and the questions that every engine answers."""
-
-    name = "postgres"
-    title = "PostgreSQL"
-    schemes: tuple[str, ...] = ("postgres", "postgresql")
+    title: str
+    schemes: tuple[str, ...]
     """URL schemes that mean this engine."""
-    embedded_prefix: str | None = "pg"
+    embedded_prefix: str | None = None
     """Short names of private servers begin with it (`pg`, `pg17`, `pg:/path/to/bin`); None: it has none."""
     status = "not yet run"
     """`verified against …` or `not yet run`, printed by `loadstone engines`."""
-    relatives: Mapping[str, str] = {
-        "PolarDB": "PolarDB",
-        "openGauss": "openGauss",
-        "-YB-": "YugabyteDB",
-        "CockroachDB": "CockroachDB",
-        "Redshift": "Redshift",
-        "Greenplum": "Greenplum",
-        "EnterpriseDB": "EDB Postgres Advanced Server",
-        "QuestDB": "QuestDB",
-    }
-    """Servers that speak the same protocol and are not this engine: sign in `version()` -> name."""
+    in_process = False
+    """Whether the engine is a library in our own process, so that its CPU time is ours."""
+    errors: tuple[type[Exception], ...] = ()
+    """What its control connections raise: trouble of the database, not a bug of ours."""
 
-    def connect(self, connection: model.Connection, *, autocommit: bool = True) -> Control:
-        """Open a control connection. Raises LoadstoneError with what is wrong and how to mend it."""
-        return connecting.connect(connection, autocommit=autocommit)
+    @property
+    @abstractmethod
+    def target_forms(self) -> tuple[str, ...]:
+        """How `--target` may name it, for the user's eyes."""
 
+    @abstractmethod
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""
-        row = one(connection, statements.IDENTITY)
-        return {
-            "version": str(row["version"]).split()[0],
-            "version_text": row["version_text"],
-            "version_number": row["number"],
-            "standby": row["standby"],
-        }
 
     def identify(self, connection: Control) -> Identity:
         """Ask the server what it is, and refuse it when it is not this engine or cannot be loaded."""
-        try:
-            identity = self.version(connection)
-        except psycopg.Error as error:
-            raise LoadstoneError(
-                f"the server does not answer as {self.title} does: {error}",
-                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
-            ) from error
-        self.refuse_relatives(identity["version_text"])
-        if identity["version_number"] < _OLDEST:
-            raise LoadstoneError(
-                f"the server is {self.title} {identity['version']}",
-                "Loadstone needs version 10 or later.",
-            )
-        if identity["standby"]:
-            raise LoadstoneError("the server is a standby: it takes no writes", "Name the primary instead.")
-        return identity
-
-    def refuse_relatives(self, version_text: str) -> None:
-        """Raise LoadstoneError when the text is that of another engine that speaks the same protocol."""
-        for sign, relative in self.relatives.items():
-            if sign in version_text:
-                raise LoadstoneError(
-                    f"the server is {relative}, not {self.title}: {version_text}",
-                    "Name the engine in the URL's scheme; `loadstone engines` lists them.",
-                )
+        return self.version(connection)
 
     def label(self, identity: Identity) -> str:
         """Name engine and version in a report's words."""
         return f"{self.title} {identity['version']}"
 
+    @abstractmethod
     def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Take the schema for this run, until the connection ends; False when another run has it."""
-        return workspace.claim(connection, schema)
 
+    @abstractmethod
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
-        workspace.create(connection, schema, replace=replace)
 
-    def drop_workspace(self, connection: Control, schema: str = SCHEMA) -> None:
-        """Drop the schema with everything in it, if it is ours."""
-        workspace.drop(connection, schema)
+    @abstractmethod
+    def drop_workspace(
+        self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
+    ) -> None:
+        """Drop the schema with everything in it, if it is ours; wait no longer than that for others."""
 
-    def connection_parameters(self, schema: str = SCHEMA) -> dict[str, str]:
-        """Return the start-up parameters that make unqualified names mean the schema's objects."""
-        return {"options": connecting.option("search_path", f"{schema},public")}
-
-    def with_schema(self, connection: model.Connection, schema: str = SCHEMA) -> model.Connection:
-        """Return the connection with `connection_parameters` joined to the user's own."""
-        parameters = dict(connection.parameters)
-        for name, value in self.connection_parameters(schema).items():
-            joined = f"{parameters.get(name, '')} {value}" if name == "options" else value
-            parameters[name] = joined.strip()
-        return replaced(connection, parameters=parameters)
-
+    @abstractmethod
     def settings(self, connection: Control) -> list[Setting]:
         """Read the settings that are not at their defaults, and those worth recording anyway."""
-        rows = connection.execute(statements.SETTINGS, {"always": list(WORTH_RECORDING)}).fetchall()
-        return [
-            {
-                "name": row["name"],
-                "value": "***" if row["name"] in _MAY_HOLD_PASSWORDS and row["value"] else row["value"] or "",
-                "source": row["source"],
-            }
-            for row in rows
-        ]
 
+    @abstractmethod
     def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
         """Judge the settings that decide whether a committed transaction survives a crash."""
-        values = {row["name"]: row["value"] for row in self.settings(connection)}
-        unlogged = one(connection, statements.UNLOGGED, {"schema": schema})
-        values["unlogged tables"] = str(unlogged["count"])
-        return durability.judge(values)
 
+    @abstractmethod
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read sizes on disk and the WAL's position."""
-        return observing.sizes(connection, schema)
 
+    @abstractmethod
     def counters(self, connection: Control) -> Observation:
         """Read the cumulative counters of monitor.jsonl, as they are."""
-        statement = statements.counters(connection.info.server_version)
-        return observing.observe(lambda: connection.execute(statement).fetchone())
 
+    @abstractmethod
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read the momentary figures of monitor.jsonl."""
-        return observing.observe(lambda: connection.execute(statements.GAUGES, {"schema": schema}).fetchone())
 
+    @abstractmethod
     def waits(self, connection: Control) -> Observation:
         """Count the active sessions by what they wait for (`LWLock:WALWrite`)."""
-        if not one(connection, statements.SEES_ALL_SESSIONS, column=True):
-            return Observation(None, "what sessions wait for is shown to members of pg_read_all_stats only")
-
-        def read() -> dict[str, Any]:
-            return {row["wait"]: row["sessions"] for row in connection.execute(statements.WAITS)}
-
-        return observing.observe(read)
 
     def observe(self, connection: Control, schema: str = SCHEMA) -> Observed:
         """Read counters, gauges and waits: the object `engine` of one line of monitor.jsonl."""
@@ -219,31 +134,17 @@ class Engine:
         part: EnginePart = {"counters": counters.values, "gauges": gauges.values, "waits": waits.values}
         return Observed(part, [seen.reason for seen in (counters, gauges, waits) if seen.reason])
 
+    @abstractmethod
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find the server's first process when the server is on this machine; its children are the rest."""
-        row = one(connection, statements.BACKEND)
-        address = connection.info.hostaddr
-        if not row["by_socket"] and not _is_loopback(address):
-            return ServerProcesses(None, f"the server is reached at {address}, not on this machine")
-        try:
-            parent = psutil.Process(row["pid"]).parent()
-            if parent is None or "postgres" not in parent.name():
-                return ServerProcesses(None, "the server's processes cannot be seen from here (a container?)")
-        except psutil.Error as error:
-            return ServerProcesses(None, f"the server's processes are not visible from here: {error}")
-        return ServerProcesses(parent.pid)
 
+    @abstractmethod
     def cancel(self, connection: Control, application_name: str) -> int:
-        """End the sessions of our user that bear this name, with what they still do; returns how many."""
-        return int(one(connection, statements.CANCEL, {"name": application_name}, column=True))
+        """End what our user's sessions of this name still do; returns how many there were."""
 
+    @abstractmethod
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
-        words = {"sql", "generate_series", "partitioning", "tablespace", "unlogged", "copy", "fillfactor"}
-        words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}
-        words |= {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}
-        words |= {f"extension:{row['name']}" for row in connection.execute(statements.EXTENSIONS)}
-        return frozenset(words)
 
     def missing(self, connection: Control, requirements: frozenset[str]) -> dict[str, str]:
         """Say of each requirement that is not met why, in words."""
@@ -254,50 +155,36 @@ class Engine:
         """Tell whether the server has the files of an extension."""
         return f"extension:{name}" in self.capabilities(connection)
 
+    @abstractmethod
     def checkpoint(self, connection: Control) -> str | None:
         """Have all changed pages written; returns why it could not be done, or None."""
-        try:
-            connection.execute("checkpoint")
-        except psycopg.errors.InsufficientPrivilege as error:
-            return f"no checkpoint could be made: {error.diag.message_primary}"
-        return None
 
+    @abstractmethod
     def flush_caches(self, connection: Control) -> Caches:
-        """Empty the server's caches as far as SQL can, and say how far that is."""
-        connection.execute("discard all")
-        return {
-            "emptied": False,
-            "note": f"{self.title} cannot empty its shared buffers while it runs; only a restart does, and "
-            "even then the operating system keeps its own cache of the files",
-            "restart_would_help": True,
-        }
+        """Empty the server's caches as far as that can be done, and say how far that is."""
 
+    @abstractmethod
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server has no room for that many more connections.
 
         The connection that asks is counted as used; the run needs that one and another for watching.
         """
-        row = one(connection, statements.ROOM)
-        free = int(row["allowed"]) - int(row["used"]) - 1
-        free -= 0 if row["superuser"] else int(row["reserved"])
-        if free < clients:
-            raise LoadstoneError(
-                f"{clients} clients are asked for and the server has room for {max(free, 0)} "
-                f"(max_connections {row['allowed']}, in use {row['used']}, reserved {row['reserved']})",
-                f"Ask for fewer, or set max_connections to {row['allowed'] + clients - free} or more.",
-            )
-        for holder in ("role", "database"):
-            limit = row[f"{holder}_limit"]
-            if limit is not None and limit < clients + CONTROL_CONNECTIONS:
-                raise LoadstoneError(
-                    f"{clients} clients are asked for and the {holder} may have {limit} connections",
-                    f"Ask for fewer clients, or raise the limit: alter {holder} … connection limit …",
-                )
+
+    @abstractmethod
+    def text_value(self, connection: Control, sql: str) -> str | None:
+        """Run a statement that gives one value; returns it as the server writes it, None for null.
+
+        Raises RunFailedError when there is not exactly one value.
+        """
+
+    @abstractmethod
+    def at_most(self, connection: Control, limit_s: float) -> AbstractContextManager[None]:
+        """Make what the connection does inside the context fail after a while, whatever the server does."""
 
 
 def one(
     connection: Control,
-    statement: str,
+    statement: LiteralString,
     values: Mapping[str, object] | None = None,
     *,
     column: bool = False,
@@ -309,11 +196,11 @@ def one(
     return next(iter(row.values())) if column else row
 
 
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+def not_one_value(rows: int, columns: int, sql: str) -> RunFailedError:
+    """Say that a check's statement gave something else than one value."""
+    return RunFailedError(
+        f"a check's statement gave {rows} rows of {columns} columns: {sql}", "Let it give exactly one value."
+    )
 
 
 def _why_missing(word: str, title: str) -> str:

@@ -11,9 +11,10 @@ from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from loadstone import model
+    from loadstone.engine.control import Control
 
-Control = psycopg.Connection[dict[str, Any]]
-"""A control connection: plans, checks and watches, never timed. Rows are dictionaries."""
+PostgresControl = psycopg.Connection[dict[str, Any]]
+"""psycopg's own connection is the control connection; rows are dictionaries."""
 
 _HINTS = (
     ("password authentication failed", "wrong password", "Check user and password of the target."),
@@ -43,10 +44,10 @@ _HINTS = (
 )
 
 
-def connect(connection: model.Connection, *, autocommit: bool = True) -> Control:
+def connect(connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
     """Open a control connection; raises LoadstoneError with what is wrong and what to do."""
     try:
-        opened: Control = psycopg.Connection.connect(
+        opened: PostgresControl = psycopg.Connection.connect(
             **arguments(connection), autocommit=autocommit, row_factory=dict_row
         )
     except psycopg.OperationalError as error:
@@ -54,6 +55,14 @@ def connect(connection: model.Connection, *, autocommit: bool = True) -> Control
     # Our own statements come once each: no point in preparing them on the server.
     opened.prepare_threshold = None
     return opened
+
+
+def psycopgs(connection: Control) -> PostgresControl:
+    """Return a control connection as the driver's own, for what only psycopg can do."""
+    if not isinstance(connection, psycopg.Connection):
+        kind = type(connection).__name__
+        raise TypeError(f"an engine of PostgreSQL's family was given a {kind} for a connection")
+    return connection
 
 
 def place(connection: model.Connection) -> str:

@@ -1,20 +1,13 @@
-"""Which settings make a committed transaction survive a crash, and what each one's value means."""
+"""PostgreSQL's settings that make a committed transaction survive a crash, and what their values mean."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-
-class Durability(TypedDict):
-    """One line of target.json's `durability`."""
-
-    setting: str
-    value: str
-    durable: bool
-    why: str
+    from loadstone.engine.answers import Durability
 
 
 _KEEPS_COMMITS = ("on", "local", "remote_write", "remote_apply")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from psycopg import errors, sql
 
@@ -10,12 +10,13 @@ from loadstone.engine import statements
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from loadstone.engine.connecting import PostgresControl
+    from loadstone.engine.control import Row
 
 MARK = "made by Loadstone, which drops it with everything in it"
 
 
-def create(connection: Connection[dict[str, Any]], schema: str, *, replace: bool) -> None:
+def create(connection: PostgresControl, schema: str, *, replace: bool) -> None:
     """Make the schema, empty and marked as ours.
 
     One of ours is emptied. Anybody else's is refused unless it is empty or `replace` is given.
@@ -42,13 +43,13 @@ def create(connection: Connection[dict[str, Any]], schema: str, *, replace: bool
         ) from error
 
 
-def claim(connection: Connection[dict[str, Any]], schema: str) -> bool:
+def claim(connection: PostgresControl, schema: str) -> bool:
     """Take the schema for this run, until the connection ends; False when another session has it."""
     row = connection.execute(statements.CLAIM, {"name": f"Loadstone's schema {schema}"}).fetchone()
     return bool(row and row["ours"])
 
 
-def drop(connection: Connection[dict[str, Any]], schema: str) -> None:
+def drop(connection: PostgresControl, schema: str) -> None:
     """Drop the schema with everything in it; none there is fine, one that is not ours is refused."""
     found = _look(connection, schema)
     if not found:
@@ -61,9 +62,9 @@ def drop(connection: Connection[dict[str, Any]], schema: str) -> None:
     _drop(connection, schema)
 
 
-def _look(connection: Connection[dict[str, Any]], schema: str) -> dict[str, Any] | None:
+def _look(connection: PostgresControl, schema: str) -> Row | None:
     return connection.execute(statements.WORKSPACE, {"schema": schema}).fetchone()
 
 
-def _drop(connection: Connection[dict[str, Any]], schema: str) -> None:
+def _drop(connection: PostgresControl, schema: str) -> None:
     connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))

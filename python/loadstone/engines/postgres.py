@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadstone.engine import Engine
+from loadstone.engine.family import PostgresFamily
 
 
-class Postgres(Engine):
+class Postgres(PostgresFamily):
     """PostgreSQL 10 and later, as the project releases it."""
 
     status = "verified against PostgreSQL 10 to 18, on Linux"

@@ -7,10 +7,10 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import psycopg
-
 from loadstone import __version__, environment
 from loadstone.calibrate import calibrate_for
+from loadstone.engine import SCHEMA
+from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError
 from loadstone.plan import PlanTarget, make_plan, plan_to_json
 from loadstone.redact import redact_command
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from loadstone.model import InOut, Plan, PlannedPhase
     from loadstone.scenario import Scenario
     from loadstone.target import OpenTarget, Target
-
-SCHEMA = "loadstone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +166,11 @@ def _discard(folder: RunFolder, *, keep: bool) -> None:
             folder.path.rmdir()
 
 
+def _errors_of(targets: Sequence[Target]) -> tuple[type[Exception], ...]:
+    """Return what the control connections of these targets raise when the database is in trouble."""
+    return tuple({error for target in targets for error in engine_named(target.engine).errors})
+
+
 class _Run:
     def __init__(self, request: Request, listener: Listener, folder: RunFolder) -> None:
         self.request = request
@@ -192,7 +195,7 @@ class _Run:
                 self._phases(servers, final)
         except InterruptedRun as signalled:
             return signalled.exit_code, LoadstoneError(str(signalled))
-        except psycopg.Error as error:
+        except _errors_of(targets) as error:
             return self._troubled(RunFailedError(f"the server failed: {str(error).strip()}"))
         except LoadstoneError as error:
             return self._troubled(error)
@@ -217,7 +220,7 @@ class _Run:
         for target in opened:
             for note in target.notes:
                 self.folder.event("info", "note", note, target=target.id)
-            server = Server(target, self.folder, SCHEMA)
+            server = Server(target, self.folder)
             stack.callback(server.close)
             server.claim()
             servers.append(server)
@@ -256,7 +259,7 @@ class _Run:
     def _clean_up(self, server: Server) -> None:
         """Drop what we made on somebody else's server, however the run ended; tell of trouble, raise none."""
         # What is thrown away with its server, or kept on request, needs no dropping.
-        if server.opened.server is not None or self.request.keep or self.signals.impatient:
+        if server.opened.private or self.request.keep or self.signals.impatient:
             return
         trouble = server.drop_workspace()
         if trouble is None:
@@ -292,8 +295,8 @@ class _Run:
         paths = {"results": self.folder.path}
         for server in servers:
             server.folder.write_target(server.describe())
-            if server.opened.server is not None:
-                paths[f"data of {server.id}"] = server.opened.server.data_directory
+            if server.opened.data_directory is not None:
+                paths[f"data of {server.id}"] = server.opened.data_directory
         clients = max((drive.clients for drive in drives), default=0)
         facts = environment.collect(paths, clients=clients)
         self.folder.write_json("environment.json", facts)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError, RunFailedError
 
@@ -61,10 +59,11 @@ class PhaseRun:
         self._event("info", "phase-start", self.phase.title)
         state: str = "interrupted"
         reason: str | None = "stopped by a signal"
+        troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.server.engine.errors)
         try:
             with self.server.watch():
                 state, reason = self._measure(show)
-        except (LoadstoneError, psycopg.Error) as error:
+        except troubles as error:
             state, reason = self._trouble(error)
         finally:
             self._write(state=state, reason=reason, end_ns=time.monotonic_ns())
@@ -111,7 +110,7 @@ class PhaseRun:
     def _drive(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         drive, check = self.phase.drive, self.phase.row_check
         assert drive is not None  # noqa: S101 - the caller asked
-        if self.server.opened.server is not None:
+        if self.server.opened.private:
             # Each drive begins with nothing left to write from the one before.
             self.server.engine.checkpoint(self.server.control)
         before = self.server.sizes()
@@ -178,12 +177,13 @@ class PhaseRun:
         lost = f"{outage['clients']} client{'s' if outage['clients'] != 1 else ''} lost the connection"
         self._event("warning", "outage", f"{lost} {length}")
 
-    def _trouble(self, error: LoadstoneError | psycopg.Error) -> tuple[str, str]:
+    def _trouble(self, error: Exception) -> tuple[str, str]:
         message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
-        if self._account and self._account["errors"] and isinstance(error, psycopg.Error):
+        said_no = isinstance(error, self.server.engine.errors)
+        if self._account and self._account["errors"] and said_no:
             # The server did not survive the drive: what it said then tells more than its silence now.
             message += f"; the drive before had met{_first_error(self._account)}"
-        refused = isinstance(error, psycopg.Error) and not self.server.control.closed
+        refused = said_no and not self.server.control.closed
         if self.phase.optional and self._setting_up and refused:
             return "skipped", message
         return "failed", message

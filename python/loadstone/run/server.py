@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import socket
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-
+from loadstone.engine import SCHEMA
+from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.monitor import Monitor, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from loadstone.engine import Engine
-    from loadstone.engine.connecting import Control
+    from loadstone.engine.control import Control
     from loadstone.jsonfile import JsonLines
     from loadstone.model import Connection
     from loadstone.runfolder import RunFolder, TargetFolder
@@ -35,14 +30,13 @@ _DROP_S = 120.0
 class Server:
     """A target that is open. All SQL of the run goes through `control`, in the schema of the scenario."""
 
-    def __init__(self, opened: OpenTarget, folder: RunFolder, schema: str) -> None:
+    def __init__(self, opened: OpenTarget, folder: RunFolder) -> None:
         """Connect; raises LoadstoneError when that is not possible."""
         self.opened = opened
         self.id = opened.id
         self.engine: Engine = opened.engine
-        self.schema = schema
-        self.connection: Connection = self.engine.with_schema(opened.connection, schema)
-        self.control: Control = self._connect("loadstone")
+        self.schema = SCHEMA
+        self.control: Control = opened.connect("loadstone")
         self.identity = self.engine.identify(self.control)
         self.folder: TargetFolder = folder.target(self.id)
         self.gone: str | None = None
@@ -55,7 +49,7 @@ class Server:
 
     def describe(self) -> dict[str, Any]:
         """Return target.json as docs/run-folder.md has it."""
-        server = self.opened.server
+        data = self.opened.data_directory
         return {
             "id": self.id,
             "label": self.opened.label,
@@ -65,8 +59,8 @@ class Server:
             "version": self.identity["version"],
             "version_text": self.identity["version_text"],
             "build": self.opened.build,
-            "embedded": server is not None,
-            "data_directory": str(server.data_directory) if server is not None else None,
+            "embedded": self.opened.private,
+            "data_directory": str(data) if data is not None else None,
             "settings": self.engine.settings(self.control),
             "durability": self.engine.durability(self.control, self.schema),
         }
@@ -81,11 +75,11 @@ class Server:
 
     def drop_workspace(self) -> str | None:
         """Drop the schema that we made; returns why that was not possible, None when it was."""
+        troubles: tuple[type[Exception], ...] = (*self.engine.errors, LoadstoneError)
         try:
-            with _at_most(self.control, _DROP_S):
-                self.control.execute(f"set lock_timeout = '{_DROP_S * 500:.0f}ms'".encode())
-                self.engine.drop_workspace(self.control, self.schema)
-        except (psycopg.Error, LoadstoneError) as error:
+            with self.engine.at_most(self.control, _DROP_S):
+                self.engine.drop_workspace(self.control, self.schema, lock_wait_s=_DROP_S / 2)
+        except troubles as error:
             return str(error).strip()
         return None
 
@@ -97,7 +91,7 @@ class Server:
         """Sizes of the scenario's relations; None, and a warning, when the server does not say."""
         try:
             return dict(self.engine.sizes(self.control, self.schema))
-        except psycopg.Error as error:
+        except self.engine.errors as error:
             self._tell("warning", f"sizes could not be read: {error}", "")
             return None
 
@@ -113,19 +107,12 @@ class Server:
             ) from None
 
     def value(self, sql: str) -> str:
-        """Run a statement that gives one value; returns it as the server writes it (psql shows the same).
+        """Run a statement that gives one value; returns it as the server writes it, `null` for a null.
 
-        A null comes as `null`. Raises RunFailedError when there is not exactly one value.
+        Raises RunFailedError when there is not exactly one value.
         """
-        result = self.control.execute(sql.encode()).pgresult
-        if result is None or (result.ntuples, result.nfields) != (1, 1):
-            rows, columns = (result.ntuples, result.nfields) if result else (0, 0)
-            raise RunFailedError(
-                f"a check's statement gave {rows} rows of {columns} columns: {sql}",
-                "Let it give exactly one value.",
-            )
-        value = result.get_value(0, 0)
-        return "null" if value is None else value.decode(errors="replace")
+        value = self.engine.text_value(self.control, sql)
+        return "null" if value is None else value
 
     def revive(self) -> None:
         """Make the control connection work again after the server was lost; raises when it stays away."""
@@ -139,7 +126,7 @@ class Server:
         deadline = time.monotonic() + _RECONNECT_S
         while True:
             try:
-                self.control = self._connect("loadstone")
+                self.control = self.opened.connect("loadstone")
                 self.engine.claim_workspace(self.control, self.schema)
             except LoadstoneError as error:
                 if time.monotonic() > deadline:
@@ -152,9 +139,9 @@ class Server:
     def cancel_clients(self) -> None:
         """End what our clients left running on the server, by the name they gave themselves."""
         try:
-            with _at_most(self.control, _ANSWER_S):
+            with self.engine.at_most(self.control, _ANSWER_S):
                 self.engine.cancel(self.control, self.client_name)
-        except psycopg.Error as error:
+        except self.engine.errors as error:
             self._tell("warning", f"statements under way could not be cancelled: {error}", "")
 
     @property
@@ -164,7 +151,13 @@ class Server:
 
     def clients_connection(self) -> Connection:
         """How the driver's clients connect."""
-        return replace(self.connection, application_name=self.client_name)
+        connection, engine = self.opened.connection, self.engine
+        if connection is None or not isinstance(engine, PostgresFamily):
+            raise RunFailedError(
+                f"{self.engine.title} is not reached by PostgreSQL's wire protocol",
+                "Scripts of pgbench need a server of PostgreSQL's family.",
+            )
+        return replace(engine.with_schema(connection, self.schema), application_name=self.client_name)
 
     def close(self) -> None:
         """Stop watching and disconnect."""
@@ -174,14 +167,11 @@ class Server:
             if connection is not None:
                 connection.close()
 
-    def _connect(self, name: str) -> Control:
-        return self.engine.connect(replace(self.connection, application_name=name))
-
     def _is_alive(self) -> bool:
         try:
-            with _at_most(self.control, _ANSWER_S):
+            with self.engine.at_most(self.control, _ANSWER_S):
                 self.control.execute("select 1")
-        except psycopg.Error:
+        except self.engine.errors:
             self.control.close()
             return False
         return True
@@ -191,17 +181,17 @@ class Server:
         if processes.pid is None and processes.reason:
             self._tell("info", f"the server's processes are not watched: {processes.reason}", "")
         paths: list[Path] = [self._run.path]
-        if self.opened.server is not None:
-            paths.insert(0, self.opened.server.data_directory)
+        if self.opened.data_directory is not None:
+            paths.insert(0, self.opened.data_directory)
         watched = Watched(server_pid=processes.pid, paths=tuple(paths), ask=self._ask)
         return Monitor(watched, self._lines.write, self._tell)
 
     def _ask(self) -> dict[str, Any] | None:
         if self._watching is None or self._watching.closed:
-            self._watching = self._connect("loadstone monitor")
+            self._watching = self.opened.connect("loadstone monitor")
         try:
             seen = self.engine.observe(self._watching, self.schema)
-        except psycopg.OperationalError:
+        except self.engine.errors:
             self._watching.close()
             raise
         for reason in seen.reasons:
@@ -212,25 +202,3 @@ class Server:
 
     def _tell(self, level: Any, message: str, hint: str) -> None:
         self._run.event(level, "note", message, hint=hint or None, target=self.id)
-
-
-@contextlib.contextmanager
-def _at_most(control: Control, limit_s: float) -> Iterator[None]:
-    """Cut the connection after a while: libpq itself waits for ever for a server that stopped answering."""
-    if control.closed:
-        yield  # whoever uses it is told so by psycopg
-        return
-    line = socket.socket(fileno=os.dup(control.fileno()))
-
-    def cut() -> None:
-        with contextlib.suppress(OSError):
-            line.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(limit_s, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        line.close()

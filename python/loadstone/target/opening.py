@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 import psutil
 
 from loadstone.embedded import EmbeddedServer, Order
+from loadstone.engine.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from loadstone.engine import Engine, Identity
+    from loadstone.engine.control import Control
     from loadstone.model import Connection
     from loadstone.target import Target
 
@@ -32,7 +34,10 @@ class OpenTarget:
     url: str
     """Without password."""
     engine: Engine
-    connection: Connection
+    connection: Connection | None
+    """How it is reached by the wire protocol, as the user gave it; None where it is not."""
+    connect: Callable[[str], Control]
+    """Open a control connection of this name; unqualified names mean what lies in the schema `loadstone`."""
     identity: Identity
     local: bool
     """Whether the server runs on this machine."""
@@ -40,6 +45,16 @@ class OpenTarget:
     build: str | None = None
     """What reports must say of a private server's build."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def private(self) -> bool:
+        """Whether the database is ours alone, and goes away with all that it holds."""
+        return self.server is not None
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Where the database's files lie, when they are ours to see."""
+        return self.server.data_directory if self.server is not None else None
 
 
 @contextmanager
@@ -57,7 +72,7 @@ def open_target(
     the server stays when the context ends. Raises LoadstoneError for everything that would keep the clients
     from working.
     """
-    engine = engine_named(target.engine)
+    engine = _family(engine_named(target.engine))
     if target.embedded is not None:
         order = Order(target.embedded, clients, storage, settings or {}, keep)
         with EmbeddedServer(order) as server:
@@ -66,7 +81,15 @@ def open_target(
     yield _look(target, engine, _connection(target), clients)
 
 
-def _open_embedded(target: Target, engine: Engine, server: EmbeddedServer, clients: int) -> OpenTarget:
+def _family(engine: Engine) -> PostgresFamily:
+    if not isinstance(engine, PostgresFamily):
+        raise TypeError(f"{engine.name} is not reached by the wire protocol")
+    return engine
+
+
+def _open_embedded(
+    target: Target, engine: PostgresFamily, server: EmbeddedServer, clients: int
+) -> OpenTarget:
     opened = _look(target, engine, server.connection, clients)
     return replace(
         opened,
@@ -79,7 +102,7 @@ def _open_embedded(target: Target, engine: Engine, server: EmbeddedServer, clien
     )
 
 
-def _look(target: Target, engine: Engine, connection: Connection, clients: int) -> OpenTarget:
+def _look(target: Target, engine: PostgresFamily, connection: Connection, clients: int) -> OpenTarget:
     with engine.connect(connection) as control:
         identity = engine.identify(control)
         engine.refuse_too_many_clients(control, clients)
@@ -89,6 +112,7 @@ def _look(target: Target, engine: Engine, connection: Connection, clients: int) 
         url=target.url,
         engine=engine,
         connection=connection,
+        connect=lambda name: engine.connect(replace(engine.with_schema(connection), application_name=name)),
         identity=identity,
         local=is_local(connection.host),
         notes=target.notes,

@@ -99,7 +99,7 @@ def prepare(connection: Connection, options: Options, err: Callable[[str], objec
 
 
 @contextmanager
-def _connected(connection: Connection) -> Iterator[connecting.Control]:
+def _connected(connection: Connection) -> Iterator[connecting.PostgresControl]:
     try:
         control = connecting.connect(connection)
     except LoadstoneError as error:
@@ -113,7 +113,7 @@ def _connected(connection: Connection) -> Iterator[connecting.Control]:
         raise ComplaintError(f"the server was lost before the run: {str(error).strip()}") from error
 
 
-def _look(control: connecting.Control, version: str) -> Found:
+def _look(control: connecting.PostgresControl, version: str) -> Found:
     advice = f'Perhaps you need to do initialization ("pgbench -i") in database "{control.info.dbname}".'
     try:
         row = control.execute("select count(*) from pgbench_branches").fetchone()
@@ -127,7 +127,7 @@ def _look(control: connecting.Control, version: str) -> Found:
     return _with_partitions(control, Found(version, scale), advice)
 
 
-def _with_partitions(control: connecting.Control, found: Found, advice: str) -> Found:
+def _with_partitions(control: connecting.PostgresControl, found: Found, advice: str) -> Found:
     try:
         row = control.execute(_PARTITIONS).fetchone()
     except psycopg.errors.UndefinedTable:
@@ -140,7 +140,7 @@ def _with_partitions(control: connecting.Control, found: Found, advice: str) -> 
     return Found(found.server_version, found.scale, _METHODS.get(code, code), int(row["partitions"]))
 
 
-def _vacuum(control: connecting.Control, options: Options, err: Callable[[str], object]) -> None:
+def _vacuum(control: connecting.PostgresControl, options: Options, err: Callable[[str], object]) -> None:
     err("starting vacuum...")
     for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
         _try(control, statement, err)
@@ -151,7 +151,7 @@ def _vacuum(control: connecting.Control, options: Options, err: Callable[[str], 
         err("end.\n")
 
 
-def _try(control: connecting.Control, statement: str, err: Callable[[str], object]) -> None:
+def _try(control: connecting.PostgresControl, statement: str, err: Callable[[str], object]) -> None:
     try:
         control.execute(statement)
     except psycopg.OperationalError:

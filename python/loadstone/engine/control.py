@@ -1,0 +1,38 @@
+"""What a control connection can do, whichever driver carries it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import LiteralString
+
+Row = dict[str, Any]
+"""One row: column name -> value."""
+
+
+class Result(Protocol):
+    """What a statement gave."""
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, None when there is no more."""
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows that are left."""
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class Control(Protocol):
+    """A control connection: plans, checks and watches, never timed. psycopg's connection is one."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be used."""
+
+    def execute(self, query: LiteralString | bytes, params: Mapping[str, Any] | None = None, /) -> Result:
+        """Run one statement; raises one of the engine's `errors`. Text made at run time comes as bytes."""
+
+    def close(self) -> None:
+        """End it; may be called again."""

@@ -1,0 +1,288 @@
+"""PostgreSQL's answers: the base of every engine that is reached by PostgreSQL's wire protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+import threading
+from dataclasses import replace as replaced
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import psycopg
+
+from loadstone.engine import SCHEMA, Engine, connecting, durability, not_one_value, one, statements, workspace
+from loadstone.engine import observation as observing
+from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
+from loadstone.engine.connecting import psycopgs
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from loadstone import model
+    from loadstone.engine.answers import Durability
+    from loadstone.engine.connecting import PostgresControl
+    from loadstone.engine.control import Control
+
+CONTROL_CONNECTIONS = 2
+"""Beside the clients: one that plans and checks, one that watches."""
+
+WORTH_RECORDING = (
+    "autovacuum", "checkpoint_completion_target", "checkpoint_timeout", "data_checksums",
+    "effective_cache_size", "fsync", "full_page_writes", "huge_pages", "io_method", "jit",
+    "maintenance_work_mem", "max_connections",
+    "max_parallel_workers_per_gather", "max_wal_size", "min_wal_size", "random_page_cost", "server_encoding",
+    "shared_buffers", "shared_preload_libraries", "synchronous_commit", "synchronous_standby_names",
+    "wal_buffers", "wal_compression", "wal_level", "wal_sync_method", "work_mem",
+)  # fmt: skip
+"""Recorded even at their defaults, for defaults differ between versions."""
+
+_MAY_HOLD_PASSWORDS = (
+    "primary_conninfo", "ssl_passphrase_command", "archive_command", "restore_command",
+    "archive_cleanup_command", "recovery_end_command",
+)  # fmt: skip
+
+_OLDEST = 100000
+
+
+class PostgresFamily(Engine):
+    """What PostgreSQL answers; its relatives override what differs."""
+
+    name = "postgres"
+    title = "PostgreSQL"
+    schemes: tuple[str, ...] = ("postgres", "postgresql")
+    embedded_prefix: str | None = "pg"
+    errors: tuple[type[Exception], ...] = (psycopg.Error,)
+    relatives: Mapping[str, str] = {
+        "PolarDB": "PolarDB",
+        "openGauss": "openGauss",
+        "-YB-": "YugabyteDB",
+        "CockroachDB": "CockroachDB",
+        "Redshift": "Redshift",
+        "Greenplum": "Greenplum",
+        "EnterpriseDB": "EDB Postgres Advanced Server",
+        "QuestDB": "QuestDB",
+    }
+    """Servers that speak the same protocol and are not this engine: sign in `version()` -> name."""
+
+    @property
+    def target_forms(self) -> tuple[str, ...]:
+        """URLs; short names are the private servers' business."""
+        return tuple(f"{scheme}://" for scheme in self.schemes)
+
+    def connect(self, connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
+        """Open a control connection. Raises LoadstoneError with what is wrong and how to mend it."""
+        return connecting.connect(connection, autocommit=autocommit)
+
+    def version(self, connection: Control) -> Identity:
+        """Ask the server what it is."""
+        row = one(connection, statements.IDENTITY)
+        return {
+            "version": str(row["version"]).split()[0],
+            "version_text": row["version_text"],
+            "version_number": row["number"],
+            "standby": row["standby"],
+        }
+
+    def identify(self, connection: Control) -> Identity:
+        """Ask the server what it is, and refuse it when it is not this engine or cannot be loaded."""
+        try:
+            identity = self.version(connection)
+        except psycopg.Error as error:
+            raise LoadstoneError(
+                f"the server does not answer as {self.title} does: {error}",
+                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+            ) from error
+        self.refuse_relatives(identity["version_text"])
+        if identity["version_number"] < _OLDEST:
+            raise LoadstoneError(
+                f"the server is {self.title} {identity['version']}",
+                "Loadstone needs version 10 or later.",
+            )
+        if identity["standby"]:
+            raise LoadstoneError("the server is a standby: it takes no writes", "Name the primary instead.")
+        return identity
+
+    def refuse_relatives(self, version_text: str) -> None:
+        """Raise LoadstoneError when the text is that of another engine that speaks the same protocol."""
+        for sign, relative in self.relatives.items():
+            if sign in version_text:
+                raise LoadstoneError(
+                    f"the server is {relative}, not {self.title}: {version_text}",
+                    "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                )
+
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Take the schema for this run, until the connection ends; False when another run has it."""
+        return workspace.claim(psycopgs(connection), schema)
+
+    def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
+        """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
+        workspace.create(psycopgs(connection), schema, replace=replace)
+
+    def drop_workspace(
+        self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
+    ) -> None:
+        """Drop the schema with everything in it, if it is ours; wait no longer than that for others."""
+        if lock_wait_s is not None:
+            connection.execute(f"set lock_timeout = '{lock_wait_s * 1000:.0f}ms'".encode())
+        workspace.drop(psycopgs(connection), schema)
+
+    def connection_parameters(self, schema: str = SCHEMA) -> dict[str, str]:
+        """Return the start-up parameters that make unqualified names mean the schema's objects."""
+        return {"options": connecting.option("search_path", f"{schema},public")}
+
+    def with_schema(self, connection: model.Connection, schema: str = SCHEMA) -> model.Connection:
+        """Return the connection with `connection_parameters` joined to the user's own."""
+        parameters = dict(connection.parameters)
+        for name, value in self.connection_parameters(schema).items():
+            joined = f"{parameters.get(name, '')} {value}" if name == "options" else value
+            parameters[name] = joined.strip()
+        return replaced(connection, parameters=parameters)
+
+    def settings(self, connection: Control) -> list[Setting]:
+        """Read the settings that are not at their defaults, and those worth recording anyway."""
+        rows = connection.execute(statements.SETTINGS, {"always": list(WORTH_RECORDING)}).fetchall()
+        return [
+            {
+                "name": row["name"],
+                "value": "***" if row["name"] in _MAY_HOLD_PASSWORDS and row["value"] else row["value"] or "",
+                "source": row["source"],
+            }
+            for row in rows
+        ]
+
+    def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
+        """Judge the settings that decide whether a committed transaction survives a crash."""
+        values = {row["name"]: row["value"] for row in self.settings(connection)}
+        unlogged = one(connection, statements.UNLOGGED, {"schema": schema})
+        values["unlogged tables"] = str(unlogged["count"])
+        return durability.judge(values)
+
+    def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
+        """Read sizes on disk and the WAL's position."""
+        return observing.sizes(connection, schema)
+
+    def counters(self, connection: Control) -> Observation:
+        """Read the cumulative counters of monitor.jsonl, as they are."""
+        statement = statements.counters(psycopgs(connection).info.server_version)
+        return observing.observe(lambda: connection.execute(statement).fetchone())
+
+    def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
+        """Read the momentary figures of monitor.jsonl."""
+        return observing.observe(lambda: connection.execute(statements.GAUGES, {"schema": schema}).fetchone())
+
+    def waits(self, connection: Control) -> Observation:
+        """Count the active sessions by what they wait for (`LWLock:WALWrite`)."""
+        if not one(connection, statements.SEES_ALL_SESSIONS, column=True):
+            return Observation(None, "what sessions wait for is shown to members of pg_read_all_stats only")
+
+        def read() -> dict[str, Any]:
+            return {row["wait"]: row["sessions"] for row in connection.execute(statements.WAITS)}
+
+        return observing.observe(read)
+
+    def server_pids(self, connection: Control) -> ServerProcesses:
+        """Find the server's first process when the server is on this machine; its children are the rest."""
+        row = one(connection, statements.BACKEND)
+        address = psycopgs(connection).info.hostaddr
+        if not row["by_socket"] and not _is_loopback(address):
+            return ServerProcesses(None, f"the server is reached at {address}, not on this machine")
+        try:
+            parent = psutil.Process(row["pid"]).parent()
+            if parent is None or "postgres" not in parent.name():
+                return ServerProcesses(None, "the server's processes cannot be seen from here (a container?)")
+        except psutil.Error as error:
+            return ServerProcesses(None, f"the server's processes are not visible from here: {error}")
+        return ServerProcesses(parent.pid)
+
+    def cancel(self, connection: Control, application_name: str) -> int:
+        """End the sessions of our user that bear this name, with what they still do; returns how many."""
+        return int(one(connection, statements.CANCEL, {"name": application_name}, column=True))
+
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
+        words = {"sql", "generate_series", "partitioning", "tablespace", "unlogged", "copy", "fillfactor"}
+        words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}
+        words |= {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}
+        words |= {f"extension:{row['name']}" for row in connection.execute(statements.EXTENSIONS)}
+        return frozenset(words)
+
+    def checkpoint(self, connection: Control) -> str | None:
+        """Have all changed pages written; returns why it could not be done, or None."""
+        try:
+            connection.execute("checkpoint")
+        except psycopg.errors.InsufficientPrivilege as error:
+            return f"no checkpoint could be made: {error.diag.message_primary}"
+        return None
+
+    def flush_caches(self, connection: Control) -> Caches:
+        """Empty the server's caches as far as SQL can, and say how far that is."""
+        connection.execute("discard all")
+        return {
+            "emptied": False,
+            "note": f"{self.title} cannot empty its shared buffers while it runs; only a restart does, and "
+            "even then the operating system keeps its own cache of the files",
+            "restart_would_help": True,
+        }
+
+    def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
+        """Raise LoadstoneError when the server has no room for that many more connections.
+
+        The connection that asks is counted as used; the run needs that one and another for watching.
+        """
+        row = one(connection, statements.ROOM)
+        free = int(row["allowed"]) - int(row["used"]) - 1
+        free -= 0 if row["superuser"] else int(row["reserved"])
+        if free < clients:
+            raise LoadstoneError(
+                f"{clients} clients are asked for and the server has room for {max(free, 0)} "
+                f"(max_connections {row['allowed']}, in use {row['used']}, reserved {row['reserved']})",
+                f"Ask for fewer, or set max_connections to {row['allowed'] + clients - free} or more.",
+            )
+        for holder in ("role", "database"):
+            limit = row[f"{holder}_limit"]
+            if limit is not None and limit < clients + CONTROL_CONNECTIONS:
+                raise LoadstoneError(
+                    f"{clients} clients are asked for and the {holder} may have {limit} connections",
+                    f"Ask for fewer clients, or raise the limit: alter {holder} … connection limit …",
+                )
+
+    def text_value(self, connection: Control, sql: str) -> str | None:
+        """Run a statement that gives one value; returns it as the server writes it (psql shows the same)."""
+        result = psycopgs(connection).execute(sql.encode()).pgresult
+        if result is None or (result.ntuples, result.nfields) != (1, 1):
+            raise not_one_value(*((result.ntuples, result.nfields) if result else (0, 0)), sql)
+        value = result.get_value(0, 0)
+        return None if value is None else value.decode(errors="replace")
+
+    @contextlib.contextmanager
+    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
+        """Cut the connection after a while: libpq itself waits for ever for a server that is stuck."""
+        if connection.closed:
+            yield  # whoever uses it is told so by psycopg
+            return
+        line = socket.socket(fileno=os.dup(psycopgs(connection).fileno()))
+
+        def cut() -> None:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(limit_s, cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            line.close()
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
