@@ -1,0 +1,1 @@
+SELECT DISTINCT ON (hostname) * FROM cpu ORDER BY hostname, time DESC

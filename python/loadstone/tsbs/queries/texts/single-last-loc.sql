@@ -1,0 +1,7 @@
+SELECT {tag_as:t.name}, {tag_as:t.driver}, r.*
+		FROM tags t INNER JOIN LATERAL
+			(SELECT longitude, latitude
+			FROM readings r
+			WHERE r.tags_id=t.id
+			ORDER BY time DESC LIMIT 1)  r ON true
+		WHERE {trucks}
