@@ -251,31 +251,42 @@ impl<'a> RowDescription<'a> {
         self.counted.count == 0
     }
 
-    /// The columns' names, in the client encoding.
+    /// The columns, in order.
     #[must_use]
-    pub fn names(&self) -> Columns<'a> {
+    pub fn columns(&self) -> Columns<'a> {
         Columns { left: self.counted }
+    }
+
+    /// The columns' names, in the client encoding.
+    pub fn names(&self) -> impl Iterator<Item = Result<&'a [u8], WireError>> + use<'a> {
+        self.columns().map(|column| column.map(|c| c.name))
     }
 }
 
-/// The names of a result's columns; ends after an error.
+/// One column of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// Its name, in the client encoding.
+    pub name: &'a [u8],
+    /// The type's number in `pg_type`.
+    pub type_oid: u32,
+    /// Its values come in the type's binary form, not as text.
+    pub is_binary: bool,
+}
+
+/// A result's columns; ends after an error.
 #[derive(Debug, Clone)]
 pub struct Columns<'a> {
     left: Counted<'a>,
 }
 
 impl<'a> Iterator for Columns<'a> {
-    type Item = Result<&'a [u8], WireError>;
+    type Item = Result<Column<'a>, WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // table oid, column number, type oid, type size, type modifier, format
-        const FIXED_BYTES: usize = 4 + 2 + 4 + 2 + 4 + 2;
         self.left.count = self.left.count.checked_sub(1)?;
-        let rest = self.left.rest;
-        let name = rest.iter().position(|byte| *byte == 0);
-        let Some((end, next)) =
-            name.and_then(|end| Some((end, rest.get(end + 1 + FIXED_BYTES..)?)))
-        else {
+        let column = column(self.left.rest);
+        let Some((column, next)) = column else {
             self.left.count = 0;
             return Some(Err(WireError::Malformed {
                 what: "RowDescription",
@@ -283,8 +294,21 @@ impl<'a> Iterator for Columns<'a> {
             }));
         };
         self.left.rest = next;
-        Some(Ok(&rest[..end]))
+        Some(Ok(column))
     }
+}
+
+/// A column's description and what follows it.
+fn column(input: &[u8]) -> Option<(Column<'_>, &[u8])> {
+    let end = input.iter().position(|byte| *byte == 0)?;
+    // table oid 4, column number 2, type oid 4, type size 2, type modifier 4, format 2
+    let (fixed, rest) = input[end + 1..].split_first_chunk::<18>()?;
+    let column = Column {
+        name: &input[..end],
+        type_oid: u32::from_be_bytes([fixed[6], fixed[7], fixed[8], fixed[9]]),
+        is_binary: fixed[16..] == [0, 1],
+    };
+    Some((column, rest))
 }
 
 /// One row of a result.
@@ -306,7 +330,7 @@ impl<'a> DataRow<'a> {
         self.counted.count == 0
     }
 
-    /// The values as text; `None` is NULL.
+    /// The values, in the form that their column's description says; `None` is NULL.
     #[must_use]
     pub fn values(&self) -> Values<'a> {
         Values { left: self.counted }

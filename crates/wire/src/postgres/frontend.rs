@@ -64,6 +64,18 @@ impl<'a> Frontend<'a> {
         })
     }
 
+    /// Binds a statement without parameters to the unnamed portal: all results in binary form, or as text.
+    pub fn bind_plain(&mut self, statement: &str, binary: bool) -> Result<(), WireError> {
+        let len = message_len("Bind", &[b"", statement.as_bytes()], 4 + 2 + 2 + 2 + 2 + 2)?;
+        self.out.put_u8(b'B');
+        self.out.put_i32(len);
+        put_text(self.out, b"");
+        put_text(self.out, statement.as_bytes());
+        // No parameter formats, no parameters, one format for all results.
+        self.out.put_slice(&[0, 0, 0, 0, 0, 1, 0, u8::from(binary)]);
+        Ok(())
+    }
+
     /// Asks for the columns of the unnamed portal.
     pub fn describe_portal(&mut self) {
         self.out.put_slice(b"D\0\0\0\x06P\0");

@@ -223,3 +223,36 @@ fn an_error_shows_its_fields() {
     let text = error.to_owned().to_string();
     assert_eq!(text, "ERROR: double (SQLSTATE 23505); Key (id)=(1).; look");
 }
+
+#[test]
+fn a_column_says_its_type_and_its_form() {
+    let mut body = b"\0\x02id\0".to_vec();
+    body.extend([
+        0, 0, 0, 1, 0, 2, 0, 0, 0, 23, 0, 4, 0xff, 0xff, 0xff, 0xff, 0, 1,
+    ]);
+    body.extend(b"note\0");
+    body.extend([0, 0, 0, 0, 0, 0, 0, 1, 0, 25, 0xff, 0xff, 0, 0, 0, 0, 0, 0]);
+    let message = frame(b'T', &body);
+    let Ok(Some((Message::RowDescription(description), _))) = decode(&message) else {
+        panic!("{message:?}")
+    };
+    let columns: Vec<_> = description.columns().map(Result::unwrap).collect();
+    assert_eq!(
+        (columns[0].name, columns[0].type_oid, columns[0].is_binary),
+        (&b"id"[..], 23, true)
+    );
+    assert_eq!(
+        (columns[1].name, columns[1].type_oid, columns[1].is_binary),
+        (&b"note"[..], 65_561, false)
+    );
+}
+
+#[test]
+fn a_bind_without_parameters_asks_for_one_form_of_all_results() {
+    for (binary, format) in [(true, 1), (false, 0)] {
+        let mut link = Link::ready(Behaviour::default());
+        link.session.frontend().bind_plain("s", binary).unwrap();
+        let body = [&b"\0s\0\0\0\0\0\0\x01\0"[..], &[format]].concat();
+        assert_eq!(link.session.pending().unwrap(), frame(b'B', &body));
+    }
+}
