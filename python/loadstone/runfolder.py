@@ -67,6 +67,10 @@ class PhaseFolder:
         """Where the driver writes one object an interval."""
         return self.path / "series.jsonl"
 
+    def beside(self, name: str, *, create: bool = True) -> PhaseFolder:
+        """Return the folder of what ran at the same time: `queries` or `probe`."""
+        return PhaseFolder(_subfolder(self.path, name) if create else self.path / name)
+
     def write_phase(self, document: Mapping[str, object]) -> None:
         """Replace phase.json."""
         write_atomic(self.path / "phase.json", to_json(document, indent=1))

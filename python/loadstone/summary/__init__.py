@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.jsonfile import write_atomic
 from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
 from loadstone.summary.judge import ceiling, judge_phase, judge_run, judge_target
+from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
 from loadstone.summary.reading import read_run
 from loadstone.summary.resources import summarise_resources, usage_between
@@ -78,6 +79,8 @@ def _phase(
         phase["drive"]["ceiling_tps"] = ceiling(run.calibration, phase["drive"])
         phase["outages_s"] = [_outage(outage, origin_ns) for outage in phase["drive"].pop("outages")]
         phase["drive"]["outages"] = phase["outages_s"]
+    if phase["load"]:
+        phase["load"] = with_cpu(phase["load"], usage)
     phase["usage"] = usage
     return phase, list(judge_phase(phase, usage, run.calibration))
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from loadstone.summary.freshness import summarise_freshness
 from loadstone.summary.histograms import SUPPORT, Histogram
+from loadstone.summary.loads import summarise_load
+from loadstone.summary.queries import summarise_queries
 from loadstone.summary.series import (
     NS_PER_S,
     LatencyLog,
@@ -52,8 +55,33 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
     summary["checks"] = phase.get("checks") or []
     summary["setup"] = phase.get("statements") or []
     summary["drive"] = summarise_drive(files, origin_ns)
-    summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], summary["rows_per_transaction"])
+    summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], _rows_loaded(files))
+    summary["load"] = summarise_load(files.drive, summary)
+    summary["queries"] = _queries(files)
+    summary["beside"] = None
+    if files.beside is not None:
+        beside = summarise_drive(files.beside, origin_ns)
+        summary["beside"] = {"drive": beside, "queries": _queries(files.beside)} if beside else None
+    summary["freshness"] = summarise_freshness(files.sent, files.probe)
     return summary
+
+
+def _queries(files: PhaseFiles) -> list[Json] | None:
+    if not (files.drive or {}).get("queries"):
+        return None
+    log = read_latencies(files.folder.latency_path, [], 0)
+    return summarise_queries(files.drive, log.totals, latency)
+
+
+def _rows_loaded(files: PhaseFiles) -> int | None:
+    """Return the rows that the phase added, its tags left out; None where that is not known."""
+    drive = files.drive
+    if drive and drive.get("load"):
+        return int(drive["load"]["rows"])
+    each = files.phase.get("rows_per_transaction")
+    if drive is None or not each:
+        return None
+    return int(each * (drive["counts"]["done"] + (drive.get("warmup_counts") or {}).get("done", 0)))
 
 
 def summarise_drive(files: PhaseFiles, origin_ns: int) -> Json | None:
@@ -85,12 +113,13 @@ def summarise_drive(files: PhaseFiles, origin_ns: int) -> Json | None:
         "logged": _total(log, "response").count,
     }
     summary |= _rates(drive, files.phase.get("rows_per_transaction"), measured_s, rates)
+    summary |= _loaded(drive, files, measured_s)
     summary |= _latencies(drive, log)
     summary |= _accounts(drive, measured_s)
     return summary
 
 
-def summarise_sizes(sizes: Json | None, drive: Json | None, rows_per_transaction: int | None) -> Json | None:
+def summarise_sizes(sizes: Json | None, drive: Json | None, rows: int | None) -> Json | None:
     """Bytes by kind before and after, the largest relations, and growth per transaction and row."""
     if not sizes or not sizes.get("after"):
         return None
@@ -116,7 +145,7 @@ def summarise_sizes(sizes: Json | None, drive: Json | None, rows_per_transaction
         "wal_bytes": wal,
         "relations": relations,
         "relations_left_out": after.get("relations_left_out") or 0,
-        "per_unit": _per_unit(wal, kinds, drive, rows_per_transaction),
+        "per_unit": _per_unit(wal, kinds, drive, rows),
     }
 
 
@@ -150,6 +179,17 @@ def _rates(drive: Json, rows: int | None, measured_s: float, rates: list[float])
         "tps": tps,
         "tps_including_connections": done / (measured_s + connect_s),
         "rows_per_s": _scaled(tps, rows) if rows else None,
+    }
+
+
+def _loaded(drive: Json, files: PhaseFiles, measured_s: float) -> Json:
+    """Return a load's rows and metrics per second, in place of those of a fixed number of rows."""
+    load = drive.get("load")
+    if not load or measured_s <= 0:
+        return {"metrics_per_s": None}
+    return {
+        f"{name}_per_s": _rate(load[name] / measured_s, interval_rates(files.series, name))
+        for name in ("rows", "metrics")
     }
 
 
@@ -273,12 +313,11 @@ def _per_unit(wal: int | None, kinds: Mapping[str, Any], drive: Json | None, row
     done = drive["counts"]["done"] + drive["warmup_counts"]["done"]
     if not done:
         return None
-    units = done * rows if rows else None
     return {
         "wal_bytes_per_transaction": None if wal is None else wal / done,
-        "wal_bytes_per_row": wal / units if units and wal is not None else None,
-        "table_bytes_per_row": kinds["table"]["growth"] / units if units else None,
-        "index_bytes_per_row": kinds["index"]["growth"] / units if units else None,
+        "wal_bytes_per_row": wal / rows if rows and wal is not None else None,
+        "table_bytes_per_row": kinds["table"]["growth"] / rows if rows else None,
+        "index_bytes_per_row": kinds["index"]["growth"] / rows if rows else None,
     }
 
 

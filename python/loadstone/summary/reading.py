@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from loadstone.jsonfile import read_jsonl
 from loadstone.runfolder import PhaseFolder, RunFolder, TargetFolder, state_of
 
 if TYPE_CHECKING:
@@ -15,12 +16,19 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PhaseFiles:
-    """What one phase on one target left behind; `drive` is None when the driver never wrote its account."""
+    """What one phase on one target left behind; `drive` is None when the driver never wrote its account.
+
+    `beside` are the queries that ran while the phase loaded; `sent` and `probe` are the lines of sent.jsonl
+    and probe.jsonl, empty where freshness was not measured.
+    """
 
     folder: PhaseFolder
     phase: Json
     drive: Json | None
     series: list[Json]
+    beside: PhaseFiles | None = None
+    sent: list[Json] = field(default_factory=list)
+    probe: list[Json] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +92,17 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         phase |= folder.read_phase()
     phase["variant"] = phase.get("variant") or {}
     phase["repeat"] = phase.get("repeat") or 1
-    return PhaseFiles(folder, phase, folder.read_drive(), list(folder.read_series()))
+    found = PhaseFiles(folder, phase, folder.read_drive(), list(folder.read_series()))
+    queries = folder.beside("queries", create=False)
+    if not queries.path.is_dir():
+        return found
+    inside = PhaseFiles(
+        queries, {**phase, "rows_per_transaction": None}, queries.read_drive(), list(queries.read_series())
+    )
+    probe = folder.beside("probe", create=False)
+    return replace(
+        found,
+        beside=inside,
+        sent=list(read_jsonl(folder.path / "sent.jsonl")),
+        probe=list(read_jsonl(probe.path / "probe.jsonl")),
+    )

@@ -49,23 +49,27 @@ def measured(series: Sequence[Json]) -> list[Json]:
     return [line for line in series if not line.get("warmup")]
 
 
-def interval_rates(series: Sequence[Json]) -> list[float]:
-    """done/s of each full measured interval; the cut-off last one is left out, its rate means little."""
+def interval_rates(series: Sequence[Json], name: str = "done") -> list[float]:
+    """Rate of `name` in each full measured interval; the cut-off last one is left out: it means little."""
     lines = measured(series)
     if not lines:
         return []
     lengths = [line["end_ns"] - line["start_ns"] for line in lines]
     usual = median(lengths)
     return [
-        line.get("done", 0) / length * NS_PER_S
+        (line.get(name) or 0) / length * NS_PER_S
         for line, length in zip(lines, lengths, strict=True)
         if length >= 0.9 * usual > 0
     ]
 
 
 def throughput_over_time(series: Sequence[Json], start_ns: int) -> list[Json]:
-    """Points of {t_s, tps, failed_per_s, warmup}; neighbours are joined when there are too many."""
+    """Points of {t_s, tps, failed_per_s, warmup}; neighbours are joined when there are too many.
+
+    A load's points have rows_per_s and metrics_per_s as well.
+    """
     points = []
+    loaded = [name for name in ("rows", "metrics") if any(line.get(name) for line in series)]
     for group in _whole_groups(series):
         length_s = sum(line["end_ns"] - line["start_ns"] for line in group) / NS_PER_S
         if length_s <= 0:
@@ -77,6 +81,7 @@ def throughput_over_time(series: Sequence[Json], start_ns: int) -> list[Json]:
                 "tps": sum(line.get("done", 0) for line in group) / length_s,
                 "failed_per_s": sum(line.get("failed", 0) for line in group) / length_s,
                 "warmup": bool(group[0].get("warmup")),
+                **{f"{name}_per_s": sum(line.get(name) or 0 for line in group) / length_s for name in loaded},
             }
         )
     return points

@@ -1,0 +1,51 @@
+"""A load in figures: what was loaded, what it cost on each side, what it came to on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.summary.series import NS_PER_S
+
+if TYPE_CHECKING:
+    from loadstone.summary.reading import Json
+
+
+def summarise_load(drive: Json | None, phase: Json) -> Json | None:
+    """Return what the report says of a load beyond its rate; None for a phase that loaded nothing.
+
+    `drive` is drive.json, `phase` the summary of the phase so far. `starved` is the share of the workers'
+    time in which they waited for rows: near 1, the making of the rows was the limit and not the server.
+    """
+    load = (drive or {}).get("load")
+    if drive is None or not load:
+        return None
+    seconds = max(0, drive["end_ns"] - drive["measure_ns"]) / NS_PER_S
+    waited_s = ((load.get("source") or {}).get("wait_ns") or 0) / NS_PER_S
+    per_unit = (phase["sizes"] or {}).get("per_unit") or {}
+    return {
+        "rows": load["rows"],
+        "metrics": load["metrics"],
+        "batches": load.get("batches"),
+        "tags_rows": load.get("tags_rows"),
+        "seconds": seconds,
+        "method": drive.get("mode"),
+        "workers": drive.get("clients"),
+        "tables": [{"name": table["name"], "rows": table["rows"]} for table in load.get("tables") or []],
+        "starved": waited_s / (seconds * drive["clients"]) if seconds and drive.get("clients") else None,
+        "wal_bytes_per_row": per_unit.get("wal_bytes_per_row"),
+        "table_bytes_per_row": per_unit.get("table_bytes_per_row"),
+        "index_bytes_per_row": per_unit.get("index_bytes_per_row"),
+        "compression": load.get("compression"),
+        "bytes_per_row_on_the_wire": drive["bytes_sent"] / load["rows"] if load["rows"] else None,
+    }
+
+
+def with_cpu(load: Json, usage: Json | None) -> Json:
+    """Add the shares of the machine that server and client used, and the client's share of the two."""
+    server, client = ((usage or {}).get(name) for name in ("cpu_server", "cpu_client"))
+    both = None if server is None or client is None else server + client
+    return load | {
+        "cpu_server": server,
+        "cpu_client": client,
+        "client_share": client / both if both and client is not None else None,
+    }
