@@ -154,6 +154,8 @@ class SeriesTables:
     """The first tag stands in every row, and is what (device, time) means."""
     compress: bool = False
     """Compress or turn into columns what is loaded, where the engine can."""
+    compress_after_s: float | None = None
+    """Leave a policy behind that compresses what is older than that, where the engine can."""
 
 
 @dataclass(frozen=True, slots=True)

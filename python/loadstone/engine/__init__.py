@@ -23,6 +23,7 @@ from loadstone.engine.answers import (
     Setting,
     Sizes,
 )
+from loadstone.engine.series import SeriesAnswers
 from loadstone.errors import LoadstoneError, RunFailedError
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Engine(ABC):
     """Whether the engine is a library in our own process, so that its CPU time is ours."""
     errors: tuple[type[Exception], ...] = ()
     """What its control connections raise: trouble of the database, not a bug of ours."""
+    series: SeriesAnswers = SeriesAnswers()
+    """How it keeps time series."""
 
     @property
     @abstractmethod

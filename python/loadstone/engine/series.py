@@ -1,0 +1,414 @@
+"""How an engine keeps time series: tables, partitions, fingerprints, time buckets. PostgreSQL's answers.
+
+The tables are TSBS's (`time`, `tags_id`, the fields, `additional_tags`; a row of `tags` for each state of a
+device). Names are unqualified: they mean the first schema of the connection's search path.
+"""
+
+# ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from loadstone.engine.control import Control
+    from loadstone.model import LoadMethod, SeriesTables
+
+Account = dict[str, Any]
+"""drive.json of docs/run-folder.md, or a progress document of the same shape."""
+
+TAGS = "tags"
+ADDITIONAL = "additional_tags"
+_PARTITIONS_MOST = 10_000
+_HASH_SINCE = 110000
+_SECOND_US = 1_000_000
+_SEQUENCE = (
+    "select setval(pg_get_serial_sequence('{tags}', 'id'), coalesce(max(id), 0) + 1, false) from {tags}"
+)
+_UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+
+
+class Column(TypedDict):
+    """A column of a data set; `type` is timestamp, int32, int64, float32, float64, text or bool."""
+
+    name: str
+    type: str
+
+
+class Table(TypedDict):
+    """A table of a data set; `metrics` of its columns are fields."""
+
+    name: str
+    metrics: int
+    columns: list[Column]
+
+
+class Dataset(TypedDict):
+    """What `_core.DataStream.dataset()` describes."""
+
+    tags: Table | None
+    tables: list[Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the form of the tables depends on beside the wishes."""
+
+    version_number: int = 180000
+    """The server's, as in `Identity`."""
+    span_us: tuple[int, int] | None = None
+    """First and last time of the rows, microseconds since 1970, the last one exclusive; None: not known."""
+
+
+USUAL = Circumstances()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """What a table takes on disk, with all its partitions or chunks."""
+
+    table_bytes: int
+    """Rows, out-of-line values included."""
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What compressing a table came to, as the engine says."""
+
+    before_bytes: int
+    after_bytes: int
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times smaller it is; None when nothing was compressed."""
+        return self.before_bytes / self.after_bytes if self.after_bytes else None
+
+
+class SeriesAnswers:
+    """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
+
+    title = "PostgreSQL"
+    methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
+    """How rows can be loaded, the best way first."""
+    ledger = True
+    """Whether a broken load can be resumed: batches are booked in the transaction that holds their rows."""
+    types: Mapping[str, str] = {
+        "timestamp": "timestamptz",
+        "int32": "integer",
+        "int64": "bigint",
+        "float32": "real",
+        "float64": "double precision",
+        "text": "text",
+        "bool": "boolean",
+    }
+    json_type = "jsonb"
+
+    def refuse(self, control: Control) -> None:
+        """Raise LoadstoneError when the server cannot hold such tables; touches nothing."""
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        control: Control,
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+    ) -> Account | None:
+        """Load rows through a Python driver; None where the core's driver does it by the wire protocol.
+
+        `document` is the core's specification of a drive with a `load`, without `connection`. `stopped` is
+        asked between batches whether to end early. Returns what drive.json is to hold.
+        """
+        del document, control, stopped, show
+        return None
+
+    def tables(self, dataset: Dataset, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statements that make the tables, their partitions and indexes, in order.
+
+        Raises LoadstoneError when they cannot be made as wished.
+        """
+        made = [self.tags_table(dataset["tags"], wishes)] if dataset["tags"] else []
+        made += [self.series_table(table, dataset, wishes, where) for table in dataset["tables"]]
+        return tuple(chain.from_iterable(made))
+
+    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+        """Return what is to be done once the rows are in; each statement is a transaction of its own."""
+        del wishes
+        sequence = [_SEQUENCE.format(tags=quoted(dataset["tags"]["name"]))] if dataset["tags"] else []
+        return (*sequence, *(f"analyze {quoted(name)}" for name in names(dataset)))
+
+    def notes(self, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say which wishes have no meaning here, and what is done instead."""
+        found = list(common_notes(wishes))
+        if wishes.compress or wishes.compress_after_s is not None:
+            found.append(f"{self.title} has no compressed partitions: nothing is compressed")
+        if wishes.hash_partitions and where.version_number < _HASH_SINCE:
+            found.append(f"{self.title} before 11 has no hash partitions: tables are split by time only")
+        if wishes.chunk_time_s is not None:
+            found.append(
+                "partitions cover the data's span; two more, _before and _after, take what lies outside it"
+            )
+        return tuple(found)
+
+    def bucket(self, width: str, column: str) -> str:
+        """Return an expression for the begin of the bucket (`10 minutes`, `1 day`) that holds a time."""
+        seconds = width_s(width)
+        return f"to_timestamp(floor(extract(epoch from {column}) / {seconds}) * {seconds})"
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        # Exact until 2106: the error of date_part's double is below half a microsecond.
+        return f"(date_part('epoch', {column}) * 1000000)::bigint"
+
+    def fingerprint(self, table: Table) -> str:
+        """Return the query for what METHODOLOGY.md calls a table's fingerprint: one row, numbers as text.
+
+        Its columns are rows, time_sum, tags_sum, content, and nulls: an array of counts, one for each field.
+        """
+        columns = fields(table)
+        nulls = ", ".join(f"count(*) - count({quoted(name)})" for name in columns)
+        terms = " + ".join(
+            f"coalesce({quoted(name)}, 0) * {1 + place % 7}::float8" for place, name in enumerate(columns)
+        )
+        folded = "((s - floor(s / 65521) * 65521) * 1024)"
+        return (
+            "select count(*)::text as rows, coalesce(sum(t), 0)::text as time_sum, "
+            "coalesce(sum(d), 0)::text as tags_sum, "
+            f"coalesce(sum((t / 1000000 + d * 7919) % 65521 * floor({folded})::bigint), 0)::text as content, "
+            f"array[{nulls}]::bigint[] as nulls "
+            f"from (select {self.microseconds(quoted('time'))} as t, tags_id::bigint as d, "
+            f"{', '.join(map(quoted, columns))}, {terms} as s from {quoted(table['name'])}) as r"
+        )
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables (or views) there are already."""
+        listed = ", ".join(literal(name) for name in wanted)
+        rows = control.execute(
+            "select table_name from information_schema.tables "
+            f"where table_schema = current_schema() and table_name in ({listed}) order by 1".encode()
+        )
+        return [str(row["table_name"]) for row in rows]
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table with all that belongs to it, if it is there."""
+        return f"drop table if exists {quoted(name)} cascade"
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read what a table takes on disk."""
+        row = control.execute(_SIZE.format(table=literal(quoted(table))).encode()).fetchone() or {}
+        return TableSize(int(row["table_bytes"]), int(row["index_bytes"]))
+
+    def compression(self, control: Control, table: str) -> Compression | None:
+        """Read what compressing a table came to; None where nothing is compressed."""
+        del control, table
+        return None
+
+    def strays(self, control: Control, table: str) -> int | None:
+        """Count the rows outside the span of the partitions; None where there is no such place."""
+        places = [f"{table}_before", f"{table}_after"]
+        found = self.existing(control, places)
+        if not found:
+            return None
+        counts = " + ".join(f"(select count(*) from {quoted(name)})" for name in found)
+        return int((control.execute(f"select {counts} as rows".encode()).fetchone() or {})["rows"])
+
+    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+        """Yield the statements that make the table of devices."""
+        name = quoted(tags["name"])
+        if wishes.jsonb_tags:
+            yield f"create table {name} (id serial primary key, tagset {self.json_type})"
+            yield f"create unique index uniq1 on {name} (tagset)"
+            yield f"create index idxginp on {name} using gin (tagset jsonb_path_ops)"
+            return
+        columns = tags["columns"][1:]
+        listed = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in columns)
+        yield f"create table {name} (id serial primary key, {listed})"
+        yield f"create unique index uniq1 on {name} ({', '.join(quoted(c['name']) for c in columns)})"
+        yield f"create index on {name} ({quoted(columns[0]['name'])})"
+
+    def series_table(
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: Circumstances
+    ) -> Iterator[str]:
+        """Yield the statements that make one table of rows with its partitions and indexes."""
+        device = device_column(dataset, wishes)
+        name, leaves = table["name"], list(self.partitions(table["name"], wishes, where, device))
+        yield f"create table {quoted(name)} ({self.columns(table, dataset, wishes)})" + self.partitioned(
+            wishes, where, device
+        )
+        yield from (leaf.statement for leaf in leaves)
+        # Before version 11 an index cannot be made for all partitions at once.
+        whole = not leaves or where.version_number >= _HASH_SINCE
+        for target in [name] if whole else [leaf.name for leaf in leaves]:
+            yield from (
+                f"create index on {quoted(target)} {keys}" for keys in index_keys(table, wishes, device)
+            )
+
+    def columns(self, table: Table, dataset: Dataset, wishes: SeriesTables) -> str:
+        """Return the definitions of a table's columns."""
+        first = first_tag(dataset) if wishes.in_table_tag else None
+        listed = [f"{quoted('time')} timestamptz", "tags_id integer"]
+        listed += [f"{quoted(first['name'])} {self.types[first['type']]}"] if first else []
+        listed += [f"{quoted(name)} {self.types['float64']}" for name in fields(table)]
+        if any(column["name"] == ADDITIONAL for column in table["columns"]):
+            listed.append(f"{ADDITIONAL} {self.json_type} default null")
+        return ", ".join(listed)
+
+    def partitioned(self, wishes: SeriesTables, where: Circumstances, device: str) -> str:
+        """Return what CREATE TABLE says of how the table is split."""
+        if wishes.chunk_time_s is not None:
+            return f" partition by range ({quoted('time')})"
+        if wishes.hash_partitions and where.version_number >= _HASH_SINCE:
+            return f" partition by hash ({quoted(device)})"
+        return ""
+
+    def partitions(
+        self, table: str, wishes: SeriesTables, where: Circumstances, device: str
+    ) -> Iterator[Partition]:
+        """Yield the partitions in order; only those without parts of their own hold rows."""
+        parts = wishes.hash_partitions if where.version_number >= _HASH_SINCE else 0
+        if wishes.chunk_time_s is None:
+            yield from _hash_parts(table, parts)
+            return
+        parent, bounds = quoted(table), chunk_bounds(wishes, where)
+        first, last = stamp_literal(bounds[0]), stamp_literal(bounds[-1])
+        yield Partition.of(f"{table}_before", parent, f"from (minvalue) to ({first})")
+        for low, high in pairwise(bounds):
+            name = f"{table}_p{stamp(low):%Y%m%d_%H%M%S}"
+            text = f"create table {quoted(name)} partition of {parent} "
+            text += f"for values from ({stamp_literal(low)}) to ({stamp_literal(high)})"
+            yield Partition(name, text + (f" partition by hash ({quoted(device)})" if parts else ""))
+            yield from _hash_parts(name, parts)
+        yield Partition.of(f"{table}_after", parent, f"from ({last}) to (maxvalue)")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition and the statement that makes it."""
+
+    name: str
+    statement: str
+
+    @classmethod
+    def of(cls, name: str, parent: str, bounds: str) -> Partition:
+        """Return a partition of `parent` (as SQL writes it) for values in the bounds."""
+        return cls(name, f"create table {quoted(name)} partition of {parent} for values {bounds}")
+
+
+def _hash_parts(table: str, parts: int) -> Iterator[Partition]:
+    for part in range(parts):
+        bounds = f"with (modulus {parts}, remainder {part})"
+        yield Partition.of(f"{table}_h{part}", quoted(table), bounds)
+
+
+_SIZE = """
+with recursive family(oid) as (
+  select {table}::regclass::oid union all
+  select i.inhrelid from pg_inherits i join family f on i.inhparent = f.oid)
+select coalesce(sum(pg_table_size(oid)), 0)::bigint as table_bytes,
+       coalesce(sum(pg_indexes_size(oid)), 0)::bigint as index_bytes
+from family
+"""
+
+
+def quoted(name: str) -> str:
+    """Write an identifier as SQL does."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Write a text as SQL does."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def names(dataset: Dataset) -> list[str]:
+    """Return the names of all tables, that of the devices first."""
+    tags = [dataset["tags"]["name"]] if dataset["tags"] else []
+    return [*tags, *(table["name"] for table in dataset["tables"])]
+
+
+def fields(table: Table) -> list[str]:
+    """Return the names of a table's fields, in order."""
+    return [column["name"] for column in table["columns"] if column["type"] == "float64"]
+
+
+def first_tag(dataset: Dataset) -> Column | None:
+    """Return the first tag of a device: its name, as a rule."""
+    tags = dataset["tags"]
+    return tags["columns"][1] if tags and len(tags["columns"]) > 1 else None
+
+
+def device_column(dataset: Dataset, wishes: SeriesTables) -> str:
+    """Return the column that tells the device of a row."""
+    first = first_tag(dataset)
+    return first["name"] if wishes.in_table_tag and first else "tags_id"
+
+
+def index_keys(table: Table, wishes: SeriesTables, device: str) -> Iterator[str]:
+    """Yield the columns of each index, in TSBS's order."""
+    time, device = quoted("time"), quoted(device)
+    if wishes.partition_index:
+        yield f"({device}, {time} desc)"
+    if wishes.time_partition_index:
+        yield f"({time} desc, {device})"
+    elif wishes.time_index:
+        yield f"({time} desc)"
+    columns = fields(table)
+    chosen = columns if wishes.field_index_count < 0 else columns[: wishes.field_index_count]
+    for name in map(quoted, chosen):
+        yield f"({time} desc, {name})" if wishes.field_index == "TIME-VALUE" else f"({name}, {time} desc)"
+
+
+def common_notes(wishes: SeriesTables) -> Iterator[str]:
+    """Yield what is true of every engine that has indexes."""
+    if wishes.time_partition_index and wishes.time_index:
+        yield "time-partition-index takes the place of time-index, as in TSBS"
+
+
+def chunk_bounds(wishes: SeriesTables, where: Circumstances) -> list[int]:
+    """Return the bounds of the partitions, microseconds since 1970: whole multiples of the chunk's length.
+
+    Raises LoadstoneError when the span is not known, or would take too many partitions.
+    """
+    length = round((wishes.chunk_time_s or 0) * _SECOND_US)
+    if length < _SECOND_US:
+        raise LoadstoneError("a partition's span is below one second", "Give a longer --chunk-time.")
+    if where.span_us is None:
+        raise LoadstoneError(
+            "partitions by time are asked for, and the first and last time of the data are not known",
+            "Give --timestamp-start and --timestamp-end, or name the data with --file.",
+        )
+    first, last = where.span_us[0] // length, -(-max(where.span_us[1], where.span_us[0] + 1) // length)
+    count = (last - first) * max(1, wishes.hash_partitions)
+    if count > _PARTITIONS_MOST:
+        raise LoadstoneError(
+            f"{count:,} partitions for each table would be needed, and {_PARTITIONS_MOST:,} are the most",
+            "Give a longer --chunk-time or fewer --partitions.",
+        )
+    return [number * length for number in range(first, last + 1)]
+
+
+def stamp(time_us: int) -> datetime:
+    """Return a time of so many microseconds since 1970."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)
+
+
+def stamp_literal(time_us: int) -> str:
+    """Write a time as SQL does."""
+    return literal(f"{stamp(time_us):%Y-%m-%d %H:%M:%S.%f}+00")
+
+
+def width_s(width: str) -> int:
+    """Return a bucket's width (`60 seconds`, `1 day`) in seconds."""
+    number, _, unit = width.strip().lower().partition(" ")
+    length = _UNITS_S.get(unit.strip().removesuffix("s"))
+    if length is None or not number.isdecimal() or not int(number):
+        raise LoadstoneError(
+            f'"{width}" is no width of a time bucket', "Write `10 minutes`, `1 hour`, `1 day`."
+        )
+    return int(number) * length

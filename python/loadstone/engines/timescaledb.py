@@ -1,0 +1,188 @@
+"""TimescaleDB: PostgreSQL with hypertables and a column store for what is old."""
+
+# ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.engine.family import PostgresFamily
+from loadstone.engine.series import (
+    USUAL,
+    Circumstances,
+    Compression,
+    SeriesAnswers,
+    TableSize,
+    common_notes,
+    device_column,
+    index_keys,
+    literal,
+    quoted,
+)
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.engine import Identity
+    from loadstone.engine.control import Control
+    from loadstone.engine.series import Dataset, Table
+    from loadstone.model import SeriesTables
+
+_LOOK = """
+select (select default_version from pg_available_extensions where name = 'timescaledb') as available,
+       (select extversion from pg_extension where extname = 'timescaledb') as installed,
+       current_setting('timescaledb.telemetry_level', true) as telemetry,
+       current_setting('timescaledb.license', true) as license
+"""
+_OLDEST = (2, 18)
+"""Since then compression goes by the name of columnstore; hypertables have dimensions since 2.13."""
+
+# A chunk to be compressed is named by regclass text, each in a transaction of its own.
+_COMPRESS = """
+do $$
+declare chunk regclass;
+begin
+  for chunk in select show_chunks({table}::regclass) loop
+    call convert_to_columnstore(chunk, if_not_columnstore => true);
+    commit;
+  end loop;
+end $$
+"""
+
+
+class TimescaleSeries(SeriesAnswers):
+    """Hypertables in today's form, and their columnstore."""
+
+    title = "TimescaleDB"
+
+    def refuse(self, control: Control) -> None:
+        """Refuse a server without the extension, or with one that is too old."""
+        row = control.execute(_LOOK).fetchone() or {}
+        version = row.get("installed") or row.get("available")
+        if version is None:
+            raise LoadstoneError(
+                "the server has no TimescaleDB: the files of the extension are not installed there",
+                "Install it, name another target, or load into plain tables with --use-hypertable=false.",
+            )
+        if row["license"] is None and row["installed"] is None:
+            raise LoadstoneError(
+                f"TimescaleDB {version} lies on the server and is not loaded",
+                "Put timescaledb into shared_preload_libraries and restart the server.",
+            )
+        if _number(version) < _OLDEST:
+            raise LoadstoneError(
+                f"the server has TimescaleDB {version}",
+                f"Loadstone needs {'.'.join(map(str, _OLDEST))} or later.",
+            )
+
+    def tables(self, dataset: Dataset, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statements that make the tables; the extension comes first."""
+        return ("create extension if not exists timescaledb", *super().tables(dataset, wishes, where))
+
+    def series_table(
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: Circumstances
+    ) -> Iterator[str]:
+        """Yield the statements that make one hypertable with its dimensions and indexes."""
+        del where
+        device, name = device_column(dataset, wishes), quoted(table["name"])
+        yield f"create table {name} ({self.columns(table, dataset, wishes)})"
+        yield from (f"create index on {name} {keys}" for keys in index_keys(table, wishes, device))
+        span = "" if wishes.chunk_time_s is None else f", interval '{wishes.chunk_time_s:g} seconds'"
+        by_range = f"by_range('time'{span})"
+        yield f"select create_hypertable({literal(name)}, {by_range}, create_default_indexes => false)"
+        if wishes.hash_partitions:
+            by_hash = f"by_hash({literal(device)}, {wishes.hash_partitions})"
+            yield f"select add_dimension({literal(name)}, {by_hash})"
+
+    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+        """Compress as wished, then what PostgreSQL does."""
+        device = quoted(device_column(dataset, wishes))
+        tables = [quoted(table["name"]) for table in dataset["tables"]]
+        found: list[str] = []
+        if wishes.compress or wishes.compress_after_s is not None:
+            found += [
+                f"alter table {table} set (timescaledb.enable_columnstore, "
+                f"timescaledb.segmentby = {literal(device)}, timescaledb.orderby = 'time desc')"
+                for table in tables
+            ]
+        if wishes.compress:
+            found += [_COMPRESS.format(table=literal(table)).strip() for table in tables]
+        if wishes.compress_after_s is not None:
+            after = f"interval '{wishes.compress_after_s:g} seconds'"
+            found += [
+                f"call add_columnstore_policy({literal(table)}, after => {after}, if_not_exists => true)"
+                for table in tables
+            ]
+        return (*found, *super().after_load(dataset, wishes))
+
+    def notes(self, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say what is done otherwise than asked."""
+        del where
+        found = list(common_notes(wishes))
+        if wishes.chunk_time_s is None:
+            found.append("a hypertable is always split by time: without a chunk time, by TimescaleDB's own")
+        found.append(
+            "TimescaleDB reports to its makers unless timescaledb.telemetry_level is off; Loadstone leaves "
+            "that setting alone"
+        )
+        return tuple(found)
+
+    def bucket(self, width: str, column: str) -> str:
+        """Return TimescaleDB's own function."""
+        return f"time_bucket({literal(width)}, {column})"
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read the size of a hypertable with its chunks, compressed ones too."""
+        statement = f"select * from hypertable_detailed_size({literal(quoted(table))}::regclass)"
+        row = control.execute(statement.encode()).fetchone()
+        if row is None:
+            return super().size(control, table)
+        return TableSize(int(row["table_bytes"]) + int(row["toast_bytes"]), int(row["index_bytes"]))
+
+    def compression(self, control: Control, table: str) -> Compression | None:
+        """Read what TimescaleDB says of the columnstore; None while no chunk is in it."""
+        statement = f"select * from hypertable_columnstore_stats({literal(quoted(table))}::regclass)"
+        row = control.execute(statement.encode()).fetchone()
+        if row is None or not row["number_compressed_chunks"]:
+            return None
+        return Compression(
+            int(row["before_compression_total_bytes"]), int(row["after_compression_total_bytes"])
+        )
+
+    def strays(self, control: Control, table: str) -> int | None:
+        """Chunks are made as rows come: none lie outside."""
+        del control, table
+        return None
+
+
+class TimescaleDB(PostgresFamily):
+    """TimescaleDB 2.18 and later, on any PostgreSQL it runs in."""
+
+    name = "timescaledb"
+    title = "TimescaleDB"
+    schemes = ("timescaledb", "timescale")
+    embedded_prefix = None
+    series = TimescaleSeries()
+
+    def identify(self, connection: Control) -> Identity:
+        """Ask the server what it is; one without the extension is refused."""
+        found = super().identify(connection)
+        self.series.refuse(connection)
+        row = connection.execute(_LOOK).fetchone() or {}
+        return {
+            **found,
+            "version": f"{row['installed'] or row['available']} on PostgreSQL {found['version']}",
+        }
+
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require."""
+        return super().capabilities(connection) | {"hypertable"}
+
+
+def _number(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version for comparing."""
+    digits = version.partition("-")[0].split(".")[:2]
+    return tuple(int(part) for part in digits if part.isdecimal())
+
+
+ENGINE = TimescaleDB()
