@@ -15,10 +15,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrow;
 mod batches;
 mod block;
 mod config;
 mod devops;
+mod fields;
 pub mod go_rand;
 mod hosts;
 mod lifetime;
@@ -33,6 +35,7 @@ mod walk;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+pub use arrow::SimulationSource;
 pub use block::Block;
 pub use config::{Config, ConfigError, UseCase};
 use go_rand::GoRand;

@@ -29,6 +29,10 @@ impl Strings {
         self.longest = self.longest.max(text.len());
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
     #[inline]
     pub(super) fn get(&self, index: usize) -> &[u8] {
         &self.bytes[self.bounds[index]..self.bounds[index + 1]]

@@ -1,12 +1,13 @@
 //! TSBS's text format for `TimescaleDB`: for each row a line of tags and a line of values.
 
 use super::block::{HostRows, NONE, TruckRow, TruckTable};
+use super::fields::{self, whole};
 use super::hosts::Hosts;
 use super::number::{
     FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, put_float, put_hundred_thousandths, put_integer, put_tenths,
 };
 use super::strings::Strings;
-use super::tables::{DISK_BYTES, Shape};
+use super::tables::Shape;
 
 /// Text under construction. It keeps its memory when cleared, so that formatting allocates nothing.
 #[derive(Clone, Debug, Default)]
@@ -182,15 +183,6 @@ fn put_lead(hosts: &Hosts, table: usize, host: usize, out: &mut [u8], at: usize)
 }
 
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "fractions are cut off as TSBS does"
-)]
-fn whole(state: f64) -> i64 {
-    state as i64
-}
-
-#[inline]
 fn put_states(out: &mut [u8], mut at: usize, states: &[f64]) -> usize {
     for &state in states {
         at = put_integer(out, at, whole(state));
@@ -198,48 +190,26 @@ fn put_states(out: &mut [u8], mut at: usize, states: &[f64]) -> usize {
     at
 }
 
-fn put_disk(out: &mut [u8], mut at: usize, free: f64) -> usize {
-    let free = whole(free);
-    let used = DISK_BYTES - free;
-    let percent = whole(100.0 * (as_double(used) / as_double(DISK_BYTES)));
-    let (inodes, inodes_free) = (DISK_BYTES / 4096, free / 4096);
-    for field in [
-        DISK_BYTES,
-        free,
-        used,
-        percent,
-        inodes,
-        inodes_free,
-        inodes - inodes_free,
-    ] {
-        at = put_integer(out, at, field);
-    }
-    at
+fn put_disk(out: &mut [u8], at: usize, free: f64) -> usize {
+    put_integers(out, at, &fields::disk(free))
 }
 
-/// TSBS shows the available bytes a second time as free, and computes the last per cent in another
-/// order than the two before it.
 fn put_memory(
     out: &mut [u8],
-    mut at: usize,
+    at: usize,
     total: i64,
     states: &[f64],
     ryu: &mut ryu::Buffer,
 ) -> usize {
-    let [used, cached, buffered] = [0, 1, 2].map(|i| whole(states[i]));
-    let available = total - used;
-    for field in [total, available, used, available, cached, buffered] {
-        at = put_integer(out, at, field);
-    }
-    let of_total = |part: i64| 100.0 * (as_double(part) / as_double(total));
-    at = put_float(out, at, of_total(used), ryu);
-    at = put_float(out, at, of_total(available), ryu);
-    put_float(out, at, 100.0 * as_double(buffered) / as_double(total), ryu)
+    let (bytes, percents) = fields::memory(total, states);
+    let at = put_integers(out, at, &bytes);
+    let put = |at, percent: &f64| put_float(out, at, *percent, ryu);
+    percents.iter().fold(at, put)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sizes here are below 2^53")]
-fn as_double(bytes: i64) -> f64 {
-    bytes as f64
+fn put_integers(out: &mut [u8], at: usize, values: &[i64]) -> usize {
+    let put = |at, value: &i64| put_integer(out, at, *value);
+    values.iter().fold(at, put)
 }
 
 /// Appends a block of truck rows.
