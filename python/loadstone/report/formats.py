@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NONE = "–"
 _MILLION = 1e6
 _THOUSAND = 1000
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+_UNITS = {"tps": "tps", "rows_per_s": "rows/s", "metrics_per_s": "metrics/s"}
+
+
+def unit(entry: Mapping[str, object]) -> str:
+    """Return the unit of the figure that stands first in a phase, group or sweep."""
+    if entry.get("kind") == "query":
+        return "queries/s"
+    return _UNITS.get(str(entry.get("headline")), "tps")
 
 
 def digits(value: float | None, significant: int = 3) -> str:

@@ -79,13 +79,12 @@ def throughput(section: str, series: Sequence[Json]) -> Chart | None:
     if max((len(s["throughput"]) for s in series), default=0) < FEWEST_POINTS:
         return None
     unit, scale, word = time_unit(max((p["t_s"] for s in series for p in s["throughput"]), default=0))
-    rows = series[0]["rows_per_transaction"] if all(s["headline"] == "rows_per_s" for s in series) else None
-    y_title = "rows/s" if rows else "tps"
+    y_title = formats.unit(series[0])
     lines = [
         Line(
             s["label"],
             [round(p["t_s"] / scale, 3) for p in s["throughput"]],
-            [rounded(p["tps"] * (s["rows_per_transaction"] or 1 if rows else 1)) for p in s["throughput"]],
+            [rounded(_rate_at(p, s)) for p in s["throughput"]],
         )
         for s in series
     ]
@@ -107,6 +106,14 @@ def throughput(section: str, series: Sequence[Json]) -> Chart | None:
         bands=bands,
         width="half",
     )
+
+
+def _rate_at(point: Json, series: Json) -> float:
+    """Return the rate that stands first in the phase, at one point of its course."""
+    if series["headline"] in point:
+        return float(point[series["headline"]])
+    rows = series["rows_per_transaction"] if series["headline"] == "rows_per_s" else None
+    return float(point["tps"] * (rows or 1))
 
 
 def distribution(section: str, series: Sequence[Json]) -> Chart | None:
@@ -182,12 +189,12 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
 def sweep(section: str, table: Json) -> list[Chart]:
     """Bars for the rate and for the bytes of indexes, one bar per value of the parameter."""
     rows = [row for row in table["rows"] if row["rate"]]
-    word = "rows/s" if table["headline"] == "rows_per_s" else "tps"
+    word = formats.unit(table)
     charts = [
         _bars(
             f"{section}-rate",
             f"Write rate by {table['parameter']}"
-            if word == "rows/s"
+            if word in ("rows/s", "metrics/s")
             else f"Throughput by {table['parameter']}",
             (table["parameter"], word),
             [

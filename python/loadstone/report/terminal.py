@@ -57,6 +57,7 @@ def headline_json(summary: Json) -> Json:
                 "repeats": group["repeats"],
                 "tps": _spread(group["tps"]),
                 "rows_per_s": _spread(group["rows_per_s"]),
+                "metrics_per_s": _spread(group["metrics_per_s"]),
                 "latency_ms": _latency(group),
                 "done": group["done"],
                 "failed": group["failed"],

@@ -76,11 +76,11 @@ def headline(summary: Json) -> list[Json]:
 
 
 def _headline_row(group: Json, summary: Json) -> Json:
-    in_rows = group["headline"] == "rows_per_s" and group["rows_per_s"]
+    known = group[group["headline"]]
     return {
         "group": group,
-        "rate": group["rows_per_s"] if in_rows else group["tps"],
-        "unit": "rows/s" if in_rows else "tps",
+        "rate": known or group["tps"],
+        "unit": formats.unit(group if known else {**group, "headline": "tps"}),
         "variant": formats.variant(group["variant"]),
         "target": target_label(summary, group["target"]),
         "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
@@ -223,6 +223,7 @@ def _series(phase: Json, label: str) -> Json:
         "curve": drive["curve"],
         "warmup_s": drive["warmup_s"],
         "headline": phase["headline"],
+        "kind": phase["kind"],
         "rows_per_transaction": phase["rows_per_transaction"],
     }
 
@@ -244,7 +245,7 @@ def _sweep(number: int, table: Json, summary: Json) -> Json:
         "id": f"sweep-{number}",
         "title": table["title"],
         "table": table,
-        "unit": "rows/s" if table["headline"] == "rows_per_s" else "tps",
+        "unit": formats.unit(table),
         "fixed": formats.variant(table["fixed"]),
         "target": target_label(summary, table["target"]) if len(summary["targets"]) > 1 else "",
         "charts": pictures.sweep(f"sweep-{number}", table),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ENOUGH_REPEATS = 3
 """From here on the spread between repeats, not the one inside a repeat, says how sure a figure is."""
 
+RATES = ("tps", "rows_per_s", "metrics_per_s")
+"""Figures that stand first, by the names that scenarios use for them."""
+
 LATENCY_METRICS = {
     "latency_avg": "mean_ns",
     "latency_stddev": "stddev_ns",
@@ -52,7 +55,7 @@ def compare_published(group: Json, source_cores: int | None, cores: int | None) 
     for figure in group["published"]:
         ours, value = _metric(group, figure["metric"]), figure.get("value")
         row = {**figure, "measured": ours, "ratio": ours / value if ours is not None and value else None}
-        is_rate = figure["metric"] in {"tps", "rows_per_s"}
+        is_rate = figure["metric"] in RATES
         if is_rate and row["ratio"] is not None and source_cores and cores:
             row["ratio_per_core"] = row["ratio"] * source_cores / cores
         rows.append(row)
@@ -84,6 +87,7 @@ def _group(group: list[Json]) -> Json:
         for name in (
             "scenario",
             "id",
+            "kind",
             "title",
             "why",
             "variant",
@@ -100,6 +104,7 @@ def _group(group: list[Json]) -> Json:
         "clients": drives[0]["clients"],
         "tps": _over_repeats([drive["tps"] for drive in drives]),
         "rows_per_s": _over_repeats([drive["rows_per_s"] for drive in drives if drive["rows_per_s"]]),
+        "metrics_per_s": _over_repeats([d["metrics_per_s"] for d in drives if d["metrics_per_s"]]),
         "tps_including_connections": _median([drive["tps_including_connections"] for drive in drives]),
         "latency": {
             name: _median([drive["response"][name] for drive in drives])
@@ -179,7 +184,7 @@ def _percentiles(drives: Sequence[Json]) -> list[Json]:
 
 
 def _metric(group: Json, metric: str) -> float | None:
-    if metric in {"tps", "rows_per_s"}:
+    if metric in RATES:
         rate: Json | None = group[metric]
         return None if rate is None else rate["value"]
     name = LATENCY_METRICS.get(metric)
@@ -188,7 +193,7 @@ def _metric(group: Json, metric: str) -> float | None:
 
 
 def _empty_table(group: Json, parameter: str, others: Json) -> Json:
-    table: Json = {name: group[name] for name in ("scenario", "id", "title", "target", "headline")}
+    table: Json = {name: group[name] for name in ("scenario", "id", "kind", "title", "target", "headline")}
     return table | {"parameter": parameter, "fixed": others, "rows": []}
 
 
