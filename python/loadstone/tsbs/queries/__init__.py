@@ -6,7 +6,7 @@ writes TSBS's files. The texts lie in `texts/` and are TSBS's own, under its lic
 
 from __future__ import annotations
 
-from loadstone.tsbs.queries.dialects import POSTGRESQL, TIMESCALEDB, Dialect, dialect_of
+from loadstone.tsbs.queries.dialects import TIMESCALEDB, Dialect, dialect_of, dialects
 from loadstone.tsbs.queries.draws import Parameters
 from loadstone.tsbs.queries.generating import Order, Query, generate, mixed
 from loadstone.tsbs.queries.kinds import KINDS, Kind, kind_named, kinds_of
@@ -15,7 +15,6 @@ from loadstone.tsbs.queries.translating import Translated, translate
 
 __all__ = [
     "KINDS",
-    "POSTGRESQL",
     "TIMESCALEDB",
     "Dialect",
     "Kind",
@@ -25,6 +24,7 @@ __all__ = [
     "Query",
     "Translated",
     "dialect_of",
+    "dialects",
     "generate",
     "kind_named",
     "kinds_of",

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
+
+from loadstone.engines import all_engines
+from loadstone.engines import engine as engine_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,30 +35,36 @@ def _time_bucket(width: str, column: str) -> str:
     return f"time_bucket('{width}', {column})"
 
 
-def _interval_bucket(width: str, column: str) -> str:
-    return f"time_bucket(interval '{width}', {column})"
-
-
-def _epoch_bucket(width: str, column: str) -> str:
-    return (
-        f"to_timestamp(floor(extract(epoch from {column}) / extract(epoch from interval '{width}'))"
-        f" * extract(epoch from interval '{width}'))"
-    )
-
-
 TIMESCALEDB = Dialect("timescaledb", _time_bucket, exact=True)
-POSTGRESQL = Dialect("postgres", _epoch_bucket)
-DUCKDB = Dialect(
-    "duckdb",
-    _interval_bucket,
-    integer_division="//",
-    offset="+00",
-    contains='json_contains({column}, \'{{"{key}": "{value}"}}\')',
-)
 
-NAMED = {dialect.name: dialect for dialect in (TIMESCALEDB, POSTGRESQL, DUCKDB)}
+_PECULIAR: dict[str, dict[str, str]] = {
+    "duckdb": {
+        "integer_division": "//",
+        "offset": "+00",
+        "contains": 'json_contains({column}, \'{{"{key}": "{value}"}}\')',
+    }
+}
+"""What differs from PostgreSQL beside the bucket, by the engine's name."""
 
 
 def dialect_of(engine: Engine) -> Dialect:
-    """Return the dialect that an engine understands: PostgreSQL's, unless it has one of its own."""
-    return NAMED.get(engine.name, POSTGRESQL)
+    """Return the dialect that an engine understands: PostgreSQL's with the engine's own time buckets."""
+    return _named(engine.name)
+
+
+def dialects() -> tuple[Dialect, ...]:
+    """Return all dialects, TSBS's own first."""
+    return (TIMESCALEDB, *(_named(name) for name in all_engines() if name != TIMESCALEDB.name))
+
+
+@cache
+def _named(name: str) -> Dialect:
+    if name == TIMESCALEDB.name:
+        return TIMESCALEDB
+    bucket = engine_named(name).series.bucket
+    # TSBS abbreviates the unit in one of its texts.
+    return Dialect(
+        name,
+        lambda width, column: bucket(width.replace("mins", "minutes"), column),
+        **_PECULIAR.get(name, {}),  # type: ignore[arg-type]
+    )

@@ -214,7 +214,7 @@ def _described() -> bytes:
 
 
 def _fields(values: list[bytes], raw: frozenset[int] | set[int] = frozenset()) -> bytes:
-    """Return a struct's fields: those in `raw` as they are, the others with their length, none that is empty."""
+    """Return a struct's fields: those in `raw` as they are, the others with their length, no empty ones."""
     parts, step = [], 1
     for number, value in enumerate(values):
         if not value:

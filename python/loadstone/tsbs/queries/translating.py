@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from loadstone.tsbs.queries.dialects import NAMED
+from loadstone.tsbs.queries.dialects import dialects
 from loadstone.tsbs.queries.draws import Parameters
 from loadstone.tsbs.queries.kinds import KINDS
 from loadstone.tsbs.queries.texts import Layout, render
@@ -99,7 +99,7 @@ def _forms_of(kind: Kind, wanted: Dialect) -> Iterator[_Form]:
         Layout(json, tags, bucket)
         for json, tags, bucket in product((False, True), (True, False), (True, False))
     ]
-    for dialect, layout in product((*NAMED.values(), wanted), layouts):
+    for dialect, layout in product((*dialects(), wanted), layouts):
         text = render(kind, blank, dialect, layout)
         if text in seen:
             continue
