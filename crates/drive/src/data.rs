@@ -3,7 +3,7 @@
 mod stream;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
 use loadstone_gen::dataset::Source;
@@ -91,6 +91,9 @@ pub struct TextSpec {
     /// Its descriptor.
     #[serde(default)]
     pub fd: Option<i32>,
+    /// What was read of it before: the header, that tables must be made of first.
+    #[serde(default)]
+    pub head: String,
 }
 
 fn one() -> u32 {
@@ -205,7 +208,7 @@ impl TextSpec {
             source,
             hint: "give a file of TSBS's text that can be read".to_owned(),
         })?;
-        Ok(Box::new(file))
+        Ok(Box::new(Cursor::new(self.head.clone()).chain(file)))
     }
 }
 
