@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
 use loadstone_gen::dataset::Source;
-use loadstone_gen::tsbs::{Config, UseCase};
+use loadstone_gen::tsbs::{Config, ConfigError, SimulationSource, UseCase};
 use serde::Deserialize;
 
 use crate::error::DriveError;
@@ -150,7 +150,11 @@ impl DataSpec {
             Err(DriveError::bad_spec(message, "use a newer one"))
         };
         match self {
-            Self::Tsbs(_) => not_yet("rows of TSBS's stream"),
+            Self::Tsbs(spec) => {
+                let refused = |error: ConfigError| DriveError::bad_spec(error.to_string(), "");
+                let source = SimulationSource::new(&spec.config()?).map_err(refused)?;
+                Ok(Box::new(source))
+            }
             Self::Native(_) => not_yet("native data"),
             Self::Text(spec) => {
                 drop(spec.reader()?);

@@ -12,7 +12,7 @@ use pyo3::types::PyCapsule;
 
 use crate::errors::drive_error;
 
-/// The names that the Arrow PyCapsule interface gives its capsules.
+/// The names that the Arrow `PyCapsule` interface gives its capsules.
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
