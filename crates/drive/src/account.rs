@@ -1,6 +1,5 @@
 //! The final account of a drive: drive.json, as docs/run-folder.md describes it.
 
-use loadstone_script::CommandKind;
 use serde_json::{Value, json};
 
 use crate::clock::CpuTime;
@@ -20,13 +19,12 @@ pub(crate) struct Ending {
 
 /// Tag of each statement in latency.hlog, by flat number; empty for commands that are no statements.
 pub(crate) fn tags(config: &Config) -> Vec<String> {
-    (0..config.set.commands())
-        .map(|flat| {
-            let (script, index) = config.set.locate(flat);
-            match config.set.scripts[script].commands[index].kind {
-                CommandKind::Sql(_) => format!("statement-{script}.{index}"),
-                _ => String::new(),
-            }
+    let statements = config.labels.statements.iter();
+    statements
+        .map(|label| {
+            label.as_ref().map_or_else(String::new, |label| {
+                format!("statement-{}.{}", label.script, label.index)
+            })
         })
         .collect()
 }
@@ -41,8 +39,8 @@ pub(crate) fn write(
 ) -> String {
     let totals = &collected.totals;
     let service = totals.service.as_ref().unwrap_or(&totals.response);
-    let (state, reason) = state(ending, collected);
-    let account = json!({
+    let (state, reason) = state(config, ending, collected);
+    let mut account = json!({
         "format": 1,
         "state": state,
         "reason": reason,
@@ -50,7 +48,7 @@ pub(crate) fn write(
         "io": collected.finishes.first().map_or("none", |f| f.io),
         "threads": ending.threads,
         "clients": spec.clients,
-        "mode": config.set.mode.to_string(),
+        "mode": config.work.mode(),
         "seed": spec.seed,
         "pace": spec.pace,
         "start_ns": timeline.start_ns,
@@ -73,7 +71,7 @@ pub(crate) fn write(
         "lag": config.under_a_rate.then(|| totals.lag.stats()),
         "errors": errors(collected),
         "outages": merge_outages(collected.finishes.iter().flat_map(|f| f.outages.clone()).collect()),
-        "scripts": scripts(spec, config, collected),
+        "scripts": scripts(config, collected),
         "statements": statements(config, collected),
         "bytes_sent": totals.bytes_sent,
         "bytes_received": totals.bytes_received,
@@ -85,14 +83,24 @@ pub(crate) fn write(
             "lag_p99_ns": totals.loop_lag.histogram.value_at_quantile(0.99),
         },
     });
+    if let Value::Object(account) = &mut account {
+        account.extend(config.work.account());
+    }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn state(ending: &Ending, collected: &Collected) -> (&'static str, Option<String>) {
+fn state(
+    config: &Config,
+    ending: &Ending,
+    collected: &Collected,
+) -> (&'static str, Option<String>) {
     if let Some(error) = collected.finishes.iter().find_map(|f| f.error.clone()) {
         return ("aborted", Some(error));
+    }
+    if let Some(failure) = config.work.failure() {
+        return ("aborted", Some(failure));
     }
     if !collected.finishes.is_empty() && collected.finishes.iter().all(|f| f.all_gone) {
         let mut reason = "every client lost its connection or gave up after an error".to_owned();
@@ -139,17 +147,14 @@ fn errors(collected: &Collected) -> Vec<Value> {
         .collect()
 }
 
-fn scripts(spec: &DriveSpec, config: &Config, collected: &Collected) -> Vec<Value> {
-    config
-        .set
-        .scripts
-        .iter()
-        .zip(&spec.scripts)
+fn scripts(config: &Config, collected: &Collected) -> Vec<Value> {
+    let labels = config.labels.scripts.iter();
+    labels
         .zip(&collected.totals.scripts)
-        .map(|((script, asked), (counts, moments))| {
+        .map(|(label, (counts, moments))| {
             json!({
-                "name": script.name,
-                "weight": asked.weight,
+                "name": label.name,
+                "weight": label.weight,
                 "counts": closed(&counts.measured),
                 "service": moments.stats(),
             })
@@ -158,20 +163,19 @@ fn scripts(spec: &DriveSpec, config: &Config, collected: &Collected) -> Vec<Valu
 }
 
 fn statements(config: &Config, collected: &Collected) -> Vec<Value> {
-    let mut statements = Vec::new();
-    for (flat, (latency, failed)) in collected.totals.statements.iter().enumerate() {
-        let (script, index) = config.set.locate(flat);
-        let command = &config.set.scripts[script].commands[index];
-        if matches!(command.kind, CommandKind::Sql(_)) {
-            statements.push(json!({
-                "script": script,
-                "index": index,
-                "line": command.line,
-                "text": command.text,
+    let labels = config.labels.statements.iter();
+    labels
+        .zip(&collected.totals.statements)
+        .filter_map(|(label, (latency, failed))| {
+            let label = label.as_ref()?;
+            Some(json!({
+                "script": label.script,
+                "index": label.index,
+                "line": label.line,
+                "text": label.text,
                 "failed": failed,
                 "service": latency.moments.stats(),
-            }));
-        }
-    }
-    statements
+            }))
+        })
+        .collect()
 }

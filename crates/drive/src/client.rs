@@ -52,6 +52,8 @@ pub(crate) struct Transaction {
     /// Its intended start lies in the measured window.
     pub(crate) measured: bool,
     pub(crate) tries: u32,
+    /// It was sent, and the connection lost before the answer.
+    pub(crate) in_doubt: bool,
     /// A transaction is under way (a connection for it may still have to be made).
     pub(crate) active: bool,
 }

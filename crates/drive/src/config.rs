@@ -1,9 +1,8 @@
-//! The specification, made ready: parsed scripts, resolved address, times in nanoseconds.
+//! The specification, made ready: work, resolved address, times in nanoseconds.
 
 use std::sync::Arc;
 
 use loadstone_gen::random::SeedSequence;
-use loadstone_script::{QueryMode, Symbols, Value, Vars, parse};
 use loadstone_wire::postgres::{
     ChannelBinding, Password, RootCertificates, Settings, TlsFiles, TlsMode,
 };
@@ -13,9 +12,9 @@ use crate::endpoint::Endpoint;
 use crate::error::DriveError;
 use crate::pace::Schedule;
 use crate::program::Failure;
-use crate::program::script::{ScriptProgram, ScriptSet};
 use crate::record::{ErrorClass, Record};
-use crate::spec::{Connection, DriveSpec, OnError, Variable};
+use crate::spec::{Connection, DriveSpec, OnError};
+use crate::work::{Draw, Labels, Work};
 
 /// What all workers share and none changes.
 #[derive(Debug)]
@@ -23,7 +22,8 @@ pub(crate) struct Config {
     pub(crate) endpoint: Endpoint,
     pub(crate) settings: Arc<Settings>,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
-    pub(crate) set: Arc<ScriptSet>,
+    pub(crate) work: Work,
+    pub(crate) labels: Labels,
     pub(crate) interval_ns: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) connect_timeout_ns: u64,
@@ -52,7 +52,7 @@ pub(crate) fn ns(seconds: f64) -> u64 {
 impl Config {
     /// Parse, resolve and check everything that can be known before connecting.
     pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
-        let set = Arc::new(script_set(spec)?);
+        let work = Work::new(spec)?;
         let endpoint = Endpoint::resolve(&spec.connection)?;
         let (settings, tls) = session_settings(&spec.connection, endpoint.unix)?;
         let timeout_ns = ns(spec.timeout_s);
@@ -71,15 +71,16 @@ impl Config {
             connect_per_transaction: spec.connect_per_transaction,
             on_error: spec.on_error,
             tries_max: spec.tries_max,
-            set,
+            labels: work.labels(),
+            work,
         })
     }
 
     /// A record with room for every script and statement.
     pub(crate) fn blank_record(&self) -> Record {
         Record::new(
-            self.set.scripts.len(),
-            self.set.commands(),
+            self.labels.scripts.len(),
+            self.labels.statements.len(),
             self.under_a_rate,
         )
     }
@@ -121,10 +122,14 @@ impl Config {
             .into_iter()
             .zip(choosers)
             .enumerate()
-            .map(|(number, (stream, chooser))| {
-                let vars = self.variables(spec, number, default_seed);
-                let program = ScriptProgram::new(Arc::clone(&self.set), vars, stream, chooser);
-                Client::new(Box::new(program), spec.transactions_per_client)
+            .map(|(client, (stream, chooser))| {
+                let draw = Draw {
+                    client,
+                    stream,
+                    chooser,
+                    default_seed,
+                };
+                Client::new(self.work.program(spec, draw), spec.transactions_per_client)
             })
             .collect();
         let schedules = (0..threads as u64)
@@ -132,53 +137,6 @@ impl Config {
             .collect();
         (clients, schedules)
     }
-
-    fn variables(&self, spec: &DriveSpec, client: usize, default_seed: i64) -> Vars {
-        let symbols = &self.set.symbols;
-        let mut vars = Vars::new(symbols.len());
-        let automatic = [
-            ("scale", 1),
-            ("client_id", i64::try_from(client).unwrap_or(i64::MAX)),
-            ("default_seed", default_seed),
-            ("random_seed", spec.seed.cast_signed()),
-        ];
-        for (name, value) in automatic {
-            if let Some(id) = symbols.get(name) {
-                vars.set(id, Value::Int(value));
-            }
-        }
-        for (name, value) in &spec.variables {
-            let Some(id) = symbols.get(name) else {
-                continue;
-            };
-            match value {
-                Variable::Bool(value) => vars.set(id, Value::Bool(*value)),
-                Variable::Int(value) => vars.set(id, Value::Int(*value)),
-                Variable::Double(value) => vars.set(id, Value::Double(*value)),
-                Variable::Text(text) => vars.set_text(id, text),
-            }
-        }
-        vars
-    }
-}
-
-fn script_set(spec: &DriveSpec) -> Result<ScriptSet, DriveError> {
-    let mode: QueryMode = spec.mode.parse().map_err(|_| {
-        DriveError::bad_spec(
-            format!("unknown mode {:?}", spec.mode),
-            "use simple, extended or prepared",
-        )
-    })?;
-    let mut symbols = Symbols::new();
-    // hash() and permute() read it even where no script names it.
-    symbols.intern("default_seed");
-    let scripts = spec
-        .scripts
-        .iter()
-        .map(|script| parse(&script.name, &script.text, mode, &mut symbols))
-        .collect::<Result<Vec<_>, _>>()?;
-    let weights: Vec<u32> = spec.scripts.iter().map(|s| s.weight).collect();
-    Ok(ScriptSet::new(scripts, &weights, symbols, mode))
 }
 
 type SessionSettings = (Settings, Option<Arc<rustls::ClientConfig>>);

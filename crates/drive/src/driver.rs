@@ -328,11 +328,11 @@ fn set_timer_slack() {
 }
 
 fn work(assignment: Assignment, choice: IoChoice) {
-    let clients = assignment.clients.len();
+    let slots = slots(&assignment);
     match choice {
         IoChoice::Epoll => run_on::<EpollPoller>(assignment),
         IoChoice::IoUring => run_on::<UringPoller>(assignment),
-        IoChoice::Auto => match UringPoller::new(clients) {
+        IoChoice::Auto => match UringPoller::new(slots) {
             Ok(poller) => Worker::with_poller(assignment, poller).run(),
             // ENOSYS, EPERM (seccomp, sysctl), ENOMEM (old memlock limits): epoll does the same work.
             Err(_) => run_on::<EpollPoller>(assignment),
@@ -340,8 +340,13 @@ fn work(assignment: Assignment, choice: IoChoice) {
     }
 }
 
+/// One for each connection, and one for the waker where there is one.
+fn slots(assignment: &Assignment) -> usize {
+    assignment.clients.len() + usize::from(assignment.config.work.waits())
+}
+
 fn run_on<P: Poller>(assignment: Assignment) {
-    match P::new(assignment.clients.len()) {
+    match P::new(slots(&assignment)) {
         Ok(poller) => Worker::with_poller(assignment, poller).run(),
         Err(source) => {
             let error = DriveError::System {

@@ -24,6 +24,8 @@ mod program;
 pub mod record;
 pub mod spec;
 mod timeline;
+mod waker;
+mod work;
 mod worker;
 
 pub use data::DataSpec;

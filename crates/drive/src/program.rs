@@ -2,11 +2,15 @@
 //!
 //! The driver knows programs only through this trait; pgbench's scripts are the first kind.
 
+pub(crate) mod queries;
 pub(crate) mod script;
+
+use std::sync::Arc;
 
 use loadstone_wire::postgres::{Frontend, Message};
 
 use crate::record::ErrorClass;
+use crate::waker::Waker;
 
 /// What a program wants next.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,8 +54,69 @@ impl Failure {
     }
 }
 
+/// Whether a client's next transaction can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// It can.
+    Ready,
+    /// Not yet: what it needs is still being made. The program wakes the worker when that has changed.
+    NotYet,
+    /// Not before this time.
+    At {
+        /// Nanoseconds of the clock.
+        ns: u64,
+    },
+    /// Never again: there is no more work for this client.
+    Ended,
+}
+
+/// What a transaction brought, besides having ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gain {
+    /// Rows stored.
+    pub(crate) rows: u64,
+    /// Values of fields in them.
+    pub(crate) metrics: u64,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End<'a> {
+    /// As it should.
+    Done {
+        /// Its first bytes were handed over.
+        sent_ns: u64,
+        /// The answer was complete.
+        acked_ns: u64,
+    },
+    /// In an error, after all tries.
+    Failed {
+        /// Which.
+        failure: &'a Failure,
+        /// It was sent, and the connection lost before the answer: nobody knows whether it was carried out.
+        in_doubt: bool,
+    },
+}
+
 /// One client's behaviour.
 pub(crate) trait Program {
+    /// The client runs on a worker that this wakes from its wait.
+    fn attach(&mut self, _waker: &Arc<Waker>) {}
+
+    /// Asked before a transaction is scheduled, as often as it takes; its intended start under a rate stays what
+    /// it was.
+    fn ready(&mut self, _now_ns: u64) -> Readiness {
+        Readiness::Ready
+    }
+
+    /// The client has lost its connection for good.
+    fn gone(&mut self) {}
+
+    /// The transaction has ended; told once for each [`Program::begin`].
+    fn ended(&mut self, _end: &End<'_>) -> Gain {
+        Gain::default()
+    }
+
     /// Choose the next transaction and return the number of its script.
     fn begin(&mut self) -> usize;
 

@@ -195,6 +195,10 @@ pub struct Record {
     pub retried: u64,
     /// Tries beyond the first.
     pub retries: u64,
+    /// Rows stored.
+    pub rows: u64,
+    /// Values of fields in them.
+    pub metrics: u64,
     /// Done, but over the latency limit.
     pub late: u64,
     /// Times to connect and log in.
@@ -226,6 +230,8 @@ impl Record {
             in_doubt: 0,
             retried: 0,
             retries: 0,
+            rows: 0,
+            metrics: 0,
             late: 0,
             connect: Moments::default(),
             reconnects: 0,
@@ -250,6 +256,7 @@ impl Record {
         }
         self.errors.clear();
         (self.in_doubt, self.retried, self.retries, self.late) = (0, 0, 0, 0);
+        (self.rows, self.metrics) = (0, 0);
         self.connect = Moments::default();
         self.reconnects = 0;
         (self.bytes_sent, self.bytes_received) = (0, 0);
@@ -293,6 +300,8 @@ impl Record {
         self.in_doubt += other.in_doubt;
         self.retried += other.retried;
         self.retries += other.retries;
+        self.rows += other.rows;
+        self.metrics += other.metrics;
         self.late += other.late;
         self.connect.merge(&other.connect);
         self.reconnects += other.reconnects;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::error::DriveError;
 use crate::pace::Pace;
+use crate::program::queries::QueriesSpec;
 
 /// Beyond this the schedule alone would keep a core busy.
 const RATE_MAX_PER_S: f64 = 1e7;
@@ -17,9 +18,14 @@ const RATE_MAX_PER_S: f64 = 1e7;
 pub struct DriveSpec {
     /// Where to connect.
     pub connection: Connection,
-    /// The mix of scripts.
-    pub scripts: Vec<ScriptSpec>,
-    /// `simple`, `extended` or `prepared`.
+    /// The work, in one of two ways: a mix of scripts,
+    #[serde(default)]
+    pub scripts: Option<Vec<ScriptSpec>>,
+    /// or queries that were drawn beforehand.
+    #[serde(default)]
+    pub queries: Option<QueriesSpec>,
+    /// `simple`, `extended` or `prepared`; scripts only.
+    #[serde(default = "prepared")]
     pub mode: String,
     /// Connections kept open at once.
     pub clients: usize,
@@ -175,6 +181,9 @@ pub enum IoChoice {
     Epoll,
 }
 
+fn prepared() -> String {
+    "prepared".to_owned()
+}
 fn closed() -> Pace {
     Pace::Closed
 }
@@ -221,17 +230,16 @@ impl DriveSpec {
     fn check(&self) -> Result<(), DriveError> {
         let refuse =
             |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
-        let weights = self.scripts.iter().map(|s| u64::from(s.weight));
         if self.clients == 0 {
             return refuse("clients is 0", "at least one client is needed");
         }
-        if weights.sum::<u64>() == 0 {
-            return refuse(
-                "no script has a weight above zero",
-                "give at least one script with a positive weight",
-            );
-        }
-        if self.duration_s.is_some() == self.transactions_per_client.is_some() {
+        self.check_work()?;
+        let (timed, counted) = (
+            self.duration_s.is_some(),
+            self.transactions_per_client.is_some(),
+        );
+        // Rows and queries come to an end by themselves.
+        if (timed && counted) || (!timed && !counted && self.scripts.is_some()) {
             return refuse(
                 "a drive ends after a duration or after a number of transactions",
                 "give exactly one of duration_s and transactions_per_client",
@@ -248,6 +256,24 @@ impl DriveSpec {
             );
         }
         self.check_numbers()
+    }
+
+    fn check_work(&self) -> Result<(), DriveError> {
+        let kinds = [self.scripts.is_some(), self.queries.is_some()];
+        if kinds.into_iter().filter(|&kind| kind).count() != 1 {
+            return Err(DriveError::bad_spec(
+                "a drive has one kind of work".to_owned(),
+                "give exactly one of scripts, load and queries",
+            ));
+        }
+        let weights = self.scripts.iter().flatten().map(|s| u64::from(s.weight));
+        if self.scripts.is_some() && weights.sum::<u64>() == 0 {
+            return Err(DriveError::bad_spec(
+                "no script has a weight above zero".to_owned(),
+                "give at least one script with a positive weight",
+            ));
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), DriveError> {

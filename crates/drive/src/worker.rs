@@ -11,6 +11,8 @@ mod transact;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
@@ -26,6 +28,7 @@ use crate::pace::Schedule;
 use crate::program::Failure;
 use crate::record::{ErrorClass, Record, WindowCounts};
 use crate::timeline::Timeline;
+use crate::waker::Waker;
 
 /// How often waiting clients are looked over for timeouts, and the control for a request to stop.
 const SWEEP_NS: u64 = 50_000_000;
@@ -71,6 +74,15 @@ pub(crate) struct Worker<P: Poller> {
     totals: WindowCounts,
     /// The measured window has begun.
     measuring: bool,
+    /// Idle clients that have said, when last asked, that they cannot begin yet.
+    starved: usize,
+    /// When to ask them again, unless they wake us before.
+    ask_ns: u64,
+    /// Some client's work has come to its end.
+    ended: bool,
+    /// What readers see of the waker, beside the connections.
+    waker_slot: Slot,
+    woken: Option<UnixStream>,
     /// Transactions under way.
     active: u64,
     connected: usize,
@@ -105,9 +117,15 @@ impl<P: Poller> Worker<P> {
             reports,
             blanks,
         } = assignment;
+        let waker_slot = u32::try_from(clients.len()).unwrap_or(u32::MAX);
         Self {
             number,
             poller,
+            starved: 0,
+            ask_ns: u64::MAX,
+            ended: false,
+            waker_slot,
+            woken: None,
             schedule,
             timeline: Timeline {
                 start_ns: 0,
@@ -147,7 +165,7 @@ impl<P: Poller> Worker<P> {
 
     /// Connect, wait for the common start, drive, and report.
     pub(crate) fn run(mut self) {
-        let connected = self.connect_all();
+        let connected = self.watch_waker().and_then(|()| self.connect_all());
         match self.control.arrive(connected) {
             Go::Start(timeline) => {
                 if let Err(error) = self.drive(timeline) {
@@ -158,6 +176,28 @@ impl<P: Poller> Worker<P> {
             Go::GiveUp => {}
         }
         self.finish();
+    }
+
+    /// Let programs that wait for other threads wake this one.
+    fn watch_waker(&mut self) -> Result<(), DriveError> {
+        if !self.config.work.waits() {
+            return Ok(());
+        }
+        let failed = |source| DriveError::System {
+            what: "making a pair of sockets".to_owned(),
+            source,
+            hint: "raise the limit of open files: ulimit -n".to_owned(),
+        };
+        let (waker, woken) = Waker::pair().map_err(failed)?;
+        self.poller
+            .open(self.waker_slot, woken.as_raw_fd())
+            .map_err(failed)?;
+        self.woken = Some(woken);
+        let waker = Arc::new(waker);
+        for client in &mut self.clients {
+            client.program.attach(&waker);
+        }
+        Ok(())
     }
 
     fn connect_all(&mut self) -> Result<(), DriveError> {
@@ -234,6 +274,9 @@ impl<P: Poller> Worker<P> {
                 until = until.min(deadline);
             }
             if !self.idle.is_empty() && self.may_begin(now) {
+                until = until.min(self.ask_ns.max(now));
+            }
+            if self.idle.len() > self.starved && self.may_begin(now) {
                 // In a closed loop only transactions that needed no answer leave a client idle here.
                 let next_ns = self.schedule.next_ns().unwrap_or(0);
                 until = until.min(self.timeline.start_ns.saturating_add(next_ns));
@@ -321,12 +364,10 @@ impl<P: Poller> Worker<P> {
         if self.active > 0 {
             return false;
         }
+        let is_over = |client: &Client| client.phase == Phase::Gone || !client.has_left();
         match self.timeline.deadline_ns {
-            Some(deadline) => now >= deadline,
-            None => self
-                .clients
-                .iter()
-                .all(|c| c.phase == Phase::Gone || !c.has_left()),
+            Some(deadline) => now >= deadline || (self.ended && self.clients.iter().all(is_over)),
+            None => self.clients.iter().all(is_over),
         }
     }
 

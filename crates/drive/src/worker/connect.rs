@@ -213,6 +213,7 @@ impl<P: Poller> Worker<P> {
         if !client.transaction.active {
             return self.count(failure, now);
         }
+        client.transaction.in_doubt = in_doubt;
         self.record.in_doubt += u64::from(in_doubt);
         if let Some(original) = original {
             // It had failed already, and was waiting for its ROLLBACK.
@@ -245,6 +246,7 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         if client.phase != Phase::Gone {
             client.phase = Phase::Gone;
+            client.program.gone();
             self.gone += 1;
             let is_last = self.gone == self.clients.len();
             self.all_gone |=

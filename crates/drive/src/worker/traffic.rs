@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use loadstone_script::QueryMode;
 use loadstone_wire::postgres::{Event as WireEvent, Message, TransactionStatus, WireError};
 
 use super::Worker;
@@ -70,6 +69,7 @@ impl<P: Poller> Worker<P> {
 
     pub(super) fn handle(&mut self, event: Event, now: u64) {
         match event {
+            Event::Received(slot, chunk) if slot == self.waker_slot => self.poller.release(chunk),
             Event::Received(slot, chunk) => self.received(slot, chunk, now),
             Event::Sent(slot, taken) => self.sent(slot, taken, now),
             Event::Writable(slot) => self.writable(slot, now),
@@ -162,7 +162,7 @@ impl<P: Poller> Worker<P> {
 
     /// The server awaits data for a COPY that a script cannot give.
     fn refuse_copy(&mut self, slot: Slot, now: u64) {
-        let extended = self.config.set.mode != QueryMode::Simple;
+        let extended = self.config.work.is_extended();
         let client = &mut self.clients[slot as usize];
         if client.exchange.statements.len() > 1 || client.exchange.answers > 1 {
             // What follows in the pipeline is no data: the server would lose track, as libpq knows.

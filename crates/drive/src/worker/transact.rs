@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::{Stage, Worker};
 use crate::client::{Phase, Transaction};
 use crate::io::{Poller, Slot};
-use crate::program::{Failure, Step};
+use crate::program::{End, Failure, Readiness, Step};
 use crate::record::{ErrorClass, count_error};
 use crate::spec::OnError;
 
@@ -20,6 +20,7 @@ impl<P: Poller> Worker<P> {
         if now < self.timeline.start_ns {
             return;
         }
+        (self.starved, self.ask_ns) = (0, u64::MAX);
         let open = self.may_begin(now);
         if self.config.under_a_rate {
             self.begin_scheduled(now, open);
@@ -28,12 +29,33 @@ impl<P: Poller> Worker<P> {
                 let Some(slot) = self.idle.pop_front() else {
                     break;
                 };
-                if self.clients[slot as usize].has_left() {
-                    self.record.counts.of(self.measuring).scheduled += 1;
-                    self.begin(slot, now, now);
+                let client = &mut self.clients[slot as usize];
+                if !client.has_left() {
+                    continue;
+                }
+                match client.program.ready(now) {
+                    Readiness::Ready => {
+                        self.record.counts.of(self.measuring).scheduled += 1;
+                        self.begin(slot, now, now);
+                    }
+                    unready => self.put_off(slot, unready),
                 }
             }
         }
+    }
+
+    /// A client's program cannot begin: ask it again later, or never.
+    fn put_off(&mut self, slot: Slot, readiness: Readiness) {
+        if readiness == Readiness::Ended {
+            self.clients[slot as usize].left = Some(0);
+            self.ended = true;
+            return;
+        }
+        if let Readiness::At { ns } = readiness {
+            self.ask_ns = self.ask_ns.min(ns);
+        }
+        self.starved += 1;
+        self.idle.push_back(slot);
     }
 
     fn begin_scheduled(&mut self, now: u64, open: bool) {
@@ -47,8 +69,20 @@ impl<P: Poller> Worker<P> {
             return self.drop_unstarted(elapsed_ns);
         }
         while let Some(&slot) = self.idle.front() {
-            if !self.clients[slot as usize].has_left() {
+            if self.starved >= self.idle.len()
+                || self.schedule.next_ns().is_none_or(|ns| ns > elapsed_ns)
+            {
+                return;
+            }
+            let client = &mut self.clients[slot as usize];
+            if !client.has_left() {
                 self.idle.pop_front();
+                continue;
+            }
+            let readiness = client.program.ready(now);
+            if readiness != Readiness::Ready {
+                self.idle.pop_front();
+                self.put_off(slot, readiness);
                 continue;
             }
             let Some(offset_ns) = self.schedule.take(elapsed_ns) else {
@@ -100,6 +134,7 @@ impl<P: Poller> Worker<P> {
             script,
             measured,
             tries: 1,
+            in_doubt: false,
             active: true,
         };
         self.active += 1;
@@ -254,7 +289,12 @@ impl<P: Poller> Worker<P> {
     /// A transaction ended in an error.
     pub(super) fn end_failed(&mut self, slot: Slot, now: u64, failure: &Failure) {
         self.count(failure, now);
-        let transaction = self.clients[slot as usize].transaction;
+        let client = &mut self.clients[slot as usize];
+        let transaction = client.transaction;
+        client.program.ended(&End::Failed {
+            failure,
+            in_doubt: transaction.in_doubt,
+        });
         self.record.counts.of(transaction.measured).failed += 1;
         self.record.scripts[transaction.script]
             .0
@@ -264,8 +304,15 @@ impl<P: Poller> Worker<P> {
     }
 
     fn end_done(&mut self, slot: Slot, now: u64) {
-        let transaction = self.clients[slot as usize].transaction;
+        let client = &mut self.clients[slot as usize];
+        let transaction = client.transaction;
+        let gain = client.program.ended(&End::Done {
+            sent_ns: transaction.started_ns,
+            acked_ns: now,
+        });
         let record = &mut *self.record;
+        record.rows += gain.rows;
+        record.metrics += gain.metrics;
         record.counts.of(transaction.measured).done += 1;
         let script = &mut record.scripts[transaction.script];
         script.0.of(transaction.measured).done += 1;

@@ -1,0 +1,129 @@
+//! What a drive is to do: scripts, a load, or queries. Behind this enum the worker knows only programs.
+
+pub(crate) mod scripts;
+
+use loadstone_gen::random::Prng;
+use loadstone_script::QueryMode;
+use serde_json::{Map, Value};
+
+use self::scripts::ScriptWork;
+use crate::error::DriveError;
+use crate::program::Program;
+use crate::program::queries::QueryWork;
+use crate::spec::DriveSpec;
+
+/// The work of a drive, made ready and shared by all its clients.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// pgbench's scripts.
+    Scripts(ScriptWork),
+    /// Queries that were drawn beforehand.
+    Queries(QueryWork),
+}
+
+/// What transactions and statements are called in the account and in latency.hlog.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Labels {
+    /// Kinds of transactions, by the number that [`Program::begin`] returns.
+    pub(crate) scripts: Vec<ScriptLabel>,
+    /// Statements, by the number that [`Program::resume`] gives; none for a number that is no statement.
+    pub(crate) statements: Vec<Option<StatementLabel>>,
+}
+
+/// One kind of transaction.
+#[derive(Debug, Clone)]
+pub(crate) struct ScriptLabel {
+    pub(crate) name: String,
+    pub(crate) weight: u32,
+}
+
+/// One statement.
+#[derive(Debug, Clone)]
+pub(crate) struct StatementLabel {
+    /// Number of the kind of transaction that it belongs to.
+    pub(crate) script: usize,
+    /// Its number there.
+    pub(crate) index: usize,
+    /// Where it stands in the script; none where there is no text.
+    pub(crate) line: Option<u32>,
+    pub(crate) text: String,
+}
+
+/// What is drawn for each client, whatever its work.
+pub(crate) struct Draw {
+    /// Number of the client.
+    pub(crate) client: usize,
+    /// Its random choices.
+    pub(crate) stream: Prng,
+    /// Its choices among scripts.
+    pub(crate) chooser: Prng,
+    /// pgbench's variable.
+    pub(crate) default_seed: i64,
+}
+
+impl Work {
+    /// Read and check what the specification asks for.
+    pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
+        match (&spec.scripts, &spec.queries) {
+            (Some(_), None) => ScriptWork::new(spec).map(Self::Scripts),
+            (None, Some(queries)) => QueryWork::new(queries).map(Self::Queries),
+            _ => Err(DriveError::bad_spec(
+                "a drive has one kind of work".to_owned(),
+                "give exactly one of scripts, load and queries",
+            )),
+        }
+    }
+
+    pub(crate) fn labels(&self) -> Labels {
+        match self {
+            Self::Scripts(scripts) => scripts.labels(),
+            Self::Queries(queries) => queries.labels(),
+        }
+    }
+
+    /// The program of one client.
+    pub(crate) fn program(&self, spec: &DriveSpec, draw: Draw) -> Box<dyn Program + Send> {
+        match self {
+            Self::Scripts(scripts) => scripts.program(spec, draw),
+            Self::Queries(queries) => queries.program(&draw),
+        }
+    }
+
+    /// How statements are sent, as the account names it.
+    pub(crate) fn mode(&self) -> String {
+        match self {
+            Self::Scripts(scripts) => scripts.mode().to_string(),
+            Self::Queries(queries) => queries.mode(),
+        }
+    }
+
+    /// A COPY that begins where none is expected has thrown away the Sync that was sent behind it.
+    pub(crate) fn is_extended(&self) -> bool {
+        match self {
+            Self::Scripts(scripts) => scripts.mode() != QueryMode::Simple,
+            Self::Queries(_) => true,
+        }
+    }
+
+    /// Programs may have to wait for what other threads make, and are woken.
+    pub(crate) fn waits(&self) -> bool {
+        match self {
+            Self::Scripts(_) | Self::Queries(_) => false,
+        }
+    }
+
+    /// Why the work as a whole has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Scripts(_) | Self::Queries(_) => None,
+        }
+    }
+
+    /// What the account says besides, by key.
+    pub(crate) fn account(&self) -> Map<String, Value> {
+        match self {
+            Self::Scripts(_) => Map::new(),
+            Self::Queries(queries) => queries.account(),
+        }
+    }
+}
