@@ -15,6 +15,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod files;
+pub mod generate;
 mod io;
 mod limits;
 pub mod null_server;

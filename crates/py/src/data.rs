@@ -39,9 +39,7 @@ impl DataStream {
     }
 
     fn read(&self, py: Python<'_>, rows: usize) -> PyResult<Option<Vec<TableBatch>>> {
-        let read = py
-            .detach(|| self.lock().read(rows))
-            .map_err(drive_error)?;
+        let read = py.detach(|| self.lock().read(rows)).map_err(drive_error)?;
         let wrap = |batch: loadstone_drive::data::TableBatch| TableBatch {
             table: batch.table,
             rows: batch.rows,

@@ -4,6 +4,7 @@ mod data;
 mod drive;
 mod errors;
 mod fetch;
+mod generation;
 mod go_rand;
 mod script;
 
@@ -19,6 +20,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<data::TableBatch>()?;
     module.add_class::<drive::Drive>()?;
     module.add_class::<drive::NullServer>()?;
+    module.add_class::<generation::Generation>()?;
     module.add_class::<go_rand::GoRand>()?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;

@@ -1,0 +1,84 @@
+//! Compression by pieces: each becomes a gzip member or a zstd frame of its own.
+//!
+//! Members and frames that follow each other are one valid stream (RFC 1952 §2.2, RFC 8878 §3), so every core
+//! can compress, and the result does not depend on how many there are.
+
+use std::io;
+
+use flate2::{Compress, Compression as Level, FlushCompress, Status};
+use serde::Deserialize;
+
+/// How the output is compressed.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+}
+
+const GZIP_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+/// Of DEFLATE: the largest.
+const WINDOW_BITS: u8 = 15;
+
+/// A compressor with its memory, for one thread.
+pub(super) enum Compressor {
+    None,
+    Gzip(Compress),
+    Zstd(zstd::bulk::Compressor<'static>),
+}
+
+impl Compression {
+    pub(super) fn compressor(self) -> io::Result<Compressor> {
+        Ok(match self {
+            Self::None => Compressor::None,
+            Self::Gzip => {
+                let level = Level::new(GZIP_LEVEL);
+                Compressor::Gzip(Compress::new_gzip(level, WINDOW_BITS))
+            }
+            Self::Zstd => {
+                let mut compressor = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
+                compressor.include_checksum(true)?;
+                Compressor::Zstd(compressor)
+            }
+        })
+    }
+}
+
+impl Compressor {
+    /// What is to be written for `plain`: itself, or what it becomes in `packed`.
+    pub(super) fn pack<'a>(
+        &mut self,
+        plain: &'a [u8],
+        packed: &'a mut Vec<u8>,
+    ) -> io::Result<&'a [u8]> {
+        packed.clear();
+        match self {
+            Self::None => return Ok(plain),
+            Self::Gzip(compress) => deflate(compress, plain, packed)?,
+            Self::Zstd(compressor) => {
+                packed.reserve(zstd::zstd_safe::compress_bound(plain.len()));
+                compressor.compress_to_buffer(plain, packed)?;
+            }
+        }
+        Ok(packed)
+    }
+}
+
+fn deflate(compress: &mut Compress, plain: &[u8], packed: &mut Vec<u8>) -> io::Result<()> {
+    compress.reset();
+    // A margin over deflate's own bound; should it not do, the loop goes round again.
+    packed.reserve(plain.len() + plain.len() / 1000 + 64);
+    loop {
+        let done = usize::try_from(compress.total_in()).map_err(io::Error::other)?;
+        match compress.compress_vec(&plain[done..], packed, FlushCompress::Finish)? {
+            Status::StreamEnd => return Ok(()),
+            Status::Ok | Status::BufError => packed.reserve(plain.len() / 8 + 64),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Where bytes go: a new file that is complete or not there, or one that is open already.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::error::DriveError;
+use crate::files::duplicate;
+
+/// A pipe's buffer as we want it: fewer changes of context.
+const PIPE_BYTES: i32 = 1 << 20;
+
+/// A file under construction.
+pub(super) struct Sink {
+    file: File,
+    name: String,
+    bytes: u64,
+    /// What is renamed to what at the end.
+    rename: Option<(PathBuf, PathBuf)>,
+}
+
+impl Sink {
+    /// A new file at `path`; until [`Sink::finish`] it is called `path` with `.part` behind it.
+    ///
+    /// Devices and named pipes are written to as they are.
+    pub(super) fn create(path: &Path, overwrite: bool) -> Result<Self, DriveError> {
+        let name = path.display().to_string();
+        if is_special(path) {
+            let file = OpenOptions::new().write(true).open(path);
+            return Ok(Self::opened(
+                file.map_err(|source| cannot(&name, source))?,
+                name,
+            ));
+        }
+        refuse_existing(path, overwrite)?;
+        let part = beside(path, ".part");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&part)
+            .map_err(|source| cannot(&part.display().to_string(), source))?;
+        lock(&file, &part)?;
+        file.set_len(0).map_err(|source| cannot(&name, source))?;
+        Ok(Self {
+            file,
+            name,
+            bytes: 0,
+            rename: Some((part, path.to_owned())),
+        })
+    }
+
+    /// A file that our caller has opened.
+    pub(super) fn from_fd(fd: i32) -> Result<Self, DriveError> {
+        let name = match fd {
+            1 => "standard output".to_owned(),
+            fd => format!("file descriptor {fd}"),
+        };
+        let file = duplicate(fd).map_err(|source| cannot(&name, source))?;
+        Ok(Self::opened(file, name))
+    }
+
+    fn opened(file: File, name: String) -> Self {
+        // Not every file is a pipe, and not every user may have such a buffer: it is only a wish.
+        let _ = fcntl(&file, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+        Self {
+            file,
+            name,
+            bytes: 0,
+            rename: None,
+        }
+    }
+
+    /// Writes all of it, in as few calls as the system lets us.
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), DriveError> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(written) => {
+                    self.bytes += written as u64;
+                    bytes = &bytes[written..];
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait()?,
+                Err(error) => return Err(self.trouble(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes written so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Gives the complete file its name.
+    pub(super) fn finish(mut self) -> Result<(), DriveError> {
+        if let Some((part, path)) = self.rename.take() {
+            let done = self
+                .file
+                .sync_data()
+                .and_then(|()| fs::rename(&part, &path));
+            return done.map_err(|source| {
+                drop(fs::remove_file(&part));
+                self.trouble(source)
+            });
+        }
+        Ok(())
+    }
+
+    /// Somebody else made our output non-blocking: wait until it takes more.
+    fn wait(&self) -> Result<(), DriveError> {
+        let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(self.trouble(error.into())),
+        }
+    }
+
+    fn trouble(&self, source: io::Error) -> DriveError {
+        let removed = if self.rename.is_some() {
+            "; the incomplete file was removed"
+        } else {
+            ""
+        };
+        DriveError::System {
+            what: format!("writing {} after {} bytes", self.name, self.bytes),
+            hint: format!("see that there is room for it{removed}"),
+            source,
+        }
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if let Some((part, _)) = &self.rename {
+            drop(fs::remove_file(part));
+        }
+    }
+}
+
+/// The path with something behind its last name.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// Unless it may be overwritten, what is there stays.
+pub(super) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), DriveError> {
+    if !overwrite && path.symlink_metadata().is_ok() {
+        return Err(DriveError::bad_spec(
+            format!("{} is there already", path.display()),
+            "name a new one, or say that it may be overwritten",
+        ));
+    }
+    Ok(())
+}
+
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_char_device() || kind.is_fifo() || kind.is_block_device() || kind.is_socket()
+    })
+}
+
+/// Two that write the same file would mix their bytes.
+fn lock(file: &File, part: &Path) -> Result<(), DriveError> {
+    match file.try_lock() {
+        // A file system without locks has none to respect.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(DriveError::bad_spec(
+            format!("{} is being written by another process", part.display()),
+            "wait for it, or name another file",
+        )),
+    }
+}
+
+fn cannot(name: &str, source: io::Error) -> DriveError {
+    DriveError::System {
+        what: format!("opening {name}"),
+        source,
+        hint: "name a file that can be written".to_owned(),
+    }
+}
