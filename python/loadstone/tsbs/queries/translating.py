@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from loadstone.tsbs.queries.generating import Query
     from loadstone.tsbs.queries.kinds import Kind
 
-_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+ \+00(?:00)?"
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+"
 _OPEN = {
     "\ue000": rf"(?P<start>{_TIME})",
     "\ue001": rf"(?P<end>{_TIME})",
@@ -82,7 +82,7 @@ def _read(form: _Form, sql: str) -> Parameters | None:
 
 
 def _utc(time: str | None) -> str:
-    return "" if time is None else f"{time.rpartition(' ')[0]} +0000"
+    return "" if time is None else f"{time} +0000"
 
 
 @cache
@@ -92,7 +92,7 @@ def _forms(label: str, dialect: Dialect) -> tuple[_Form, ...]:
 
 
 def _forms_of(kind: Kind, wanted: Dialect) -> Iterator[_Form]:
-    blank = Parameters("\ue000", "\ue001", ("\ue002",) if kind.devices else (), "\ue003")
+    blank = Parameters("\ue000 +0000", "\ue001 +0000", ("\ue002",) if kind.devices else (), "\ue003")
     seen: set[str] = set()
     # TSBS's usual layout first; the dialect asked for too, for a text that is in it already stays as it is.
     layouts = [
