@@ -22,7 +22,7 @@ pub struct Dataset {
 /// One table.
 ///
 /// Tables of time series have the columns `time` (`Timestamp(Nanosecond, "+00:00")`), `tags_id` (`Int32`), the fields
-/// (`Float64`, nullable) and `additional_tags` (`Utf8`, nullable: a JSON object of the tags that only some
+/// (`Float64`, nullable) and `additional_tags` (`Utf8`, nullable, Arrow extension type `arrow.json`: a JSON object of the tags that only some
 /// tables have).
 #[derive(Clone, Debug)]
 pub struct Table {

@@ -4,5 +4,7 @@
 //! the same values on every machine.
 
 pub mod dataset;
+pub mod encode;
+mod number;
 pub mod random;
 pub mod tsbs;

@@ -24,7 +24,6 @@ mod fields;
 pub mod go_rand;
 mod hosts;
 mod lifetime;
-mod number;
 mod population;
 mod strings;
 mod tables;

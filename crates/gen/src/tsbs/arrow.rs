@@ -1,8 +1,8 @@
 //! TSBS's stream as Arrow record batches.
 
-mod columns;
-mod schema;
-mod states;
+pub(super) mod columns;
+pub(super) mod schema;
+pub(super) mod states;
 
 use std::sync::Arc;
 

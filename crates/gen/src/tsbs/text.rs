@@ -3,11 +3,11 @@
 use super::block::{HostRows, NONE, TruckRow, TruckTable};
 use super::fields::{self, whole};
 use super::hosts::Hosts;
-use super::number::{
-    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, put_float, put_hundred_thousandths, put_integer, put_tenths,
-};
 use super::strings::Strings;
 use super::tables::Shape;
+use crate::number::{
+    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, put_float, put_hundred_thousandths, put_integer, put_tenths,
+};
 
 /// Text under construction. It keeps its memory when cleared, so that formatting allocates nothing.
 #[derive(Clone, Debug, Default)]

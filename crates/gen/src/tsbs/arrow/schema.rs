@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 use crate::dataset::Table;
+use crate::encode::json_field;
 
 /// Columns before the fields: `time` and `tags_id`.
 pub(in crate::tsbs) const FIRST_FIELD: usize = 2;
@@ -25,7 +26,7 @@ pub(in crate::tsbs) fn series_table<'a>(
             .map(|field| Field::new(field, DataType::Float64, true)),
     );
     let metrics = columns.len() - FIRST_FIELD;
-    columns.push(Field::new("additional_tags", DataType::Utf8, true));
+    columns.push(json_field("additional_tags"));
     Table {
         name: name.to_owned(),
         schema: Arc::new(Schema::new(columns)),

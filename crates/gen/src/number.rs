@@ -4,11 +4,11 @@
 //! it, which the next value covers: stores of a fixed size are what makes them fast.
 
 /// Bytes beyond a number's end that may be overwritten.
-pub(super) const SLACK: usize = 8;
+pub(crate) const SLACK: usize = 8;
 /// The longest integer with its comma, and the slack.
-pub(super) const INTEGER_BYTES_MAX: usize = 21 + SLACK;
+pub(crate) const INTEGER_BYTES_MAX: usize = 21 + SLACK;
 /// The longest float of our ranges (17 digits, up to 24 leading zeros) with its comma, and the slack.
-pub(super) const FLOAT_BYTES_MAX: usize = 48 + SLACK;
+pub(crate) const FLOAT_BYTES_MAX: usize = 48 + SLACK;
 
 /// For 0 to 999, from the lowest byte: a comma and the digits (four bytes), the digits with leading
 /// zeros (three), and how many of the first four count.
@@ -93,7 +93,7 @@ fn put_signed(
 
 /// A comma and an integer.
 #[inline]
-pub(super) fn put_integer(out: &mut [u8], at: usize, value: i64) -> usize {
+pub(crate) fn put_integer(out: &mut [u8], at: usize, value: i64) -> usize {
     put_signed(out, at, value < 0, |out, at| {
         put_unsigned(out, at, value.unsigned_abs())
     })
@@ -101,7 +101,7 @@ pub(super) fn put_integer(out: &mut [u8], at: usize, value: i64) -> usize {
 
 /// A comma and `scaled` / 10^5, as the shortest decimal: at most five places, no trailing zeros.
 #[inline]
-pub(super) fn put_hundred_thousandths(out: &mut [u8], at: usize, scaled: i32) -> usize {
+pub(crate) fn put_hundred_thousandths(out: &mut [u8], at: usize, scaled: i32) -> usize {
     let magnitude = scaled.unsigned_abs();
     let (whole, fraction) = (magnitude / 100_000, magnitude % 100_000);
     let at = put_signed(out, at, scaled < 0, |out, at| {
@@ -122,7 +122,7 @@ pub(super) fn put_hundred_thousandths(out: &mut [u8], at: usize, scaled: i32) ->
 
 /// A comma and `scaled` / 10, as the shortest decimal.
 #[inline]
-pub(super) fn put_tenths(out: &mut [u8], at: usize, scaled: i32) -> usize {
+pub(crate) fn put_tenths(out: &mut [u8], at: usize, scaled: i32) -> usize {
     let magnitude = scaled.unsigned_abs();
     let (whole, fraction) = (magnitude / 10, magnitude % 10);
     let at = put_signed(out, at, scaled < 0, |out, at| {
@@ -135,7 +135,7 @@ pub(super) fn put_tenths(out: &mut [u8], at: usize, scaled: i32) -> usize {
 
 /// A comma and a non-negative double as Go's format `'f'` with precision -1: the shortest digits that
 /// read back to the same value, never an exponent.
-pub(super) fn put_float(out: &mut [u8], at: usize, value: f64, ryu: &mut ryu::Buffer) -> usize {
+pub(crate) fn put_float(out: &mut [u8], at: usize, value: f64, ryu: &mut ryu::Buffer) -> usize {
     out[at] = b',';
     let text = ryu.format_finite(value).as_bytes();
     let at = at + 1;

@@ -1,0 +1,58 @@
+//! Record batches as bytes: what `COPY` takes, and CSV.
+//!
+//! Every encoder takes batches with columns of the types `Int32`, `Int64`, `Float32`, `Float64`, `Utf8`,
+//! `Boolean` and `Timestamp` (nanoseconds or microseconds), in any number and order, sliced or not, and
+//! appends their rows. Times are read as UTC.
+//!
+//! A `Utf8` column whose field is marked as Arrow's extension type `arrow.json` (see [`json_field`]) is
+//! meant for a `jsonb` column: it is only in `COPY`'s binary format that this makes a difference.
+
+mod column;
+pub mod copy_binary;
+mod copy_text;
+mod csv;
+mod lines;
+mod time;
+
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
+use arrow_schema::{DataType, Field};
+
+pub use self::copy_binary::copy_binary;
+pub use self::copy_text::copy_text;
+pub use self::csv::{csv, csv_header};
+
+/// Why a batch cannot be encoded. Nothing of it has been written then.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum EncodeError {
+    /// A type of column that no encoder knows.
+    #[error("column {column:?} is of the Arrow type {kind}, which cannot be written")]
+    Type {
+        /// Its name.
+        column: String,
+        /// Its type.
+        kind: DataType,
+    },
+    /// More columns than a row of `COPY` can have.
+    #[error("{0} columns are too many: a row of COPY has at most 32767")]
+    Columns(usize),
+}
+
+/// The name of the extension type of columns that hold JSON.
+const JSON: &str = "arrow.json";
+
+/// A nullable column of JSON as text, for a `jsonb` column.
+#[must_use]
+pub fn json_field(name: &str) -> Field {
+    let mark = [(EXTENSION_TYPE_NAME_KEY.to_owned(), JSON.to_owned())];
+    let field = Field::new(name, DataType::Utf8, true);
+    field.with_metadata(mark.into_iter().collect::<arrow_schema::Metadata>())
+}
+
+/// Whether a column is marked as [`json_field`] marks it.
+#[must_use]
+pub fn is_json(field: &Field) -> bool {
+    field
+        .metadata()
+        .get(EXTENSION_TYPE_NAME_KEY)
+        .is_some_and(|name| name == JSON)
+}

@@ -1,0 +1,110 @@
+//! Columns as slices of their values, so that encoders match on the type once.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampNanosecondType,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::{DataType, TimeUnit};
+
+use super::{EncodeError, is_json};
+
+/// One column of a batch.
+pub(super) struct Column<'a> {
+    pub(super) values: Values<'a>,
+    /// None where every row has a value.
+    pub(super) nulls: Option<&'a NullBuffer>,
+}
+
+/// The values of a column; rows that are null have some value too.
+pub(super) enum Values<'a> {
+    Int32(&'a [i32]),
+    Int64(&'a [i64]),
+    Float32(&'a [f32]),
+    Float64(&'a [f64]),
+    Text(Texts<'a>),
+    Json(Texts<'a>),
+    Bool(&'a BooleanBuffer),
+    /// Nanoseconds since 1970 UTC.
+    Nanoseconds(&'a [i64]),
+    /// Microseconds since 1970 UTC.
+    Microseconds(&'a [i64]),
+}
+
+/// Texts, one after the other; one bound more than texts.
+#[derive(Clone, Copy)]
+pub(super) struct Texts<'a> {
+    bounds: &'a [i32],
+    bytes: &'a [u8],
+}
+
+impl<'a> Texts<'a> {
+    #[inline]
+    pub(super) fn get(&self, row: usize) -> &'a [u8] {
+        &self.bytes[self.bound(row)..self.bound(row + 1)]
+    }
+
+    #[inline]
+    pub(super) fn length(&self, row: usize) -> usize {
+        self.bound(row + 1) - self.bound(row)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_sign_loss, reason = "Arrow's offsets are never negative")]
+    fn bound(&self, index: usize) -> usize {
+        self.bounds[index] as usize
+    }
+}
+
+impl<'a> Column<'a> {
+    /// The columns of a batch.
+    ///
+    /// # Errors
+    /// If there is one of a type that is not known.
+    pub(super) fn of(rows: &'a RecordBatch) -> Result<Vec<Self>, EncodeError> {
+        let fields = rows.schema_ref().fields();
+        let columns = rows.columns().iter().zip(fields);
+        let column = |(array, field): (&'a _, &std::sync::Arc<arrow_schema::Field>)| {
+            Self::new(array, is_json(field)).ok_or_else(|| EncodeError::Type {
+                column: field.name().clone(),
+                kind: field.data_type().clone(),
+            })
+        };
+        columns.map(column).collect()
+    }
+
+    fn new(array: &'a std::sync::Arc<dyn Array>, json: bool) -> Option<Self> {
+        let texts = || {
+            let texts = array.as_string::<i32>();
+            Texts {
+                bounds: texts.value_offsets(),
+                bytes: texts.value_data(),
+            }
+        };
+        let values = match array.data_type() {
+            DataType::Int32 => Values::Int32(array.as_primitive::<Int32Type>().values()),
+            DataType::Int64 => Values::Int64(array.as_primitive::<Int64Type>().values()),
+            DataType::Float32 => Values::Float32(array.as_primitive::<Float32Type>().values()),
+            DataType::Float64 => Values::Float64(array.as_primitive::<Float64Type>().values()),
+            DataType::Utf8 if json => Values::Json(texts()),
+            DataType::Utf8 => Values::Text(texts()),
+            DataType::Boolean => Values::Bool(array.as_boolean().values()),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                Values::Nanoseconds(array.as_primitive::<TimestampNanosecondType>().values())
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                Values::Microseconds(array.as_primitive::<TimestampMicrosecondType>().values())
+            }
+            _ => return None,
+        };
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        Some(Self { values, nulls })
+    }
+
+    #[inline]
+    pub(super) fn is_null(&self, row: usize) -> bool {
+        self.nulls.is_some_and(|nulls| nulls.is_null(row))
+    }
+}

@@ -1,0 +1,208 @@
+//! `COPY … (format binary)`: <https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4>.
+
+use arrow_array::RecordBatch;
+
+use super::EncodeError;
+use super::column::{Column, Texts, Values};
+use super::time::to_postgres;
+
+/// What comes before the first row: the signature, no flags, no extension.
+pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// What comes after the last row.
+pub const TRAILER: [u8; 2] = [0xff, 0xff];
+
+/// Rows that are laid out together: few enough that their bytes stay in the first cache while column
+/// after column is written.
+const ROWS: usize = 64;
+/// The length that stands for null.
+const NULL: [u8; 4] = [0xff; 4];
+const COUNT_BYTES: usize = 2;
+const LENGTH_BYTES: usize = 4;
+/// The first byte of `jsonb` in binary.
+const JSONB_VERSION: u8 = 1;
+
+/// Appends the rows as tuples, without [`HEADER`] and [`TRAILER`].
+///
+/// The types are PostgreSQL's of the same widths; times are `timestamptz` or `timestamp`, rounded down
+/// to microseconds. A time that `PostgreSQL` cannot hold is refused by it as out of range.
+///
+/// # Errors
+/// If a column is of a type that cannot be written, or there are too many.
+pub fn copy_binary(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let columns = Column::of(rows)?;
+    let count = i16::try_from(columns.len()).map_err(|_| EncodeError::Columns(columns.len()))?;
+    let smallest = COUNT_BYTES + columns.iter().map(smallest_bytes).sum::<usize>();
+    out.reserve(rows.num_rows() * smallest);
+    for first in (0..rows.num_rows()).step_by(ROWS) {
+        let block = first..(first + ROWS).min(rows.num_rows());
+        let mut at = [0; ROWS];
+        let at = &mut at[..block.len()];
+        lay_out(&columns, first, smallest, at, out);
+        for at in &mut *at {
+            put(out, at, count.to_be_bytes());
+        }
+        for column in &columns {
+            put_column(column, first, at, out);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that every value of a column takes, with its length.
+fn smallest_bytes(column: &Column) -> usize {
+    let value = match column.values {
+        _ if column.nulls.is_some() => 0,
+        Values::Int32(_) | Values::Float32(_) => 4,
+        Values::Bool(_) | Values::Json(_) => 1,
+        Values::Text(_) => 0,
+        _ => 8,
+    };
+    LENGTH_BYTES + value
+}
+
+/// Where each row of a block begins; makes room for all of them.
+fn lay_out(columns: &[Column], first: usize, smallest: usize, at: &mut [usize], out: &mut Vec<u8>) {
+    at.fill(smallest);
+    for column in columns {
+        match (&column.values, column.nulls) {
+            (Values::Text(texts) | Values::Json(texts), nulls) => {
+                let version = usize::from(matches!(column.values, Values::Json(_)));
+                for (row, length) in (first..).zip(&mut *at) {
+                    match nulls {
+                        None => *length += texts.length(row),
+                        Some(nulls) if nulls.is_valid(row) => {
+                            *length += texts.length(row) + version;
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+            (_, None) => {}
+            (values, Some(nulls)) => {
+                let width = match values {
+                    Values::Int32(_) | Values::Float32(_) => 4,
+                    Values::Bool(_) => 1,
+                    _ => 8,
+                };
+                for (row, length) in (first..).zip(&mut *at) {
+                    *length += width * usize::from(nulls.is_valid(row));
+                }
+            }
+        }
+    }
+    let mut end = out.len();
+    for start in at {
+        end += std::mem::replace(start, end);
+    }
+    out.resize(end, 0);
+}
+
+/// Writes bytes at a position and moves it on.
+#[inline]
+fn put<const N: usize>(out: &mut [u8], at: &mut usize, bytes: [u8; N]) {
+    out[*at..*at + N].copy_from_slice(&bytes);
+    *at += N;
+}
+
+/// The values of a column for the rows of a block, each at its row's position.
+fn put_column(column: &Column, first: usize, at: &mut [usize], out: &mut [u8]) {
+    match &column.values {
+        Values::Int32(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field4(v.to_be_bytes())
+        }),
+        Values::Float32(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field4(v.to_be_bytes())
+        }),
+        Values::Int64(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field8(v.to_be_bytes())
+        }),
+        Values::Float64(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field8(v.to_be_bytes())
+        }),
+        Values::Nanoseconds(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field8(to_postgres(v.div_euclid(1000)).to_be_bytes())
+        }),
+        Values::Microseconds(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field8(to_postgres(v).to_be_bytes())
+        }),
+        Values::Bool(values) => {
+            for (row, at) in (first..).zip(at) {
+                if column.is_null(row) {
+                    put(out, at, NULL);
+                } else {
+                    put(out, at, [0, 0, 0, 1, u8::from(values.value(row))]);
+                }
+            }
+        }
+        Values::Text(texts) => put_texts(column, *texts, None, first, at, out),
+        Values::Json(texts) => put_texts(column, *texts, Some(JSONB_VERSION), first, at, out),
+    }
+}
+
+/// A value of four bytes after its length.
+#[inline]
+fn field4(value: [u8; 4]) -> [u8; 8] {
+    let mut field = [0, 0, 0, 4, 0, 0, 0, 0];
+    field[LENGTH_BYTES..].copy_from_slice(&value);
+    field
+}
+
+/// A value of eight bytes after its length.
+#[inline]
+fn field8(value: [u8; 8]) -> [u8; 12] {
+    let mut field = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0];
+    field[LENGTH_BYTES..].copy_from_slice(&value);
+    field
+}
+
+#[inline]
+fn put_fixed<T: Copy, const N: usize>(
+    column: &Column,
+    values: &[T],
+    first: usize,
+    at: &mut [usize],
+    out: &mut [u8],
+    field: impl Fn(T) -> [u8; N],
+) {
+    let Some(nulls) = column.nulls else {
+        for (value, at) in values.iter().zip(at) {
+            put(out, at, field(*value));
+        }
+        return;
+    };
+    for ((row, value), at) in (first..).zip(values).zip(at) {
+        if nulls.is_null(row) {
+            put(out, at, NULL);
+        } else {
+            put(out, at, field(*value));
+        }
+    }
+}
+
+fn put_texts(
+    column: &Column,
+    texts: Texts,
+    version: Option<u8>,
+    first: usize,
+    at: &mut [usize],
+    out: &mut [u8],
+) {
+    for (row, at) in (first..).zip(at) {
+        if column.is_null(row) {
+            put(out, at, NULL);
+            continue;
+        }
+        let text = texts.get(row);
+        let length = text.len() + usize::from(version.is_some());
+        put(
+            out,
+            at,
+            u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes(),
+        );
+        if let Some(version) = version {
+            put(out, at, [version]);
+        }
+        out[*at..*at + text.len()].copy_from_slice(text);
+        *at += text.len();
+    }
+}
