@@ -229,7 +229,7 @@ def scenarios() -> None:
 def list_engines() -> None:
     """List the engines, how targets name them, and against what they were verified."""
     for engine in all_engines().values():
-        click.echo(f"{engine.name:<16}{', '.join(f'{s}://' for s in engine.schemes):<32}{engine.status}")
+        click.echo(f"{engine.name:<16}{', '.join(engine.target_forms):<60}{engine.status}")
 
 
 @main.command("calibrate")

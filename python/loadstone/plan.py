@@ -36,7 +36,8 @@ _LONGEST_KEY = 120
 class PlanTarget:
     """What the plan must know of a target; `url` is without password.
 
-    `capabilities` and `server_version` are None while unknown: then nothing is skipped for their sake.
+    `capabilities` and `server_version` (of PostgreSQL) are None while unknown: then nothing is skipped for
+    their sake. `wire` is false where PostgreSQL's wire protocol, and so pgbench's scripts, cannot go.
     Capabilities are names such as `plpgsql`, `brin`, or `extension:pg_prewarm` for one that can be created.
     """
 
@@ -45,6 +46,7 @@ class PlanTarget:
     url: str
     capabilities: frozenset[str] | None = None
     server_version: str | None = None
+    wire: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +276,10 @@ def _planned_target(target: PlanTarget, variants: Sequence[_Variant]) -> Planned
 
 def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
     """Say in words why a target cannot run a phase; None when it can, or when that is not known."""
+    if variant.phase.drive is not None and not target.wire:
+        return (
+            f"{target.engine_name} is not reached by PostgreSQL's wire protocol, which pgbench's scripts need"
+        )
     if target.server_version is not None:
         for version in variant.versions:
             if _version(target.server_version) < _version(version):

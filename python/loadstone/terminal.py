@@ -163,7 +163,7 @@ class Live(Quiet):
         marks = {"complete": "[green]✓[/]", "skipped": "[dim]–[/]", "interrupted": "[yellow]![/]"}
         mark = marks.get(str(document["state"]), "[red]✗[/]")
         reason = f"  [dim]{escape(str(document['reason']))}[/]" if document["reason"] else ""
-        took = f"{time.monotonic() - self._begun_s:.1f} s"
+        took = f"{time.monotonic() - self._begun_s:.1f} s" if document["state"] != "skipped" else ""
         title = self._title(str(document["title"]), document["variant"])
         self._print(f"{mark} {escape(target)}  {title}  [dim]{took}[/]{reason}")
         if self._task is not None and document["state"] != "skipped":

@@ -9,6 +9,7 @@ from loadstone.embedded.builds import (
     is_short_name,
     short_names,
 )
+from loadstone.embedded.folder import PrivateFolder
 from loadstone.embedded.server import EmbeddedServer, Limits, Order, reap_orphans
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "EmbeddedServer",
     "Limits",
     "Order",
+    "PrivateFolder",
     "check_short_name",
     "find_build",
     "is_short_name",

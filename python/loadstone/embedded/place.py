@@ -71,6 +71,22 @@ def make_place(account: Account, storage: Path | None) -> Place:
     return Place(home, data_home, socket)
 
 
+def make_folder(account: Account, storage: Path | None) -> Path:
+    """Make one folder for a private database; refuse a storage that cannot serve."""
+    made: list[Path] = []
+    parent = storage or _usual_folder(account)
+    if storage is not None:
+        check_storage(storage, account)
+    try:
+        folder = _make_in(parent, account, made)
+        _check_space(folder, parent)
+    except BaseException:
+        for made_folder in made:
+            shutil.rmtree(made_folder, ignore_errors=True)
+        raise
+    return folder
+
+
 def check_storage(storage: Path, account: Account) -> None:
     """Refuse a storage folder that is missing, holds somebody's files, or that the server cannot write."""
     try:

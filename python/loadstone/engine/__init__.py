@@ -85,6 +85,10 @@ class Engine(ABC):
         """Ask the server what it is, and refuse it when it is not this engine or cannot be loaded."""
         return self.version(connection)
 
+    @abstractmethod
+    def postgres_version(self, identity: Identity) -> str | None:
+        """Return the version of PostgreSQL whose features it has; None when that means nothing."""
+
     def label(self, identity: Identity) -> str:
         """Name engine and version in a report's words."""
         return f"{self.title} {identity['version']}"

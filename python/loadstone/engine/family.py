@@ -106,6 +106,10 @@ class PostgresFamily(Engine):
             raise LoadstoneError("the server is a standby: it takes no writes", "Name the primary instead.")
         return identity
 
+    def postgres_version(self, identity: Identity) -> str | None:
+        """Return its own version; relatives that number theirs in another way say what that is."""
+        return identity["version"]
+
     def refuse_relatives(self, version_text: str) -> None:
         """Raise LoadstoneError when the text is that of another engine that speaks the same protocol."""
         for sign, relative in self.relatives.items():
@@ -206,6 +210,7 @@ class PostgresFamily(Engine):
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
         words = {"sql", "generate_series", "partitioning", "tablespace", "unlogged", "copy", "fillfactor"}
+        words |= {"load", "query", *(f"load:{method}" for method in self.series.methods)}
         words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}
         words |= {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}
         words |= {f"extension:{row['name']}" for row in connection.execute(statements.EXTENSIONS)}

@@ -83,7 +83,7 @@ class Outcome:
 
 def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
     """Plan as far as that goes without touching a target: wrong input is refused here."""
-    asked = [PlanTarget(t.id, t.engine, t.url) for t in targets]
+    asked = [PlanTarget(t.id, t.engine, t.url, wire=t.place is None) for t in targets]
     return make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
 
 
@@ -253,8 +253,9 @@ class _Run:
             server.close()
 
     def _say_farewell(self, opened: OpenTarget) -> None:
-        if opened.server is not None and opened.server.is_running():
-            self.farewells.append(opened.server.farewell())
+        words = opened.farewell()
+        if words is not None:
+            self.farewells.append(words)
 
     def _clean_up(self, server: Server) -> None:
         """Drop what we made on somebody else's server, however the run ended; tell of trouble, raise none."""
@@ -280,7 +281,8 @@ class _Run:
                 s.engine.name,
                 s.opened.url,
                 s.engine.capabilities(s.control),
-                s.identity["version"],
+                s.engine.postgres_version(s.identity),
+                wire=s.opened.connection is not None,
             )
             for s in servers
         ]

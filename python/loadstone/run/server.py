@@ -60,6 +60,7 @@ class Server:
             "version_text": self.identity["version_text"],
             "build": self.opened.build,
             "embedded": self.opened.private,
+            "in_process": self.engine.in_process,
             "data_directory": str(data) if data is not None else None,
             "settings": self.engine.settings(self.control),
             "durability": self.engine.durability(self.control, self.schema),

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loadstone.embedded import NEWEST, check_short_name, is_short_name, short_names
+from loadstone.engine.driver import DriverEngine
+from loadstone.engines import all_engines, engine_of_scheme
 from loadstone.engines import engine as engine_named
-from loadstone.engines import engine_of_scheme, known_schemes
 from loadstone.errors import LoadstoneError
 from loadstone.target.conninfo import redacted_url, resolve
 from loadstone.target.opening import OpenTarget, is_local, open_target
@@ -16,18 +17,20 @@ from loadstone.target.opening import OpenTarget, is_local, open_target
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from loadstone.engine.driver import Place
     from loadstone.model import Connection
 
 __all__ = ["OpenTarget", "Target", "is_local", "open_target", "parse_target", "parse_targets"]
 
 DEFAULT_ENGINE = "postgres"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_DRIVER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _ID_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target as asked for, nothing touched yet: either `embedded` or `connection` is set."""
+    """One target as asked for, nothing touched yet: one of `embedded`, `connection`, `place` is set."""
 
     id: str
     """Usable as a folder name, unique among the targets of a run."""
@@ -38,6 +41,8 @@ class Target:
     embedded: str | None = None
     """The short name of a private server."""
     connection: Connection | None = None
+    place: Place | None = None
+    """Where the database is that a Python driver opens."""
     notes: tuple[str, ...] = ()
     """What the user should know of how the target was understood."""
 
@@ -58,6 +63,11 @@ def parse_target(text: str) -> Target:
     text = text.strip()
     if is_short_name(text):
         return _embedded(text)
+    by_driver = _DRIVER_SCHEME.fullmatch(text)
+    if by_driver:
+        engine = engine_of_scheme(by_driver.group(1))
+        if isinstance(engine, DriverEngine):
+            return _by_driver(engine, by_driver.group(2))
     url = _SCHEME.fullmatch(text)
     if url:
         engine = engine_of_scheme(url.group(1))
@@ -72,9 +82,9 @@ def parse_target(text: str) -> Target:
 
 
 def _known() -> str:
-    schemes = ", ".join(f"{scheme}://" for scheme in known_schemes())
+    forms = ", ".join(form for engine in all_engines().values() for form in engine.target_forms)
     return (
-        f"Private servers: {', '.join(short_names())}, pg:/path/to/bin, pg:system. URLs: {schemes}. "
+        f"Private servers: {', '.join(short_names())}, pg:/path/to/bin, pg:system. URLs: {forms}. "
         "libpq strings such as host=… dbname=… are understood too."
     )
 
@@ -103,6 +113,11 @@ def _server(engine: str, text: str) -> Target:
         connection=connection,
         notes=resolved.notes,
     )
+
+
+def _by_driver(engine: DriverEngine, text: str) -> Target:
+    place = engine.place(text)
+    return Target(id=_slug(place.id), label=place.label, url=place.url, engine=engine.name, place=place)
 
 
 def _slug(text: str) -> str:

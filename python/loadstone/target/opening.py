@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import psutil
 
-from loadstone.embedded import EmbeddedServer, Order
+from loadstone.embedded import EmbeddedServer, Order, PrivateFolder
+from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.target.conninfo import redacted_url
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Engine, Identity
     from loadstone.engine.control import Control
+    from loadstone.engine.driver import Database, Place
     from loadstone.model import Connection
     from loadstone.target import Target
 
@@ -45,16 +47,29 @@ class OpenTarget:
     build: str | None = None
     """What reports must say of a private server's build."""
     notes: tuple[str, ...] = ()
+    place: Place | None = None
+    database: Database | None = None
+    """What a Python driver has opened."""
 
     @property
     def private(self) -> bool:
         """Whether the database is ours alone, and goes away with all that it holds."""
-        return self.server is not None
+        return self.server is not None or (self.place is not None and self.place.private)
 
     @property
     def data_directory(self) -> Path | None:
         """Where the database's files lie, when they are ours to see."""
+        if self.database is not None:
+            return self.database.data_directory
         return self.server.data_directory if self.server is not None else None
+
+    def farewell(self) -> str | None:
+        """Say how to use and remove what was asked to stay; None when there is nothing."""
+        if self.server is not None and self.server.is_running():
+            return self.server.farewell()
+        if self.database is not None and self.place is not None and isinstance(self.engine, DriverEngine):
+            return self.engine.farewell(self.place, self.database) if self.place.needs_folder else None
+        return None
 
 
 @contextmanager
@@ -72,6 +87,10 @@ def open_target(
     the server stays when the context ends. Raises LoadstoneError for everything that would keep the clients
     from working.
     """
+    if target.place is not None:
+        with _open_by_driver(target, target.place, storage, settings or {}, keep=keep) as opened:
+            yield opened
+        return
     engine = _family(engine_named(target.engine))
     if target.embedded is not None:
         order = Order(target.embedded, clients, storage, settings or {}, keep)
@@ -85,6 +104,34 @@ def _family(engine: Engine) -> PostgresFamily:
     if not isinstance(engine, PostgresFamily):
         raise TypeError(f"{engine.name} is not reached by the wire protocol")
     return engine
+
+
+@contextmanager
+def _open_by_driver(
+    target: Target, place: Place, storage: Path | None, settings: Mapping[str, str], *, keep: bool
+) -> Iterator[OpenTarget]:
+    engine = engine_named(target.engine)
+    if not isinstance(engine, DriverEngine):
+        raise TypeError(f"{engine.name} is not opened by a Python driver")
+    with ExitStack() as stack:
+        folder = stack.enter_context(PrivateFolder(storage, keep=keep)) if place.needs_folder else None
+        given = settings if place.private else {}
+        database = stack.enter_context(closing(engine.open(place, folder.path if folder else None, given)))
+        with closing(database.connect("loadstone")) as control:
+            identity = engine.identify(control)
+        yield OpenTarget(
+            id=target.id,
+            label=f"{engine.label(identity)}, {target.label}",
+            url=target.url,
+            engine=engine,
+            connection=None,
+            connect=database.connect,
+            identity=identity,
+            local=engine.in_process,
+            notes=(*target.notes, *(folder.reaped if folder else ())),
+            place=place,
+            database=database,
+        )
 
 
 def _open_embedded(

@@ -1,0 +1,346 @@
+"""DuckDB: a library in our own process that keeps columns in one file."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from loadstone.engine import SCHEMA, not_one_value, one
+from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized
+from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.series import literal, quoted
+from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, run, use
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from loadstone.engine.answers import Durability, Identity, RelationSize, Setting, Sizes
+    from loadstone.engine.control import Control
+
+MARK = "made_by_loadstone"
+"""A view of this name marks a schema as ours: schemas take no comments."""
+
+_WORTH_RECORDING = (
+    "auto_checkpoint_skip_wal_threshold", "checkpoint_threshold", "default_block_size",
+    "enable_optimistic_write", "fsync_mode", "immediate_transaction_mode", "memory_limit",
+    "preserve_insertion_order", "storage_compatibility_version", "temp_directory", "threads",
+    "write_buffer_row_group_count", "write_buffer_row_group_memory_limit",
+)  # fmt: skip
+_SECRET = re.compile("password|secret_directory|proxy")
+
+_IDENTITY = """
+select library_version as version, codename, source_id, (select platform from pragma_platform()) as platform
+from pragma_version()
+"""
+_SETTINGS = "select name, value from duckdb_settings() order by name"
+_OBJECTS = """
+select 'table' as kind, table_name as name from duckdb_tables() where schema_name = $schema
+    and database_name = current_database()
+union all select 'view', view_name from duckdb_views() where schema_name = $schema
+    and database_name = current_database() and not internal
+union all select 'sequence', sequence_name from duckdb_sequences() where schema_name = $schema
+    and database_name = current_database()
+union all select 'function', function_name from duckdb_functions() where schema_name = $schema
+    and database_name = current_database() and not internal
+union all select 'type', type_name from duckdb_types() where schema_name = $schema
+    and database_name = current_database() and not internal
+"""
+_TABLES = """
+select table_name as name, estimated_size as rows from duckdb_tables()
+where schema_name = $schema and database_name = current_database()
+"""
+# Blocks of a table's columns; a block that several columns share counts once.
+_BLOCKS = """
+select count(distinct block) as blocks from (
+    select unnest(list_append(additional_block_ids, block_id)) as block
+    from pragma_storage_info({table}) where persistent) where block >= 0
+"""
+_SPACE = """
+select block_size, used_blocks, free_blocks from pragma_database_size()
+where database_name = current_database()
+"""
+_GAUGES = """
+select sum(memory_usage_bytes)::bigint as memory_bytes,
+       sum(temporary_storage_bytes)::bigint as temporary_bytes,
+       (select count from duckdb_connection_count()) as connections
+from duckdb_memory()
+"""
+_EXTENSIONS = "select extension_name as name from duckdb_extensions() where loaded or installed"
+
+
+class DuckDB(DriverEngine):
+    """DuckDB, as its Python package brings it."""
+
+    name = "duckdb"
+    title = "DuckDB"
+    schemes = ("duckdb",)
+    in_process = True
+    errors = (duckdb.Error,)
+    status = "verified against DuckDB 2.0, on Linux"
+
+    @property
+    def target_forms(self) -> tuple[str, ...]:
+        """A private file, the user's own, memory."""
+        return ("duckdb:", "duckdb:/path/file.duckdb", "duckdb::memory:")
+
+    def place(self, text: str) -> Place:
+        """Understand what follows `duckdb:`; a file need not exist, its folder must."""
+        text = text.removeprefix("//")
+        if not text:
+            return Place("duckdb", "a private file", "duckdb:", needs_folder=True, private=True)
+        if text == ":memory:":
+            return Place("duckdb-memory", "in memory", "duckdb::memory:", private=True)
+        path = Path(text).expanduser()
+        if path.is_dir() or text.endswith("/"):
+            raise LoadstoneError(f"{path} is a folder", "Name a file: duckdb:/path/file.duckdb.")
+        if not path.parent.is_dir():
+            raise LoadstoneError(
+                f"there is no folder {path.parent}", f"Make it first: mkdir -p {path.parent}"
+            )
+        return Place(f"duckdb-{path.stem}", f"file {path}", f"duckdb:{path}", path=path)
+
+    def open(self, place: Place, folder: Path | None, settings: Mapping[str, str]) -> DuckDatabase:
+        """Open the database; a file that is not there is made."""
+        path = folder / "private.duckdb" if folder is not None else place.path
+        return DuckDatabase(path, folder, settings)
+
+    def version(self, connection: Control) -> Identity:
+        """Ask the library what it is."""
+        row = one(connection, _IDENTITY)
+        version = str(row["version"]).removeprefix("v")
+        build = f"({row['codename']}) {row['source_id']}, {row['platform']}"
+        return {
+            "version": version,
+            "version_text": f"DuckDB {row['version']} {build}",
+            "version_number": _number(version),
+            "standby": False,
+        }
+
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Say yes: DuckDB holds a lock on the file, and a run opens a file once."""
+        del connection, schema
+        return True
+
+    def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
+        """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
+        found = _objects(connection, schema)
+        if found and MARK not in found and not replace:
+            raise LoadstoneError(
+                f'the schema "{schema}" holds {len(found)} objects that Loadstone did not make',
+                "Name another file, or give --replace to drop that schema with all it holds.",
+            )
+        cursor = duck(connection).cursor
+        run(cursor, "begin")
+        try:
+            run(cursor, f"drop schema if exists {quoted(schema)} cascade")
+            run(cursor, f"create schema {quoted(schema)}")
+            run(cursor, f"create view {quoted(schema)}.{MARK} as select 'and dropped with all' as note")
+            run(cursor, "commit")
+        except duckdb.Error:
+            run(cursor, "rollback")
+            raise
+        use(cursor, schema)
+
+    def drop_workspace(
+        self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
+    ) -> None:
+        """Drop the schema with everything in it, if it is ours; nobody holds locks for which to wait."""
+        del lock_wait_s
+        if not one(connection, SCHEMAS, {"schema": schema})["n"]:
+            return
+        if MARK not in _objects(connection, schema):
+            raise LoadstoneError(
+                f'the schema "{schema}" is not marked as made by Loadstone, so it stays',
+                "Drop it by hand if nobody needs it.",
+            )
+        cursor = duck(connection).cursor
+        use(cursor, "main")
+        run(cursor, f"drop schema {quoted(schema)} cascade")
+
+    def settings(self, connection: Control) -> list[Setting]:
+        """Read the settings that are not at their defaults, and those worth recording anyway."""
+        given = duck(connection).database.settings
+        found: list[Setting] = []
+        for row in connection.execute(_SETTINGS):
+            name, value = row["name"], row["value"]
+            changed = value != _defaults().get(name)
+            if not changed and name not in _WORTH_RECORDING:
+                continue
+            source = "Loadstone" if name in PINNED else "--setting" if name in given else "database"
+            shown = "***" if _SECRET.search(name) and value else value or ""
+            found.append({"name": name, "value": shown, "source": source if changed else "default"})
+        return found
+
+    def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
+        """Judge the settings that decide whether a committed transaction survives a crash."""
+        del schema
+        if duck(connection).database.path is None:
+            why = "nothing is ever written to a disk: all is gone when the process ends"
+            return [{"setting": "database", "value": ":memory:", "durable": False, "why": why}]
+        values = {row["name"]: row["value"] for row in connection.execute(_SETTINGS)}
+        forced = values["fsync_mode"] != "NONE"
+        return [
+            {
+                "setting": "fsync_mode",
+                "value": values["fsync_mode"],
+                "durable": forced,
+                "why": "a commit is answered after its WAL, or a large append's blocks, are on the disk"
+                if forced
+                else "nothing is forced to the disk: a crash of the machine can destroy the whole database",
+            },
+            {
+                "setting": "checkpoint_threshold",
+                "value": values["checkpoint_threshold"],
+                "durable": True,
+                "why": "once the WAL is that large, a commit writes it into the file; until then a crash is "
+                "mended from the WAL",
+            },
+        ]
+
+    def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
+        """Read the file's size with its WAL, and how many of its blocks each table's columns take."""
+        database = duck(connection).database
+        if database.path is None:
+            return sized(None, None, [])
+        space = one(connection, _SPACE)
+        block, used = int(space["block_size"]), int(space["used_blocks"])
+        relations: list[RelationSize] = []
+        for row in connection.execute(_TABLES, {"schema": schema}).fetchall():
+            table = literal(f"{quoted(schema)}.{quoted(row['name'])}")
+            blocks = int(one(connection, _BLOCKS.format(table=table))["blocks"])
+            relations.append(_relation(row["name"], "table", blocks * block, row["rows"]))
+            used -= blocks
+        wal = _bytes_of(database.wal)
+        rest = {
+            "(indexes, metadata)": max(0, used) * block,
+            "(free blocks)": int(space["free_blocks"]) * block,
+            "(write-ahead log)": wal,
+        }
+        relations += [_relation(name, "other", size, None) for name, size in rest.items() if size]
+        relations.sort(key=lambda relation: -relation["bytes"])
+        return sized(_bytes_of(database.path) + wal, None, relations)
+
+    def counters(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, "DuckDB keeps no counters of what it has done so far")
+
+    def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
+        """Read what memory and temporary files it takes, and how long the WAL is."""
+        del schema
+        row = one(connection, _GAUGES)
+        return Observation({**row, "wal_file_bytes": _bytes_of(duck(connection).database.wal)})
+
+    def waits(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, "DuckDB does not show what its threads wait for")
+
+    def server_pids(self, connection: Control) -> ServerProcesses:
+        """Say that there is no server."""
+        del connection
+        return ServerProcesses(
+            None,
+            "DuckDB works inside Loadstone's own process: its CPU time and memory count as the client's",
+        )
+
+    def cancel(self, connection: Control, application_name: str) -> int:
+        """Interrupt the connections of this name."""
+        found = duck(connection).database.named(application_name)
+        for control in found:
+            control.interrupt()
+        return len(found)
+
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require."""
+        words = {"sql", "generate_series"}
+        return frozenset(
+            words | {f"extension:{row['name']}" for row in connection.execute(_EXTENSIONS).fetchall()}
+        )
+
+    def checkpoint(self, connection: Control) -> str | None:
+        """Write the WAL into the file."""
+        try:
+            connection.execute("checkpoint")
+        except duckdb.TransactionException as error:
+            return f"no checkpoint could be made: {error}"
+        return None
+
+    def flush_caches(self, connection: Control) -> Caches:
+        """Close and open the database; its connections live on."""
+        database = duck(connection).database
+        if database.path is None:
+            return {"emptied": False, "note": "a database in memory has no other place than its memory"}
+        database.reopen()
+        note = "the file was closed and opened again, and the system was asked to forget its pages of it"
+        return {"emptied": True, "note": note}
+
+    def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
+        """Refuse none: connections are objects of this process."""
+
+    def text_value(self, connection: Control, sql: str) -> str | None:
+        """Run a query that gives one value; returns it as DuckDB writes it, None for null."""
+        text = f"select cast(columns(*) as varchar) from (\n{sql}\n)"  # noqa: S608 - the scenario's own
+        found = self.answer(connection, text)
+        if (found.num_rows, found.num_columns) != (1, 1):
+            raise not_one_value(found.num_rows, found.num_columns, sql)
+        value: str | None = found.column(0)[0].as_py()
+        return value
+
+    def answer(self, connection: Control, sql: str) -> pa.Table:
+        """Run a query and return its whole answer."""
+        relation = duck(connection).relation(sql)
+        if relation is None:
+            raise not_one_value(0, 0, sql)
+        return relation.to_arrow_table()
+
+    @contextlib.contextmanager
+    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
+        """Interrupt what the connection does after a while."""
+        timer = threading.Timer(limit_s, duck(connection).interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def _objects(connection: Control, schema: str) -> Sequence[str]:
+    return [row["name"] for row in connection.execute(_OBJECTS, {"schema": schema})]
+
+
+@cache
+def _defaults() -> Mapping[str, str]:
+    with duckdb.connect(":memory:") as fresh:
+        return dict(run(fresh, _SETTINGS))
+
+
+def _relation(name: str, kind: str, size: int, rows: int | None) -> RelationSize:
+    return {"name": name, "kind": kind, "table": name, "bytes": size, "rows_estimate": rows}
+
+
+def _bytes_of(path: Path | None) -> int:
+    # Never opened: closing a file lets go of all locks that this process has on it, DuckDB's too.
+    try:
+        return path.stat().st_size if path is not None else 0
+    except FileNotFoundError:
+        return 0
+
+
+def _number(version: str) -> int:
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    major, minor, patch = parts + [0] * (3 - len(parts))
+    return major * 10000 + minor * 100 + patch
+
+
+ENGINE = DuckDB()

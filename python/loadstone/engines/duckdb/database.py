@@ -1,0 +1,254 @@
+"""A DuckDB database that is open in this process, and its connections."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from loadstone.engine import SCHEMA
+from loadstone.engine.series import literal, quoted
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from loadstone.engine.control import Control, Row
+
+PINNED = {
+    # What is measured must not depend on what happens to be installed, or on a network.
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    # An unknown table is an error, never a variable of ours that happens to have its name.
+    "python_enable_replacements": "false",
+}
+_HOLDER = re.compile(r"Conflicting lock is held in (\S+) \(PID (\d+)\)")
+SCHEMAS = """
+select count(*) as n from duckdb_schemas() where schema_name = $schema and database_name = current_database()
+"""
+
+
+class DuckControl:
+    """A control connection: one of DuckDB's cursors, with rows as dictionaries."""
+
+    def __init__(self, database: DuckDatabase, name: str) -> None:
+        self.database = database
+        self.name = name
+        self._closed = False
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._closed or self.database.closed
+
+    @property
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's own cursor, for what only it can do; made anew when the database was opened anew."""
+        if self.closed:
+            raise duckdb.ConnectionException("the connection is closed")
+        if self._cursor is None:
+            self._cursor = self.database.cursor()
+        return self._cursor
+
+    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> DuckResult:
+        """Run one statement to its end; parameters are written `$name`."""
+        text = query.decode() if isinstance(query, bytes) else query
+        relation = self.relation(text, params)
+        return DuckResult(relation.to_arrow_table().to_pylist() if relation is not None else [])
+
+    def relation(self, text: str, params: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyRelation | None:
+        """Hand over a statement: a query is run when its answer is asked for, anything else at once."""
+        return self.cursor.sql(text, params=dict(params) if params else None)
+
+    def another(self, name: str) -> DuckControl:
+        """Open another connection to the same database."""
+        return self.database.connect(name)
+
+    def interrupt(self) -> None:
+        """Make the statement that another thread runs here fail."""
+        if self._cursor is not None:
+            self._cursor.interrupt()
+
+    def forget(self) -> None:
+        """Let go of the cursor: the database is being closed."""
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            with contextlib.suppress(duckdb.Error):
+                cursor.close()
+
+    def close(self) -> None:
+        """End it; may be called again."""
+        self._closed = True
+        self.forget()
+
+
+class DuckResult:
+    """What a statement gave, whole: control statements give few rows."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = iter(rows)
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, None when there is no more."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows that are left."""
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._rows
+
+
+class DuckDatabase:
+    """A database that is open in this process, and its connections."""
+
+    _open: set[Path] = set()  # noqa: RUF012 - DuckDB itself has one instance a file in a process
+    _guard = threading.Lock()
+
+    def __init__(self, path: Path | None, folder: Path | None, settings: Mapping[str, str]) -> None:
+        """Open the file `path`, or keep all in memory; `folder` is a private file's."""
+        self.path = path.resolve() if path is not None else None
+        self.settings = dict(settings)
+        self._folder = folder
+        self._controls: weakref.WeakSet[DuckControl] = weakref.WeakSet()
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._claim()
+        try:
+            self._root = self._connect()
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._root is None
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Where its file lies; None when it is in memory."""
+        return self._folder or (self.path.parent if self.path is not None else None)
+
+    @property
+    def wal(self) -> Path | None:
+        """Where the write-ahead log lies while there is one."""
+        return self.path.with_name(f"{self.path.name}.wal") if self.path is not None else None
+
+    def connect(self, name: str) -> DuckControl:
+        """Open a control connection."""
+        control = DuckControl(self, name)
+        self._controls.add(control)
+        try:
+            control.execute("select 1")
+        except duckdb.Error as error:
+            raise LoadstoneError(f"the database {self.path} cannot be used: {error}", "Run again.") from error
+        return control
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Make a cursor of DuckDB's own; unqualified names mean what lies in our schema, if it is there."""
+        if self._root is None:
+            raise duckdb.ConnectionException("the database is closed")
+        cursor = self._root.cursor()
+        if run(cursor, SCHEMAS, {"schema": SCHEMA}) != [(0,)]:
+            use(cursor, SCHEMA)
+        return cursor
+
+    def named(self, name: str) -> list[DuckControl]:
+        """Return the connections of this name that are open."""
+        return [control for control in list(self._controls) if control.name == name and not control.closed]
+
+    def reopen(self) -> None:
+        """Close and open it, with the operating system's pages of the file forgotten; connections live on."""
+        self._shut()
+        if self.path is not None:
+            _forget_pages(self.path)
+        self._root = self._connect()
+
+    def close(self) -> None:
+        """End all connections and close it; DuckDB then writes what is only in the WAL into the file."""
+        self._shut()
+        self._release()
+
+    def _shut(self) -> None:
+        for control in list(self._controls):
+            control.interrupt()
+            control.forget()
+        root, self._root = self._root, None
+        if root is not None:
+            root.close()
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        try:
+            root = duckdb.connect(str(self.path or ":memory:"), config=dict(PINNED | self.settings))
+            run(root, "set global TimeZone = 'UTC'")
+            return root  # noqa: TRY300 - both lines may be refused
+        except duckdb.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: duckdb.Error) -> LoadstoneError:
+        said = str(error).strip()
+        held = _HOLDER.search(said)
+        if held:
+            return LoadstoneError(
+                f"the file {self.path} is in use by process {held.group(2)} ({held.group(1)})",
+                "End that process, or name another file: DuckDB lets one process have a file at a time.",
+            )
+        if "not a valid DuckDB database" in said:
+            return LoadstoneError(f"the file {self.path} is no DuckDB database", "Name another file.")
+        if self.settings and isinstance(error, duckdb.InvalidInputException):
+            given = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+            return LoadstoneError(f"DuckDB refuses a setting ({given}): {said}", "Check --setting.")
+        return LoadstoneError(f"DuckDB cannot open {self.path or 'a database'}: {said}", "Name another file.")
+
+    def _claim(self) -> None:
+        with self._guard:
+            if self.path in self._open:
+                raise LoadstoneError(
+                    f"the file {self.path} is in use by this very run",
+                    "A run can have each database as a target once.",
+                )
+            if self.path is not None:
+                self._open.add(self.path)
+
+    def _release(self) -> None:
+        with self._guard:
+            if self.path is not None:
+                self._open.discard(self.path)
+
+
+def use(cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
+    """Make unqualified names of a cursor mean the schema's objects, then those of `main`."""
+    path = ",".join(dict.fromkeys([quoted(schema), "main"]))
+    run(cursor, f"set search_path = {literal(path)}")
+
+
+def run(
+    cursor: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, Any] | None = None
+) -> list[tuple[Any, ...]]:
+    """Run a statement to its end: a cursor serves no other while an answer is not fetched whole."""
+    return cursor.execute(text, params).fetchall()
+
+
+def duck(connection: Control) -> DuckControl:
+    """Return a control connection as DuckDB's, for what only it can do."""
+    if not isinstance(connection, DuckControl):
+        raise TypeError(f"DuckDB was given a {type(connection).__name__} for a connection")
+    return connection
+
+
+def _forget_pages(path: Path) -> None:
+    """Ask the operating system to drop its pages of a file that is closed."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
