@@ -116,16 +116,17 @@ class SeriesAnswers:
     def perform(
         self,
         document: Mapping[str, Any],
-        control: Control,
+        connect: Callable[[str], Control],
         stopped: Callable[[], bool],
         show: Callable[[Account], None] | None,
     ) -> Account | None:
         """Load rows through a Python driver; None where the core's driver does it by the wire protocol.
 
-        `document` is the core's specification of a drive with a `load`, without `connection`. `stopped` is
-        asked between batches whether to end early. Returns what drive.json is to hold.
+        `document` is the core's specification of a drive with a `load`, without `connection`; `connect` opens
+        a control connection of a name. `stopped` is asked between batches whether to end early. Returns what
+        drive.json is to hold.
         """
-        del document, control, stopped, show
+        del document, connect, stopped, show
         return None
 
     def tables(self, dataset: Dataset, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ _LOOK = """
 select (select default_version from pg_available_extensions where name = 'timescaledb') as available,
        (select extversion from pg_extension where extname = 'timescaledb') as installed,
        current_setting('timescaledb.telemetry_level', true) as telemetry,
-       current_setting('timescaledb.license', true) as license
+       current_setting('timescaledb.disable_load', true) as loader
 """
 _OLDEST = (2, 18)
 """Since then compression goes by the name of columnstore; hypertables have dimensions since 2.13."""
@@ -64,7 +64,7 @@ class TimescaleSeries(SeriesAnswers):
                 "the server has no TimescaleDB: the files of the extension are not installed there",
                 "Install it, name another target, or load into plain tables with --use-hypertable=false.",
             )
-        if row["license"] is None and row["installed"] is None:
+        if row["loader"] is None:
             raise LoadstoneError(
                 f"TimescaleDB {version} lies on the server and is not loaded",
                 "Put timescaledb into shared_preload_libraries and restart the server.",

@@ -1,0 +1,74 @@
+"""Whether tables hold what was generated: counts and fingerprints, asked of the server and compared."""
+
+# ruff: noqa: S608 - identifiers are written by `quoted`
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.series import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.series import Dataset, SeriesAnswers, Table
+
+Check = dict[str, Any]
+"""One of phase.json's `checks`: name, expected, actual, passed, detail."""
+
+_NUMBERS = ("rows", "time_sum", "tags_sum", "content")
+
+
+def checks(
+    control: Control, series: SeriesAnswers, dataset: Dataset, loaded: Mapping[str, Any]
+) -> Iterator[Check]:
+    """Compare each table with what the driver's account (`load`) says was generated."""
+    made = {table["name"]: table for table in loaded["tables"]}
+    for table in dataset["tables"]:
+        found = made.get(table["name"])
+        expected = {"rows": 0} if found is None else found["fingerprint"]
+        yield check_table(control, series, table, expected)
+    if dataset["tags"]:
+        yield _check_tags(control, dataset["tags"]["name"], int(loaded["tags_rows"]))
+
+
+def fingerprint(control: Control, series: SeriesAnswers, table: Table) -> dict[str, Any]:
+    """Read a table's fingerprint in the form of the core's."""
+    row = control.execute(series.fingerprint(table).encode()).fetchone() or {}
+    numbers: dict[str, Any] = {name: str(row[name]) for name in _NUMBERS}
+    return numbers | {"nulls": [str(count) for count in row["nulls"]]}
+
+
+def check_table(control: Control, series: SeriesAnswers, table: Table, expected: Mapping[str, Any]) -> Check:
+    """Compare one table's content with a fingerprint of the core's."""
+    actual = fingerprint(control, series, table)
+    wanted = {name: str(expected.get(name, 0)) for name in _NUMBERS}
+    nulls = expected.get("nulls") or ["0"] * len(actual["nulls"])
+    wanted |= {"nulls": [str(count) for count in nulls]}
+    differing = [name for name in (*_NUMBERS, "nulls") if actual[name] != wanted[name]]
+    return {
+        "name": f"{table['name']} holds the rows that were generated",
+        "expected": _shown(wanted),
+        "actual": _shown(actual),
+        "passed": not differing,
+        "detail": "count and fingerprint" + ("; different: " + ", ".join(differing) if differing else ""),
+    }
+
+
+def _check_tags(control: Control, name: str, expected: int) -> Check:
+    statement = "select count(*) as rows, coalesce(min(id), 1) as first, coalesce(max(id), 0) as last "
+    statement += f"from {quoted(name)}"
+    row = control.execute(statement.encode()).fetchone() or {}
+    actual = f"{row['rows']:,} rows, ids {row['first']} to {row['last']}"
+    wanted = f"{expected:,} rows, ids 1 to {expected}"
+    return {
+        "name": f"{name} holds one row for each state of a device",
+        "expected": wanted,
+        "actual": actual,
+        "passed": actual == wanted,
+        "detail": "ids are in use without a gap, and the sums of tags_id agree: no row lacks its device",
+    }
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    return f"{int(values['rows']):,} rows, content {values['content']}"
