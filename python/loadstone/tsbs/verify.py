@@ -1,6 +1,5 @@
 """Whether tables hold what was generated: counts and fingerprints, asked of the server and compared."""
 
-# ruff: noqa: S608 - identifiers are written by `quoted`
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -42,7 +41,7 @@ def fingerprint(control: Control, series: SeriesAnswers, table: Table) -> dict[s
 def check_table(control: Control, series: SeriesAnswers, table: Table, expected: Mapping[str, Any]) -> Check:
     """Compare one table's content with a fingerprint of the core's."""
     actual = fingerprint(control, series, table)
-    wanted = {name: str(expected.get(name, 0)) for name in _NUMBERS}
+    wanted: dict[str, Any] = {name: str(expected.get(name, 0)) for name in _NUMBERS}
     nulls = expected.get("nulls") or ["0"] * len(actual["nulls"])
     wanted |= {"nulls": [str(count) for count in nulls]}
     differing = [name for name in (*_NUMBERS, "nulls") if actual[name] != wanted[name]]
