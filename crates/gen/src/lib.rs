@@ -5,6 +5,7 @@
 
 pub mod dataset;
 pub mod encode;
+pub mod fingerprint;
 mod number;
 pub mod random;
 pub mod tsbs;
