@@ -1,0 +1,237 @@
+"""`loadstone tsbs generate-data`: TSBS's tsbs_generate_data, by all cores, and into more formats."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, get_args
+
+from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.model import UseCase
+from loadstone.personalities.tsbs.flags import Flag, Values, parse
+from loadstone.signals import InterruptedRun, Signals
+from loadstone.tsbs.files import FILE_FORMATS, write_tables
+from loadstone.tsbs.making import make
+from loadstone.tsbs.series import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Write = Callable[[str], object]
+
+PROGRAM = "loadstone tsbs generate-data"
+USE_CASES = get_args(UseCase)
+STREAMS = {
+    "timescaledb": "timescaledb",
+    "clickhouse": "timescaledb",
+    "influx": "influx",
+    "victoriametrics": "influx",
+}
+"""TSBS's formats that are one stream, with what the core calls them: some are the same bytes."""
+FOLDERS = {"copy-binary": "copy_binary", "copy-text": "copy_text"}
+"""Formats of one file a table, by the core."""
+FORMATS = (*STREAMS, *FILE_FORMATS, *FOLDERS)
+_NOT_HERE = ("akumuli", "cassandra", "cratedb", "mongo", "prometheus", "questdb", "siridb", "timestream")
+_SECOND_NS = 10**9
+_INTERVAL_NS = 10 * _SECOND_NS
+_GRACE_S = 2.0
+"""How long a write that is under way at a signal may still take."""
+
+FLAGS = (
+    Flag("compress", "string", "", "Compress the output: gzip, zstd"),
+    Flag("debug", "int", 0, "Control level of debug output"),
+    Flag("file", "string", "", "Write the output to this path (a folder for formats of one file a table)"),
+    Flag("format", "string", "", f"Format to generate. (choices: {', '.join(FORMATS)})"),
+    Flag("initial-scale", "uint", 0, "Devices that report in the first epoch, 0 = all of them"),
+    Flag(
+        "interleaved-generation-group-id",
+        "uint",
+        0,
+        "Which of the interleaved groups of rows to write, from 0",
+    ),
+    Flag("interleaved-generation-groups", "uint", 1, "Number of interleaved groups"),
+    Flag("log-interval", "duration", _INTERVAL_NS, "Time between two rows of one device", "10s"),
+    Flag("max-data-points", "uint", 0, "Most rows to simulate, 0 = no limit"),
+    Flag("max-metric-count", "uint", 100, "Most fields of one host; devops-generic only"),
+    Flag(
+        "native",
+        "bool",
+        default=False,
+        help="Data of the same kind that any host can make from any point on; not TSBS's values",
+    ),
+    Flag("overwrite", "bool", default=False, help="Replace what is at the path of --file"),
+    Flag("profile-file", "string", "", "Taken for TSBS's sake; nothing is written there"),
+    Flag("scale", "uint", 1, "Number of hosts or trucks"),
+    Flag("seed", "int", 0, "Seed of all values, 0 = one by the clock, which is shown"),
+    Flag("slice", "string", "", "Make slice i of n, from 0, as i/n; with --native only"),
+    Flag("threads", "uint", 0, "Threads that format and compress, 0 = one a core"),
+    Flag("timestamp-end", "string", "2016-01-02T00:00:00Z", "End of the time range, exclusive (RFC3339)"),
+    Flag("timestamp-start", "string", "2016-01-01T00:00:00Z", "Beginning of the time range (RFC3339)"),
+    Flag("use-case", "string", "", f"Use case to generate. (choices: {', '.join(USE_CASES)})"),
+)
+
+
+def main(arguments: Sequence[str], out: Write, err: Write) -> int:
+    """Generate what the arguments say; the data goes to a file or to standard output.
+
+    Returns 0; a reader of our standard output that goes away ends the process as SIGPIPE does.
+    """
+    del out  # data is bytes: the core writes them itself
+    values = parse(PROGRAM, FLAGS, arguments)
+    _check(values)
+    document = _data(values, err)
+    if values.text("profile-file"):
+        err(f"{PROGRAM}: --profile-file is taken for TSBS's sake: there is no profile\n")
+    with Signals() as signals:
+        account = _make(values, document, signals, err)
+    if account["state"] == "interrupted":
+        raise InterruptedRun(signals.received or signal.SIGINT)
+    if account["state"] == "reader_gone":
+        _end_as_by_sigpipe()
+    if sys.stderr.isatty() or values.number("debug") > 0:
+        err(_summary(account))
+    return ExitCode.OK
+
+
+def _make(values: Values, document: dict[str, Any], signals: Signals, err: Write) -> dict[str, Any]:
+    format_, compress = values.text("format"), values.text("compress")
+    if format_ in FILE_FORMATS:
+        folder = values.text("file")
+        return write_tables(document, format_, folder, compress, overwrite=values.on("overwrite"))
+    sys.stdout.flush()
+    output = {"path": values.text("file")} if values.text("file") else {"fd": sys.stdout.fileno()}
+    specification = {
+        "data": document,
+        "format": STREAMS.get(format_) or FOLDERS[format_],
+        "output": output | {"overwrite": values.on("overwrite")},
+        "compress": compress or "none",
+        "threads": values.number("threads") or None,
+    }
+    show = _progress(err) if sys.stderr.isatty() and values.text("file") else None
+    return make(specification, signals, show, _GRACE_S)
+
+
+def _check(values: Values) -> None:
+    format_, use_case = values.text("format"), values.text("use-case")
+    if format_ in _NOT_HERE:
+        raise LoadstoneError(f"the format {format_} of TSBS is not made here", f"Choose {_or(FORMATS)}.")
+    if format_ not in FORMATS:
+        raise LoadstoneError(f"invalid format specified: {format_!r}", f"Choose {_or(FORMATS)}: --format=…")
+    if use_case not in USE_CASES:
+        raise LoadstoneError(
+            f"invalid use case specified: {use_case!r}", f"Choose {_or(USE_CASES)}: --use-case=…"
+        )
+    if values.text("compress") not in {"", "gzip", "zstd"}:
+        raise LoadstoneError(f"unknown compression {values.text('compress')!r}", "Choose gzip or zstd.")
+    if format_ not in STREAMS and not values.text("file"):
+        raise LoadstoneError(
+            f"the format {format_} is one file a table, which standard output cannot hold",
+            "Name a new folder: --file=FOLDER.",
+        )
+    if values.text("compress") and not values.text("file") and sys.stdout.isatty():
+        raise LoadstoneError("compressed data is not for a terminal", "Send it into a file or a pipe.")
+    if values.number("threads") > 256:  # noqa: PLR2004 - as in the message
+        raise LoadstoneError(f"--threads={values.number('threads')} is too many", "Give 256 at most.")
+    _check_native(values)
+
+
+def _check_native(values: Values) -> None:
+    if values.text("slice") and not values.on("native"):
+        raise LoadstoneError(
+            "TSBS's stream has no slices: each value depends on all before it",
+            "Add --native, or take --interleaved-generation-groups.",
+        )
+    if not values.on("native"):
+        return
+    if values.text("format") in STREAMS:
+        raise LoadstoneError(
+            f"native data is not made in TSBS's format {values.text('format')}",
+            f"Choose {_or([*FILE_FORMATS, *FOLDERS])}, or leave --native out.",
+        )
+    only_tsbs = {
+        "initial-scale",
+        "interleaved-generation-group-id",
+        "interleaved-generation-groups",
+        "max-data-points",
+        "max-metric-count",
+    }
+    for name in sorted(only_tsbs & values.given):
+        raise LoadstoneError(f"--{name} belongs to TSBS's stream", "Leave it out with --native.")
+
+
+def _data(values: Values, err: Write) -> dict[str, Any]:
+    common = {
+        "use_case": values.text("use-case"),
+        "seed": values.number("seed") or _seed_by_clock(err),
+        "scale": values.number("scale"),
+        "start_ns": parse_time(values.text("timestamp-start")),
+        "end_ns": parse_time(values.text("timestamp-end")),
+        "interval_ns": values.number("log-interval"),
+    }
+    if values.on("native"):
+        return {"kind": "native", **common, "slice": _slice(values.text("slice"))}
+    return {
+        "kind": "tsbs",
+        **common,
+        "initial_scale": values.number("initial-scale"),
+        "max_points": values.number("max-data-points"),
+        "max_metrics": values.number("max-metric-count"),
+        "group": _small(values, "interleaved-generation-group-id"),
+        "groups": _small(values, "interleaved-generation-groups"),
+    }
+
+
+def _small(values: Values, name: str) -> int:
+    value = values.number(name)
+    if value >= 2**32:
+        raise LoadstoneError(f"--{name}={value} is too many", "Give a number below 4294967296.")
+    return value
+
+
+def _seed_by_clock(err: Write) -> int:
+    seed = time.time_ns() % _SECOND_NS or 1
+    err(f"{PROGRAM}: the seed is {seed}, by the clock; --seed={seed} makes the same again\n")
+    return seed
+
+
+def _slice(text: str) -> list[int]:
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text or "0/1")
+    if found is None or int(found[1]) >= int(found[2]):
+        raise LoadstoneError(
+            f"--slice={text} is not a slice", "Write i/n with i from 0 up to n less one: 0/8."
+        )
+    return [int(found[1]), int(found[2])]
+
+
+def _or(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _progress(err: Write) -> Callable[[dict[str, Any]], None]:
+    def show(progress: dict[str, Any]) -> None:
+        err(f"\r{_figures(progress, progress['elapsed_ns'])}\x1b[K")
+
+    return show
+
+
+def _summary(account: dict[str, Any]) -> str:
+    end = "\r\x1b[K" if sys.stderr.isatty() else ""
+    return f"{end}{_figures(account, account['duration_ns'])}\n"
+
+
+def _figures(found: dict[str, Any], took_ns: int) -> str:
+    seconds = max(took_ns / _SECOND_NS, 1e-9)
+    rows, metrics, size = found["rows"], found["metrics"], found["bytes"]
+    return (
+        f"{rows} rows, {metrics} metrics, {size} bytes in {seconds:.1f} s"
+        f" ({rows / seconds / 1e6:.2f} M rows/s, {metrics / seconds / 1e6:.1f} M metrics/s)"
+    )
+
+
+def _end_as_by_sigpipe() -> None:
+    """End as every other program of a pipe does whose reader has had enough."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)

@@ -1,0 +1,171 @@
+"""Data sets as folders of files that other programs read: Parquet, Arrow IPC and CSV, one file a table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import csv, ipc, parquet
+
+from loadstone import _core
+from loadstone.errors import LoadstoneError, RunFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Writer = Any
+    Open = Callable[[Path, pa.Schema, str], Writer]
+
+_READ_ROWS = 1 << 16
+"""Rows read at a time, over all tables."""
+_GROUP_ROWS = 1 << 17
+"""Rows of one table that are written together: a row group of Parquet."""
+_TYPES = {
+    "timestamp": pa.timestamp("ns", tz="+00:00"),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "text": pa.string(),
+    "bool": pa.bool_(),
+}
+
+
+def _parquet(path: Path, schema: pa.Schema, compress: str) -> Writer:
+    return parquet.ParquetWriter(path, schema, compression=compress or "snappy")
+
+
+def _arrow(path: Path, schema: pa.Schema, compress: str) -> Writer:
+    if compress == "gzip":
+        raise LoadstoneError("Arrow files know no gzip", "Choose --compress=zstd.")
+    return ipc.new_file(path, schema, options=ipc.IpcWriteOptions(compression=compress or None))
+
+
+def _csv(path: Path, schema: pa.Schema, compress: str) -> Writer:
+    stream = pa.output_stream(path, compression=compress or None)
+    try:
+        return _Closing(csv.CSVWriter(stream, schema), stream)
+    except BaseException:
+        stream.close()
+        raise
+
+
+class _Closing:
+    """A CSV writer that closes its file too."""
+
+    def __init__(self, writer: Writer, stream: Any) -> None:
+        self._writer, self._stream = writer, stream
+
+    def write_table(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+        finally:
+            self._stream.close()
+
+
+_OPENERS: dict[str, Open] = {"parquet": _parquet, "arrow": _arrow, "csv": _csv}
+_ENDS = {"gzip": ".gz", "zstd": ".zst"}
+"""What compressed CSV is called; the other formats compress inside."""
+FILE_FORMATS = tuple(_OPENERS)
+
+
+def write_tables(
+    document: Mapping[str, Any], format_: str, folder: str, compress: str = "", *, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write the tables of a DATA document into a new folder, one file a table; return the account.
+
+    The folder is complete or not there. Raises LoadstoneError when it cannot begin, RunFailedError later.
+    """
+    begun = time.monotonic()
+    path = Path(folder)
+    if not overwrite and path.exists():
+        raise LoadstoneError(f"{folder} is there already", "Name a new folder, or add --overwrite.")
+    try:
+        stream = _core.DataStream(json.dumps(document))
+    except _core.DriveError as error:
+        raise LoadstoneError(*error.args) from error
+    try:
+        with _new_folder(path) as part:
+            _write(stream, format_, part, compress)
+            size = sum(found.stat().st_size for found in part.iterdir())
+    except _core.DriveError as error:
+        raise RunFailedError(*error.args) from error
+    except OSError as error:
+        raise RunFailedError(
+            f"writing {folder}: {error.strerror or error}",
+            "See that there is room for it; the incomplete folder was removed.",
+        ) from error
+    return {
+        "state": "complete",
+        "rows": stream.rows,
+        "metrics": stream.metrics,
+        "bytes": size,
+        "duration_ns": int((time.monotonic() - begun) * 1e9),
+    }
+
+
+@contextmanager
+def _new_folder(path: Path) -> Iterator[Path]:
+    part = path.with_name(path.name + ".part")
+    if part.exists():
+        raise LoadstoneError(
+            f"{part} is there: another process is writing it, or one was killed",
+            "Remove it, or name another folder.",
+        )
+    part.mkdir()
+    try:
+        yield part
+        if path.exists():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        part.rename(path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write(stream: _core.DataStream, format_: str, part: Path, compress: str) -> None:
+    dataset = json.loads(stream.dataset())
+    tables = [*([dataset["tags"]] if dataset["tags"] else []), *dataset["tables"]]
+    end = f".{format_}" + (_ENDS.get(compress, "") if format_ == "csv" else "")
+    with ExitStack() as opened:
+        files = {}
+        for table in tables:
+            writer = _OPENERS[format_](part / f"{table['name']}{end}", _schema(table), compress)
+            opened.callback(writer.close)
+            files[table["name"]] = _TableFile(writer, _schema(table))
+        while (batches := stream.read(_READ_ROWS)) is not None:
+            for batch in batches:
+                files[batch.table].add(pa.record_batch(batch))
+        for file in files.values():
+            file.flush()
+
+
+class _TableFile:
+    """One table's file, with the rows that wait for a whole group."""
+
+    def __init__(self, writer: Writer, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch.cast(self._schema))
+        self._rows += batch.num_rows
+        if self._rows >= _GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema).combine_chunks())
+        self._waiting, self._rows = [], 0
+
+
+def _schema(table: Mapping[str, Any]) -> pa.Schema:
+    return pa.schema([(column["name"], _TYPES[column["type"]]) for column in table["columns"]])
