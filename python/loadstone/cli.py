@@ -15,7 +15,7 @@ from loadstone import __version__, calibrate, terminal
 from loadstone.engines import all_engines
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.model import InOut
-from loadstone.personalities import pgbench
+from loadstone.personalities import pgbench, tsbs
 from loadstone.plan import SIZES, estimated_seconds, plan_to_json
 from loadstone.processtitle import hide_passwords
 from loadstone.run import Outcome, Request, execute, plan_of
@@ -278,6 +278,12 @@ class Foreign(click.Command):
 def pgbench_command(arguments: tuple[str, ...]) -> None:
     """Run pgbench's scripts with pgbench's options: `loadstone pgbench --help` lists them."""
     sys.exit(pgbench.main(arguments, _out, partial(click.echo, nl=False, err=True)))
+
+
+@main.command("tsbs", cls=Foreign)
+def tsbs_command(arguments: tuple[str, ...]) -> None:
+    """Make and load TSBS's data, make and run its queries: `loadstone tsbs --help` lists the commands."""
+    sys.exit(tsbs.main(arguments, _out, partial(click.echo, nl=False, err=True)))
 
 
 def _out(text: str) -> None:
