@@ -42,6 +42,62 @@ class Drive:
     def wait(self, timeout_s: float) -> str | None:
         """drive.json's text once the phase has ended, None when it has not within `timeout_s`."""
 
+class Generation:
+    """One data set that becomes files, made and compressed by threads of the core."""
+
+    def __init__(self, spec: str) -> None:
+        """Take JSON: `{"data":DATA,"format","output":OUTPUT,"compress","threads"}`.
+
+        `format` is `timescaledb`, `influx`, `copy_binary` or `copy_text`; OUTPUT `{"path","overwrite"}` or
+        `{"fd"}`; `compress` `none`, `gzip` or `zstd`; `threads` a number or null for one a core.
+        """
+
+    def start(self) -> None:
+        """Open the output and begin; returns at once."""
+
+    def progress(self) -> str:
+        """JSON of what was made so far: `rows`, `metrics`, `plain_bytes`, `bytes`, `elapsed_ns`."""
+
+    def stop(self) -> None:
+        """Ask for an early end: a file that is incomplete is removed."""
+
+    def wait(self, timeout_s: float) -> str | None:
+        """Return the account as JSON once it has ended, None when it has not within `timeout_s`.
+
+        Its `state` is `complete`, `interrupted` or `reader_gone`.
+        """
+
+class DataStream:
+    """Rows of a data set (a DATA document), in the order of its stream."""
+
+    def __init__(self, data: str) -> None: ...
+    def dataset(self) -> str:
+        """JSON of the tables: `{"tags":TABLE|null,"tables":[TABLE]}`.
+
+        TABLE is `{"name","metrics","columns":[{"name","type"}]}`.
+        """
+
+    def read(self, rows: int) -> list[TableBatch] | None:
+        """Read the next `rows` rows over all tables, new tags before all; None at the end."""
+
+    @property
+    def rows(self) -> int:
+        """Rows read so far, tags not among them."""
+
+    @property
+    def metrics(self) -> int:
+        """Fields read so far, empty ones included."""
+
+class TableBatch:
+    """Rows of one table; pyarrow and DuckDB read them without copying."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+
 class NullServer:
     """The built-in PostgreSQL-protocol server that answers at once."""
 
