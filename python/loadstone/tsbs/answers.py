@@ -1,163 +1,216 @@
 """Answers of queries as values that engines can be compared by, and their comparison.
 
-A digest says of each column how many values there are and what they sum to; the order of the rows and the
-names of the columns do not matter, for engines differ in both. docs/run-folder.md describes it.
+The definition of the digest is the core's (`crates/drive/src/answer.rs`), which computes it for what comes by
+the wire protocol. Here it is computed for answers that a Python driver gives as Arrow, to the same values.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    Doubles = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
 Digest = dict[str, Any]
 """DIGEST of docs/run-folder.md."""
 
-TOLERANCE = 1e-9
-"""Of the sum of absolute values: engines add in different orders."""
+SUM_TOLERANCE = 1e-9
+WEIGHTED_TOLERANCE = 1e-8
+"""Relative to the sum of absolute values."""
+_VALUE_TOLERANCE = 1e-12
+_SPAN_TOLERANCE_US = 0.5
+_WEIGHT_MAX = 3.0
 
 _DAY_US = 86_400_000_000
 _MONTH_DAYS = 30
-_WEIGHT = 2.0**32
-_NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_TO_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+_GOLDEN = 0.6180339887498949
+_BIAS = np.int64(1023 << 52)
+_NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+_TIMES = (pa.types.is_timestamp, pa.types.is_date)
+_SPANS = (pa.types.is_duration, pa.types.is_interval, pa.types.is_time)
+
+Kind = Literal["number", "span", "time", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column with what its kind needs: doubles for numbers and spans, integers for times, bytes."""
+
+    name: str
+    kind: Kind
+    present: Flags
+    doubles: Doubles | None = None
+    times: NDArray[np.int64] | None = None
+    texts: Sequence[bytes] | None = None
 
 
 def digest(table: pa.Table) -> Digest:
     """Return the digest of an answer that came as Arrow."""
-    numbers: dict[int, NDArray[np.float64]] = {}
-    texts: dict[int, list[str | None]] = {}
-    for place, column in enumerate(table.columns):
-        found = _numbers(column)
-        if found is None:
-            texts[place] = _texts(column)
-        else:
-            numbers[place] = found
-    weights = _weights(list(texts.values()), table.num_rows)
-    names = [name.lower() for name in table.column_names]
-    columns = [
-        _number_column(names[place], numbers[place], table.columns[place], weights)
-        if place in numbers
-        else _text_column(names[place], texts[place])
-        for place in range(table.num_columns)
-    ]
-    return {"rows": table.num_rows, "columns": columns}
+    pairs = zip(table.column_names, table.columns, strict=True)
+    columns = [_column(name.lower(), values) for name, values in pairs]
+    crcs = np.fromiter(map(zlib.crc32, _keys(columns, table.num_rows)), np.int64, table.num_rows)
+    weights = 1.0 + crcs / 2.0**32 + _wave(columns, table.num_rows)
+    return {
+        "rows": table.num_rows,
+        "keys": int(crcs.sum()) % 2**64,
+        "columns": [_share(column, weights) for column in columns],
+    }
 
 
 def difference(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
-    """Say in words how two digests differ; None when they are of the same answer."""
+    """Say in words how the actual answer differs from the expected one; None when they agree."""
     if expected["rows"] != actual["rows"]:
         return f"{actual['rows']} rows instead of {expected['rows']}"
     if len(expected["columns"]) != len(actual["columns"]):
         return f"{len(actual['columns'])} columns instead of {len(expected['columns'])}"
-    pairs = zip(expected["columns"], actual["columns"], strict=True)
-    for place, (one, other) in enumerate(pairs, 1):
-        found = _column_difference(one, other)
-        if found:
-            return f"column {place} ({one['name']}): {found}"
+    pairs = list(enumerate(zip(expected["columns"], actual["columns"], strict=True), 1))
+    for place, (one, other) in pairs:
+        if words := _exact_difference(one, other):
+            return f"column {place} ({one['name']}): {words}"
+    if int(expected["keys"]) != int(actual["keys"]):
+        return "texts, times or NULLs stand in other rows"
+    for place, (one, other) in pairs:
+        if words := _sum_difference(one, other):
+            return f"column {place} ({one['name']}): {words}"
     return None
 
 
-def _column_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    if not one["count"] and not other["count"]:
-        return None  # of nothing but nulls, engines do not agree what it is
+def _exact_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    if one["count"] != other["count"]:
+        return f"{other['count']} values that are not NULL instead of {one['count']}"
+    if not one["count"]:
+        return None  # of nothing but NULLs, engines do not agree what it is
     if one["kind"] != other["kind"]:
         return f"a {other['kind']} instead of a {one['kind']}"
-    if one["count"] != other["count"]:
-        return f"{other['count']} values that are not null instead of {one['count']}"
-    if one["kind"] == "text":
-        return None if int(one["crc"]) == int(other["crc"]) else "other texts"
-    return _number_difference(one, other)
-
-
-def _number_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    for apart in ("nan", "inf"):
+    for apart in ("nan", "inf", "neg_inf"):
         if one.get(apart, 0) != other.get(apart, 0):
             return f"{other.get(apart, 0)} values {apart} instead of {one.get(apart, 0)}"
-    # Weights are below 2.
-    allowed = 2 * TOLERANCE * max(one["abs"], other["abs"])
-    for what in ("sum", "weighted"):
-        if abs(one[what] - other[what]) > allowed:
-            return f"{what} {other[what]!r} instead of {one[what]!r}"
+    return f"other {one['kind']}s" if int(one.get("crc", 0)) != int(other.get("crc", 0)) else None
+
+
+def _sum_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    if not one["count"] or "sum" not in one:
+        return None
+    magnitude = max(one["abs"], other["abs"])
+    free = (_SPAN_TOLERANCE_US if one["kind"] == "span" else _VALUE_TOLERANCE) * one["count"]
+    if abs(one["sum"] - other["sum"]) > SUM_TOLERANCE * magnitude + free:
+        return f"the sum is {other['sum']!r} instead of {one['sum']!r}"
+    if abs(one["weighted"] - other["weighted"]) > WEIGHTED_TOLERANCE * magnitude + _WEIGHT_MAX * free:
+        return "values stand in other rows"
     return None
 
 
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """Return a column's values as numbers, NaN for null; None when they are no numbers."""
-    kind = column.type
-    if pa.types.is_interval(kind):
-        return np.array([_interval_us(value) for value in column.to_pylist()], dtype=np.float64)
+def _column(name: str, values: pa.ChunkedArray) -> _Column:
+    kind = values.type
+    present: Flags = np.asarray(pc.is_valid(values).to_numpy(), dtype=np.bool_)
     if pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return _doubles(column.cast(pa.int64())) * _TO_US[kind.unit]
-    if pa.types.is_date32(kind):
-        return _doubles(column.cast(pa.int32())) * _DAY_US
+        return _Column(name, "text", present, texts=[b""] * len(values))
+    if any(belongs(kind) for belongs in _NUMERIC):
+        return _Column(name, "number", present, doubles=_doubles(values))
+    if any(belongs(kind) for belongs in _SPANS):
+        return _Column(name, "span", present, doubles=_spans(values))
+    if any(belongs(kind) for belongs in _TIMES):
+        return _Column(name, "time", present, times=_times(values))
+    return _Column(name, "text", present, texts=[_bytes(value) for value in values.to_pylist()])
+
+
+def _doubles(values: pa.ChunkedArray) -> Doubles:
+    kind = values.type
     if pa.types.is_boolean(kind):
-        return _doubles(column.cast(pa.int8()))
-    return _doubles(column) if any(is_kind(kind) for is_kind in _NUMERIC) else None
+        values = values.cast(pa.int8())
+    return np.asarray(values.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(), dtype=np.float64)
 
 
-def _doubles(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    values = column.cast(pa.float64(), safe=False).to_numpy()
-    return np.asarray(values, dtype=np.float64)
+def _spans(values: pa.ChunkedArray) -> Doubles:
+    if pa.types.is_interval(values.type):
+        return np.array([_interval_us(value) for value in values.to_pylist()], dtype=np.float64)
+    kind = pa.duration("us") if pa.types.is_duration(values.type) else pa.time64("us")
+    return _doubles(values.cast(kind, safe=False).cast(pa.int64()))
 
 
 def _interval_us(value: Any) -> float:
     if value is None:
-        return float("nan")
+        return 0.0
     return float((value.months * _MONTH_DAYS + value.days) * _DAY_US + value.nanoseconds / 1e3)
 
 
-def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        found: list[str | None] = column.to_pylist()
-        return found
-    return [None if value is None else _as_text(value) for value in column.to_pylist()]
+def _times(values: pa.ChunkedArray) -> NDArray[np.int64]:
+    whole = values.cast(pa.timestamp("us", tz=getattr(values.type, "tz", None)), safe=False)
+    return np.asarray(whole.cast(pa.int64()).fill_null(0).to_numpy(), dtype=np.int64)
 
 
-def _as_text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def _bytes(value: object) -> bytes:
+    if value is None:
+        return b""
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
-def _weights(texts: Sequence[Sequence[str | None]], rows: int) -> NDArray[np.float64]:
-    if not texts:
-        crcs = np.zeros(rows)
-    else:
-        joined = (
-            b"".join((value or "").encode() + b"\0" for value in row) for row in zip(*texts, strict=True)
-        )
-        crcs = np.fromiter((zlib.crc32(row) for row in joined), dtype=np.float64, count=rows)
-    return 1.0 + crcs / _WEIGHT
+def _keys(columns: Sequence[_Column], rows: int) -> Iterator[bytes]:
+    parts = [found for column in columns if (found := _key_parts(column)) is not None]
+    if not parts:
+        return iter([b""] * rows)
+    return (b"".join(row) for row in zip(*parts, strict=True))
 
 
-def _number_column(
-    name: str, values: NDArray[np.float64], column: pa.ChunkedArray, weights: NDArray[np.float64]
-) -> Digest:
-    present = np.asarray(pc.is_valid(column).to_numpy(), dtype=bool)
-    usual = present & np.isfinite(values)
-    kept = values[usual]
-    return {
-        "name": name,
-        "kind": "number",
-        "count": int(present.sum()),
-        "sum": float(kept.sum()),
-        "weighted": float((kept * weights[usual]).sum()),
-        "abs": float(np.abs(kept).sum()),
-        "nan": int(np.isnan(values[present]).sum()),
-        "inf": int(np.isinf(values[present]).sum()),
+def _key_parts(column: _Column) -> list[bytes] | None:
+    present = column.present.tolist()
+    if column.texts is not None:
+        return [text + b"\0" if there else b"\xff" for text, there in zip(column.texts, present, strict=True)]
+    if column.times is not None:
+        raw = column.times.astype("<i8").tobytes()
+        return [raw[8 * i : 8 * i + 8] if there else b"\xff" for i, there in enumerate(present)]
+    if column.present.all():
+        return None
+    return [b"" if there else b"\xff" for there in present]
+
+
+def _wave(columns: Sequence[_Column], rows: int) -> Doubles:
+    """Return the part of each row's weight that comes from its numbers."""
+    mix = np.zeros(rows)
+    for number, column in enumerate(columns):
+        if column.kind != "number" or column.doubles is None:
+            continue
+        turns = (number + 1) * _GOLDEN
+        usual = column.present & np.isfinite(column.doubles)
+        value = np.where(usual, column.doubles, 0.0)
+        bent = ((1.0 + np.abs(value)).view(np.int64) - _BIAS) / 2.0**52
+        mix += np.where(usual, (0.5 + (turns - math.floor(turns))) * np.copysign(bent, value), 0.0)
+    wave: Doubles = np.abs(mix - 2.0 * np.floor(mix / 2.0) - 1.0)
+    return wave
+
+
+def _share(column: _Column, weights: Doubles) -> Digest:
+    found: Digest = {"name": column.name, "kind": column.kind, "count": int(column.present.sum())}
+    if column.texts is not None:
+        texts = (text for text, there in zip(column.texts, column.present, strict=True) if there)
+        return found | {"crc": sum(map(zlib.crc32, texts)) % 2**64}
+    if column.times is not None:
+        times = column.times[column.present]
+        crc = sum(zlib.crc32(time.tobytes()) for time in times.astype("<i8")) % 2**64
+        ends = (int(times.min()), int(times.max())) if len(times) else (None, None)
+        return found | {"crc": crc, "min_us": ends[0], "max_us": ends[1]}
+    assert column.doubles is not None, "a number or a span"  # noqa: S101
+    values, held = column.doubles[column.present], weights[column.present]
+    usual = np.isfinite(values)
+    values, held = values[usual], held[usual]
+    unusual = column.doubles[column.present][~usual]
+    return found | {
+        "sum": math.fsum(values),
+        "abs": math.fsum(np.abs(values)),
+        "weighted": math.fsum(values * held),
+        "nan": int(np.isnan(unusual).sum()),
+        "inf": int(np.isposinf(unusual).sum()),
+        "neg_inf": int(np.isneginf(unusual).sum()),
     }
-
-
-def _text_column(name: str, values: Sequence[str | None]) -> Digest:
-    present = [value for value in values if value is not None]
-    crc = sum(zlib.crc32(value.encode()) for value in present) % 2**64
-    return {"name": name, "kind": "text", "count": len(present), "crc": crc}
