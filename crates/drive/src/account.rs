@@ -84,7 +84,7 @@ pub(crate) fn write(
         },
     });
     if let Value::Object(account) = &mut account {
-        account.extend(config.work.account());
+        account.extend(config.work.account(totals));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
     text.push('\n');
@@ -151,12 +151,13 @@ fn scripts(config: &Config, collected: &Collected) -> Vec<Value> {
     let labels = config.labels.scripts.iter();
     labels
         .zip(&collected.totals.scripts)
-        .map(|(label, (counts, moments))| {
+        .map(|(label, script)| {
             json!({
                 "name": label.name,
                 "weight": label.weight,
-                "counts": closed(&counts.measured),
-                "service": moments.stats(),
+                "counts": closed(&script.counts.measured),
+                "service": script.service.stats(),
+                "response": script.response.stats(),
             })
         })
         .collect()

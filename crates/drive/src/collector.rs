@@ -276,10 +276,10 @@ impl Collector {
                 .statements
                 .iter_mut()
                 .for_each(|(latency, _)| latency.clear());
-            record
-                .scripts
-                .iter_mut()
-                .for_each(|(_, moments)| *moments = crate::record::Moments::default());
+            for script in &mut record.scripts {
+                script.service = crate::record::Moments::default();
+                script.response = crate::record::Moments::default();
+            }
             record.loop_lag.clear();
             record.lag = crate::record::Moments::default();
         }

@@ -5,6 +5,7 @@
 //! the pace, and what comes of it is a record. Those three know nothing of each other.
 
 mod account;
+mod answer;
 mod client;
 pub mod clock;
 mod collector;

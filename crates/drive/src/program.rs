@@ -120,6 +120,11 @@ pub(crate) trait Program {
     /// Choose the next transaction and return the number of its script.
     fn begin(&mut self) -> usize;
 
+    /// The transaction just begun belongs to the figures, as long as it begins after the warm-up.
+    fn is_measured(&self) -> bool {
+        true
+    }
+
     /// Go back to the start of the transaction, with the same random choices.
     fn retry(&mut self);
 

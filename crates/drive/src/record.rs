@@ -66,6 +66,10 @@ pub enum ErrorClass {
     Protocol,
     /// The driver itself could not go on.
     Internal,
+    /// A query gave another answer than before.
+    Answer,
+    /// What another driver calls it.
+    Named(&'static str),
 }
 
 impl ErrorClass {
@@ -79,6 +83,8 @@ impl ErrorClass {
             Self::Script => "script".to_owned(),
             Self::Protocol => "protocol".to_owned(),
             Self::Internal => "internal".to_owned(),
+            Self::Answer => "answer".to_owned(),
+            Self::Named(name) => (*name).to_owned(),
         }
     }
 }
@@ -172,13 +178,24 @@ impl WindowCounts {
     }
 }
 
+/// What became of the transactions of one script.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ScriptRecord {
+    /// Outcomes of those that were started.
+    pub counts: WindowCounts,
+    /// From the real start to the end.
+    pub service: Moments,
+    /// From the intended start to the end.
+    pub response: Moments,
+}
+
 /// All that a worker learns during one interval, or the sum of it over workers and intervals.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// Outcomes over all scripts.
     pub counts: WindowCounts,
-    /// Outcomes of started transactions by script.
-    pub scripts: Vec<(WindowCounts, Moments)>,
+    /// Started transactions by script.
+    pub scripts: Vec<ScriptRecord>,
     /// From the intended start to the end.
     pub response: Latency,
     /// From the real start to the end; kept apart only under a rate.
@@ -221,7 +238,7 @@ impl Record {
     pub fn new(scripts: usize, statements: usize, under_a_rate: bool) -> Self {
         Self {
             counts: WindowCounts::default(),
-            scripts: vec![(WindowCounts::default(), Moments::default()); scripts],
+            scripts: vec![ScriptRecord::default(); scripts],
             response: Latency::new(),
             service: under_a_rate.then(Latency::new),
             lag: Moments::default(),
@@ -245,8 +262,7 @@ impl Record {
     /// Forget everything, keep the memory.
     pub fn clear(&mut self) {
         self.counts = WindowCounts::default();
-        self.scripts
-            .fill((WindowCounts::default(), Moments::default()));
+        self.scripts.fill(ScriptRecord::default());
         self.response.clear();
         self.service.iter_mut().for_each(Latency::clear);
         self.lag = Moments::default();
@@ -274,7 +290,7 @@ impl Record {
             }
             window.failed += window.under_way();
         }
-        for (counts, _) in &mut self.scripts {
+        for ScriptRecord { counts, .. } in &mut self.scripts {
             counts.warmup.failed += counts.warmup.under_way();
             counts.measured.failed += counts.measured.under_way();
         }
@@ -284,8 +300,9 @@ impl Record {
     pub fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         for (mine, theirs) in self.scripts.iter_mut().zip(&other.scripts) {
-            mine.0.merge(&theirs.0);
-            mine.1.merge(&theirs.1);
+            mine.counts.merge(&theirs.counts);
+            mine.service.merge(&theirs.service);
+            mine.response.merge(&theirs.response);
         }
         self.response.merge(&other.response);
         if let (Some(mine), Some(theirs)) = (&mut self.service, &other.service) {
@@ -363,11 +380,11 @@ mod tests {
         let mut record = Record::new(1, 1, false);
         record.counts.measured.scheduled = 5;
         record.counts.measured.done = 2;
-        record.scripts[0].0.measured = record.counts.measured;
+        record.scripts[0].counts.measured = record.counts.measured;
         record.abandon(7);
         assert_eq!(record.counts.under_way(), 0);
         assert_eq!(record.counts.measured.failed, 3);
-        assert_eq!(record.scripts[0].0.measured, record.counts.measured);
+        assert_eq!(record.scripts[0].counts.measured, record.counts.measured);
         assert_eq!(record.errors[&ErrorClass::Internal].count, 3);
     }
 

@@ -10,6 +10,7 @@ use self::scripts::ScriptWork;
 use crate::error::DriveError;
 use crate::program::Program;
 use crate::program::queries::QueryWork;
+use crate::record::Record;
 use crate::spec::DriveSpec;
 
 /// The work of a drive, made ready and shared by all its clients.
@@ -66,7 +67,7 @@ impl Work {
     pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
         match (&spec.scripts, &spec.queries) {
             (Some(_), None) => ScriptWork::new(spec).map(Self::Scripts),
-            (None, Some(queries)) => QueryWork::new(queries).map(Self::Queries),
+            (None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
                 "a drive has one kind of work".to_owned(),
                 "give exactly one of scripts, load and queries",
@@ -115,15 +116,16 @@ impl Work {
     /// Why the work as a whole has failed, if it has.
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
-            Self::Scripts(_) | Self::Queries(_) => None,
+            Self::Scripts(_) => None,
+            Self::Queries(queries) => queries.failure(),
         }
     }
 
     /// What the account says besides, by key.
-    pub(crate) fn account(&self) -> Map<String, Value> {
+    pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
         match self {
             Self::Scripts(_) => Map::new(),
-            Self::Queries(queries) => queries.account(),
+            Self::Queries(queries) => queries.account(totals),
         }
     }
 }

@@ -1,43 +1,268 @@
 //! Queries that were drawn beforehand, as the work of a drive.
+//!
+//! All clients take from one list, each the next query when it is free. A query is a transaction of its own whose
+//! kind is its label, sent as one pipeline: Parse (of a text that this connection does not hold yet), Bind,
+//! Describe, Execute, Sync. So a new text costs one round trip, where a driver that asks for the description
+//! before it executes needs two. Texts stay prepared on a connection, the most recently used ones, as TSBS's
+//! driver keeps them.
+//!
+//! Reading the answer is part of the query: its end is the arrival of the last row, decoded into its digest.
+
+mod answers;
+mod client;
+mod feed;
+mod probe;
+mod statements;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use self::answers::Answers;
+use self::client::QueryProgram;
+use self::feed::Feed;
+use self::probe::{Probe, ProbeProgram};
 use super::Program;
 use crate::error::DriveError;
-use crate::work::{Draw, Labels};
+use crate::record::Record;
+use crate::spec::DriveSpec;
+use crate::work::{Draw, Labels, ScriptLabel, StatementLabel};
 
 /// The queries of a drive.
 #[derive(Debug, Clone, Deserialize)]
-pub struct QueriesSpec {}
+#[serde(deny_unknown_fields)]
+pub struct QueriesSpec {
+    /// Kinds of queries.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// The queries: number of the label, and the text;
+    #[serde(default)]
+    pub queries: Option<Vec<(u32, String)>>,
+    /// or a file with one such pair, as JSON, a line. It is read once to check it, then again while driving.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// The first so many are run and left out of every figure.
+    #[serde(default)]
+    pub burn_in: u64,
+    /// End after so many, those of `burn_in` included; 0: after the list.
+    #[serde(default)]
+    pub max_queries: u64,
+    /// Begin again at the end of the list.
+    #[serde(default, rename = "loop")]
+    pub repeat: bool,
+    /// Ask for results in binary form.
+    #[serde(default = "yes")]
+    pub binary: bool,
+    /// What to keep of the answers.
+    #[serde(default)]
+    pub answers: AnswerMode,
+    /// Keep the answers of so many distinct queries.
+    #[serde(default = "ten_thousand")]
+    pub answers_max: usize,
+    /// Keep so many rows of an answer, where rows are kept.
+    #[serde(default = "thousand")]
+    pub rows_max: usize,
+    /// A query must give the same answer every time: true of a database that rests.
+    #[serde(default = "yes")]
+    pub check_repeats: bool,
+    /// Texts that a connection keeps prepared; 0: none.
+    #[serde(default = "five_hundred_twelve")]
+    pub statements_max: usize,
+    /// Instead of a list: one query again and again, whose answers are written to probe.jsonl.
+    #[serde(default)]
+    pub probe: Option<ProbeSpec>,
+}
+
+/// A query whose answer is watched.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeSpec {
+    /// Its text; the first column of the first row is the value.
+    pub sql: String,
+}
+
+/// What is kept of an answer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerMode {
+    /// Its digest, once for each distinct query.
+    #[default]
+    Digest,
+    /// Its rows, once for each distinct query.
+    Rows,
+    /// How many rows it has.
+    None,
+}
+
+fn yes() -> bool {
+    true
+}
+fn thousand() -> usize {
+    1000
+}
+fn ten_thousand() -> usize {
+    10_000
+}
+fn five_hundred_twelve() -> usize {
+    512
+}
 
 /// The queries, shared by all clients.
 #[derive(Debug)]
 pub(crate) struct QueryWork {
-    never: std::convert::Infallible,
+    labels: Vec<String>,
+    shared: Arc<Shared>,
+    probe: Option<Arc<Probe>>,
+}
+
+/// What the clients share.
+#[derive(Debug)]
+struct Shared {
+    feed: Feed,
+    answers: Answers,
+    binary: bool,
+    burn_in: u64,
+    statements_max: usize,
+    /// Rows received, by label.
+    rows: Vec<AtomicU64>,
 }
 
 impl QueryWork {
-    pub(crate) fn new(_spec: &QueriesSpec) -> Result<Self, DriveError> {
-        Err(DriveError::bad_spec(
-            "queries cannot be driven yet".to_owned(),
-            "",
-        ))
+    /// Read and check all queries.
+    pub(crate) fn new(spec: &QueriesSpec, drive: &DriveSpec) -> Result<Self, DriveError> {
+        check(spec, drive)?;
+        let mut labels = spec.labels.clone();
+        let probe = match &spec.probe {
+            Some(probe) => {
+                labels = vec!["probe".to_owned()];
+                Some(Arc::new(Probe::new(probe, drive)?))
+            }
+            None => None,
+        };
+        let shared = Arc::new(Shared {
+            feed: Feed::new(spec)?,
+            answers: Answers::new(spec),
+            binary: spec.binary,
+            burn_in: spec.burn_in,
+            statements_max: spec.statements_max,
+            rows: labels.iter().map(|_| AtomicU64::new(0)).collect(),
+        });
+        let work = Self {
+            labels,
+            shared,
+            probe,
+        };
+        work.check_burn_in(spec)?;
+        Ok(work)
+    }
+
+    fn check_burn_in(&self, spec: &QueriesSpec) -> Result<(), DriveError> {
+        let total = self.shared.feed.total();
+        if spec.burn_in > 0 && total.is_some_and(|total| spec.burn_in >= total) {
+            let run = total.unwrap_or_default();
+            return Err(DriveError::bad_spec(
+                format!("burn_in is {} and only {run} queries are run", spec.burn_in),
+                "leave queries to be measured: a smaller burn_in, more queries, or loop",
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn labels(&self) -> Labels {
-        match self.never {}
+        let statement = |(script, label): (usize, &String)| {
+            Some(StatementLabel {
+                script,
+                index: 0,
+                line: None,
+                text: label.clone(),
+            })
+        };
+        let script = |label: &String| ScriptLabel {
+            name: label.clone(),
+            weight: 1,
+        };
+        Labels {
+            scripts: self.labels.iter().map(script).collect(),
+            statements: self.labels.iter().enumerate().map(statement).collect(),
+        }
     }
 
     pub(crate) fn program(&self, _draw: &Draw) -> Box<dyn Program + Send> {
-        match self.never {}
+        match &self.probe {
+            Some(probe) => Box::new(ProbeProgram::new(Arc::clone(probe), self.shared.binary)),
+            None => Box::new(QueryProgram::new(Arc::clone(&self.shared))),
+        }
     }
 
     pub(crate) fn mode(&self) -> String {
-        match self.never {}
+        let keeps = self.shared.statements_max > 0 || self.probe.is_some();
+        if keeps { "prepared" } else { "extended" }.to_owned()
     }
 
-    pub(crate) fn account(&self) -> Map<String, Value> {
-        match self.never {}
+    /// Why the work cannot go on.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let probe = self.probe.as_ref().and_then(|probe| probe.failure());
+        probe.or_else(|| self.shared.feed.failure())
     }
+
+    pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
+        let labels = self
+            .labels
+            .iter()
+            .zip(&totals.scripts)
+            .zip(&self.shared.rows);
+        let labels: Vec<Value> = labels
+            .map(|((label, script), rows)| {
+                json!({
+                    "label": label,
+                    "counts": script.counts.measured,
+                    "service": script.service.stats(),
+                    "response": script.response.stats(),
+                    "rows": rows.load(Ordering::Relaxed),
+                })
+            })
+            .collect();
+        let (answers, left_out) = self.shared.answers.account();
+        let queries = json!({
+            "labels": labels,
+            "total": self.shared.feed.listed(),
+            "burn_in": self.shared.burn_in,
+            "binary": self.shared.binary,
+            "answers": answers,
+            "answers_left_out": left_out,
+        });
+        Map::from_iter([("queries".to_owned(), queries)])
+    }
+}
+
+fn check(spec: &QueriesSpec, drive: &DriveSpec) -> Result<(), DriveError> {
+    let refuse = |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
+    let given = [
+        spec.queries.is_some(),
+        spec.file.is_some(),
+        spec.probe.is_some(),
+    ];
+    if given.into_iter().filter(|&given| given).count() != 1 {
+        return refuse(
+            "queries come from one place",
+            "give exactly one of queries, file and probe",
+        );
+    }
+    if spec.max_queries > 0 && spec.burn_in >= spec.max_queries {
+        return refuse(
+            "burn_in leaves no query of max_queries to be measured",
+            "make burn_in smaller than max_queries",
+        );
+    }
+    let ends = drive.duration_s.is_some() || drive.transactions_per_client.is_some();
+    if spec.repeat && !ends && spec.max_queries == 0 {
+        return refuse(
+            "a list that begins again has no end",
+            "give duration_s, transactions_per_client or max_queries with loop",
+        );
+    }
+    Ok(())
 }

@@ -35,7 +35,6 @@ impl<P: Poller> Worker<P> {
                 }
                 match client.program.ready(now) {
                     Readiness::Ready => {
-                        self.record.counts.of(self.measuring).scheduled += 1;
                         self.begin(slot, now, now);
                     }
                     unready => self.put_off(slot, unready),
@@ -89,14 +88,14 @@ impl<P: Poller> Worker<P> {
                 return;
             };
             let intended_ns = start_ns + offset_ns;
-            let measured = intended_ns >= self.timeline.measure_ns;
-            let counts = self.record.counts.of(measured);
-            counts.scheduled += 1;
             if self
                 .config
                 .latency_limit_ns
                 .is_some_and(|limit| now - intended_ns > limit)
             {
+                let measured = intended_ns >= self.timeline.measure_ns;
+                let counts = self.record.counts.of(measured);
+                counts.scheduled += 1;
                 counts.skipped += 1;
                 if let Some(left) = &mut self.clients[slot as usize].left {
                     *left -= 1;
@@ -123,8 +122,8 @@ impl<P: Poller> Worker<P> {
 
     fn begin(&mut self, slot: Slot, now: u64, intended_ns: u64) {
         let client = &mut self.clients[slot as usize];
-        let measured = intended_ns >= self.timeline.measure_ns;
         let script = client.program.begin();
+        let measured = intended_ns >= self.timeline.measure_ns && client.program.is_measured();
         if let Some(left) = &mut client.left {
             *left -= 1;
         }
@@ -138,7 +137,8 @@ impl<P: Poller> Worker<P> {
             active: true,
         };
         self.active += 1;
-        self.record.scripts[script].0.of(measured).scheduled += 1;
+        self.record.counts.of(measured).scheduled += 1;
+        self.record.scripts[script].counts.of(measured).scheduled += 1;
         if client.session.is_some() {
             self.advance(slot, now);
         } else {
@@ -297,7 +297,7 @@ impl<P: Poller> Worker<P> {
         });
         self.record.counts.of(transaction.measured).failed += 1;
         self.record.scripts[transaction.script]
-            .0
+            .counts
             .of(transaction.measured)
             .failed += 1;
         self.release(slot);
@@ -315,7 +315,7 @@ impl<P: Poller> Worker<P> {
         record.metrics += gain.metrics;
         record.counts.of(transaction.measured).done += 1;
         let script = &mut record.scripts[transaction.script];
-        script.0.of(transaction.measured).done += 1;
+        script.counts.of(transaction.measured).done += 1;
         let started_ns = if transaction.started_ns == 0 {
             now
         } else {
@@ -336,7 +336,8 @@ impl<P: Poller> Worker<P> {
         record.late += u64::from(is_late && transaction.measured);
         // A transaction that straddles the end of the warm-up is counted there, and its latency left out.
         if transaction.measured == self.measuring {
-            script.1.record(service_ns);
+            script.service.record(service_ns);
+            script.response.record(response_ns);
             record.response.record(response_ns);
             if let Some(service) = &mut record.service {
                 service.record(service_ns);

@@ -1,0 +1,230 @@
+//! Rows in, digest out: nothing is allocated for a row once the widest has been seen.
+
+use loadstone_wire::postgres::{DataRow, RowDescription};
+
+use super::{Cell, Column, Digest, Form, Kind, Unreadable, binary, text};
+
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+const TWO_POW_32: f64 = 4_294_967_296.0;
+const TWO_POW_52: f64 = 4_503_599_627_370_496.0;
+/// Exponent bias of a double, in the place where its bits hold it.
+const BIAS: u64 = 1023 << 52;
+/// As much of an unreadable value as a message shows.
+const SHOWN_BYTES: usize = 40;
+
+/// A sum that keeps what rounding would lose (Neumaier), so that the order of rows does not matter.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    fn add(&mut self, value: f64) {
+        let sum = self.sum + value;
+        self.lost += if self.sum.abs() >= value.abs() {
+            (self.sum - sum) + value
+        } else {
+            (value - sum) + self.sum
+        };
+        self.sum = sum;
+    }
+
+    fn total(self) -> f64 {
+        let total = self.sum + self.lost;
+        if total.is_nan() { f64::MAX } else { total }
+    }
+}
+
+#[derive(Debug)]
+struct Account {
+    column: Column,
+    form: Form,
+    is_binary: bool,
+    /// c(j) of the definition.
+    factor: f64,
+    sum: Sum,
+    abs: Sum,
+    weighted: Sum,
+}
+
+/// Computes the digest of one answer at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Digester {
+    rows: u64,
+    keys: u64,
+    accounts: Vec<Account>,
+    /// Of the row at hand: its key, and its finite numbers and spans by column.
+    key: Vec<u8>,
+    values: Vec<(usize, f64)>,
+    scratch: Vec<u8>,
+}
+
+impl Digester {
+    /// Begin an answer.
+    pub(crate) fn clear(&mut self) {
+        (self.rows, self.keys) = (0, 0);
+        self.accounts.clear();
+    }
+
+    /// The columns of the rows that follow.
+    pub(crate) fn describe(&mut self, description: &RowDescription<'_>) {
+        self.clear();
+        for (number, column) in description.columns().map_while(Result::ok).enumerate() {
+            self.accounts.push(Account::new(number, &column));
+        }
+    }
+
+    /// One row.
+    pub(crate) fn row(&mut self, row: &DataRow<'_>) -> Result<(), Unreadable> {
+        self.key.clear();
+        self.values.clear();
+        let mut mix = 0.0;
+        let values = row.values().map_while(Result::ok);
+        for (number, (value, account)) in values.zip(&mut self.accounts).enumerate() {
+            let Some(value) = value else {
+                self.key.push(255);
+                continue;
+            };
+            let read = account.read(value, &mut self.key, &mut self.scratch);
+            let read = read.ok_or_else(|| account.unreadable(number, value))?;
+            if let Some(value) = read {
+                if account.column.kind == Kind::Number {
+                    mix += account.factor * bent_log2(value);
+                }
+                self.values.push((number, value));
+            }
+        }
+        let crc = crc32fast::hash(&self.key);
+        self.rows += 1;
+        self.keys = self.keys.wrapping_add(u64::from(crc));
+        let weight =
+            1.0 + f64::from(crc) / TWO_POW_32 + (mix - 2.0 * (mix / 2.0).floor() - 1.0).abs();
+        for &(number, value) in &self.values {
+            let account = &mut self.accounts[number];
+            account.sum.add(value);
+            account.abs.add(value.abs());
+            account.weighted.add(value * weight);
+        }
+        Ok(())
+    }
+
+    /// The digest of the rows so far.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest {
+            rows: self.rows,
+            keys: self.keys,
+            columns: self.accounts.iter().map(Account::column).collect(),
+        }
+    }
+}
+
+impl Account {
+    fn new(number: usize, column: &loadstone_wire::postgres::Column<'_>) -> Self {
+        let form = Form::of(column.type_oid);
+        #[expect(clippy::cast_precision_loss, reason = "columns are few")]
+        let turns = (number + 1) as f64 * GOLDEN;
+        let column_name = String::from_utf8_lossy(column.name).to_lowercase();
+        Self {
+            column: Column {
+                name: column_name,
+                kind: form.kind(),
+                type_oid: (form == Form::Other && column.is_binary).then_some(column.type_oid),
+                count: 0,
+                crc: 0,
+                min_us: i64::MAX,
+                max_us: i64::MIN,
+                sum: 0.0,
+                abs: 0.0,
+                weighted: 0.0,
+                nan: 0,
+                inf: 0,
+                neg_inf: 0,
+            },
+            form,
+            is_binary: column.is_binary,
+            factor: 0.5 + (turns - turns.floor()),
+            sum: Sum::default(),
+            abs: Sum::default(),
+            weighted: Sum::default(),
+        }
+    }
+
+    /// Book what is exact in a value; returns it when it is a finite number or span. `None`: unreadable.
+    fn read(
+        &mut self,
+        value: &[u8],
+        key: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Option<f64>> {
+        let cell = read(self.form, self.is_binary, value, scratch)?;
+        let column = &mut self.column;
+        column.count += 1;
+        match cell {
+            Cell::Text(text) => {
+                column.crc = column.crc.wrapping_add(u64::from(crc32fast::hash(text)));
+                key.extend_from_slice(text);
+                key.push(0);
+            }
+            Cell::Time(us) => {
+                let bytes = us.to_le_bytes();
+                column.crc = column.crc.wrapping_add(u64::from(crc32fast::hash(&bytes)));
+                (column.min_us, column.max_us) = (column.min_us.min(us), column.max_us.max(us));
+                key.extend_from_slice(&bytes);
+            }
+            Cell::Number(value) | Cell::Span(value) => {
+                if value.is_finite() {
+                    return Some(Some(value));
+                }
+                column.nan += u64::from(value.is_nan());
+                column.inf += u64::from(value == f64::INFINITY);
+                column.neg_inf += u64::from(value == f64::NEG_INFINITY);
+            }
+        }
+        Some(None)
+    }
+
+    fn unreadable(&self, number: usize, value: &[u8]) -> Unreadable {
+        Unreadable {
+            number,
+            name: self.column.name.clone(),
+            form: self.form,
+            value: String::from_utf8_lossy(&value[..value.len().min(SHOWN_BYTES)]).into_owned(),
+            hint: if self.is_binary { "" } else { text::HINT },
+        }
+    }
+
+    fn column(&self) -> Column {
+        Column {
+            sum: self.sum.total(),
+            abs: self.abs.total(),
+            weighted: self.weighted.total(),
+            ..self.column.clone()
+        }
+    }
+}
+
+/// One value, in whichever form it comes.
+pub(super) fn read<'a>(
+    form: Form,
+    is_binary: bool,
+    value: &'a [u8],
+    scratch: &'a mut Vec<u8>,
+) -> Option<Cell<'a>> {
+    if is_binary {
+        binary::cell(form, value, scratch)
+    } else {
+        text::cell(form, value, scratch)
+    }
+}
+
+/// g of the definition.
+fn bent_log2(value: f64) -> f64 {
+    // 1 + |x| is at least one, so its bits are at least the bias.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "part of the definition: rounded once"
+    )]
+    let bent = ((1.0 + value.abs()).to_bits() - BIAS) as f64 / TWO_POW_52;
+    if value < 0.0 { -bent } else { bent }
+}

@@ -1,0 +1,136 @@
+//! The answers that were given, once for each distinct query.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::statements::Key;
+use super::{AnswerMode, QueriesSpec};
+use crate::answer::Digest;
+
+/// What a client is to do with the rows that come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    Digest,
+    Rows,
+    /// Only how many.
+    #[default]
+    Count,
+}
+
+#[derive(Debug)]
+enum Answer {
+    Digest(Digest),
+    Rows(Value),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Place in `given` of each text.
+    known: BTreeMap<Key, usize>,
+    /// Number of the query, and its answer.
+    given: Vec<(u64, Answer)>,
+    left_out: u64,
+}
+
+/// Shared by all clients.
+#[derive(Debug)]
+pub(super) struct Answers {
+    mode: AnswerMode,
+    max: usize,
+    pub(super) rows_max: usize,
+    check_repeats: bool,
+    state: Mutex<State>,
+}
+
+impl Answers {
+    pub(super) fn new(spec: &QueriesSpec) -> Self {
+        Self {
+            mode: spec.answers,
+            max: spec.answers_max,
+            rows_max: spec.rows_max,
+            check_repeats: spec.check_repeats,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What to do with the answer to this text.
+    pub(super) fn want(&self, key: Key) -> Want {
+        if self.mode == AnswerMode::None {
+            return Want::Count;
+        }
+        let state = self.lock();
+        let is_known = state.known.contains_key(&key);
+        let has_room = state.given.len() < self.max;
+        match self.mode {
+            AnswerMode::Digest if is_known && !self.check_repeats => Want::Count,
+            AnswerMode::Digest if is_known || has_room => Want::Digest,
+            AnswerMode::Rows if !is_known && has_room => Want::Rows,
+            _ => Want::Count,
+        }
+    }
+
+    /// Keep the digest, or compare it with the one that is kept: what differs, in words.
+    pub(super) fn digest(&self, key: Key, number: u64, digest: Digest) -> Option<String> {
+        let mut state = self.lock();
+        if let Some(&at) = state.known.get(&key) {
+            let (first, Answer::Digest(before)) = &state.given[at] else {
+                return None;
+            };
+            let words = before.difference(&digest).filter(|_| self.check_repeats)?;
+            return Some(format!(
+                "query {first} gave another answer than before: {words} (before: here; now: there)"
+            ));
+        }
+        state.keep(key, number, Answer::Digest(digest), self.max);
+        None
+    }
+
+    /// Keep the rows of the first answer.
+    pub(super) fn rows(&self, key: Key, number: u64, rows: Value) {
+        let mut state = self.lock();
+        if !state.known.contains_key(&key) {
+            state.keep(key, number, Answer::Rows(rows), self.max);
+        }
+    }
+
+    /// An answer came that is not kept for want of room.
+    pub(super) fn counted(&self, key: Key) {
+        if self.mode != AnswerMode::None {
+            let mut state = self.lock();
+            state.left_out += u64::from(!state.known.contains_key(&key));
+        }
+    }
+
+    /// The answers by the queries' numbers, and how many were not kept.
+    pub(super) fn account(&self) -> (Vec<Value>, u64) {
+        let state = self.lock();
+        let mut answers: Vec<&(u64, Answer)> = state.given.iter().collect();
+        answers.sort_by_key(|(number, _)| *number);
+        let answers = answers.into_iter().map(|(number, answer)| match answer {
+            Answer::Digest(digest) => json!({"query": number, "digest": digest}),
+            Answer::Rows(rows) => {
+                let mut rows = rows.clone();
+                rows["query"] = json!(number);
+                rows
+            }
+        });
+        (answers.collect(), state.left_out)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn keep(&mut self, key: Key, number: u64, answer: Answer, max: usize) {
+        if self.given.len() >= max {
+            self.left_out += 1;
+            return;
+        }
+        self.known.insert(key, self.given.len());
+        self.given.push((number, answer));
+    }
+}
