@@ -54,6 +54,8 @@ class LoadManner:
     """Compare counts and fingerprints at the end."""
     span_us: tuple[int, int] | None = None
     """First and last time of the rows where the data itself does not say."""
+    content: Content | None = None
+    """What looking at the data has found; standard input can be looked at once only."""
     interval_s: float = 1.0
     io: InOut = "auto"
     control: Callable[[], Control] | None = None
@@ -78,12 +80,17 @@ def perform_load(
     for bad input before anything is touched.
     """
     engine = opened.engine
-    content = content_of(load)
+    content = manner.content or content_of(load)
     with _Hand(opened, manner) as hand:
         try:
             return _Loading(load, content, opened, hand, manner).run(out_dir, signals, show)
         except engine.errors as error:
             raise RunFailedError(f"the server failed: {str(error).strip()}") from error
+
+
+def circumstances(opened: OpenTarget, span_us: tuple[int, int] | None = None) -> Circumstances:
+    """Return what the form of the tables depends on at an open target."""
+    return Circumstances(opened.identity["version_number"], span_us)
 
 
 class _Hand(contextlib.AbstractContextManager["_Hand"]):
@@ -139,7 +146,7 @@ class _Loading:
         self.series: SeriesAnswers = opened.engine.series
         self.hand = hand
         self.manner = manner
-        self.where = Circumstances(opened.identity["version_number"], manner.span_us or content.span_us)
+        self.where = circumstances(opened, manner.span_us or content.span_us)
         self.resumed = tables.Committed(0, 0, ())
         self.has_ledger = self.series.ledger
 

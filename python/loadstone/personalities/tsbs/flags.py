@@ -77,6 +77,10 @@ class Values:
         """Names of the flags that somebody set."""
         return self.given | self.filed
 
+    def raw(self, name: str) -> Value:
+        """Return a flag of any kind."""
+        return self._values[name]
+
     def text(self, name: str) -> str:
         """Return a flag of kind string."""
         return str(self._values[name])

@@ -1,0 +1,267 @@
+"""`loadstone tsbs load`: TSBS's tsbs_load_timescaledb and tsbs_load on Loadstone's driver, for every target.
+
+docs/tsbs.md says what each flag came to, and where this differs from TSBS.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psycopg import conninfo as libpq
+from psycopg import sql
+
+from loadstone import _core
+from loadstone.engine.family import PostgresFamily
+from loadstone.engines import engine as engine_named
+from loadstone.engines import engine_of_scheme, known_schemes
+from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.personalities.tsbs import load_flags, load_report
+from loadstone.personalities.tsbs.flags import parse
+from loadstone.signals import InterruptedRun, Signals
+from loadstone.target import open_target, parse_target
+from loadstone.target.conninfo import redacted_url
+from loadstone.tsbs.content import content_of
+from loadstone.tsbs.loading import LoadManner, circumstances, perform_load
+from loadstone.tsbs.series import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from loadstone.model import Connection, Load
+    from loadstone.personalities.tsbs.flags import Values
+    from loadstone.target import OpenTarget, Target
+    from loadstone.tsbs.content import Content
+
+    Write = Callable[[str], object]
+
+PROGRAM = "loadstone tsbs load"
+_SECOND_NS = 10**9
+_REACHED_BY_FLAGS = ("host", "port", "user", "pass", "db-name")
+_FOUND = "select 1 as one from pg_database where datname = %(name)s"
+
+
+def main(arguments: Sequence[str], out: Write, err: Write) -> int:
+    """Load what the arguments say; results go to `out`, all else to `err`. Returns the exit status."""
+    word = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    rest = load_flags.from_unified(arguments[1:]) if word is not None else list(arguments)
+    values = parse(PROGRAM, load_flags.FLAGS, rest)
+    target = _target(values, word)
+    engine = engine_named(target.engine)
+    load = load_flags.load_of(values, engine)
+    for note in (*load_flags.notes(values, engine), *target.notes):
+        err(f"{PROGRAM}: note: {note}\n")
+    content = content_of(load)
+    with Signals() as signals:
+        if not values.on("do-load"):
+            return _only_read(load, content, values, signals, out)
+        return _load(_Order(load, content, target, values), signals, out, err)
+
+
+class _Order:
+    """What is to be done, understood and not begun."""
+
+    def __init__(self, load: Load, content: Content, target: Target, values: Values) -> None:
+        self.load, self.content, self.target, self.values = load, content, target, values
+
+
+def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
+    values, load = order.values, order.load
+    _provide_database(order.target, values, err)
+    with _folder(values.text("out")) as folder, _opened(order) as opened:
+        for note in (*opened.notes, *opened.engine.series.notes(load.tables, circumstances(opened))):
+            err(f"{PROGRAM}: note: {note}\n")
+        err(f"{PROGRAM}: loading into {opened.label}\n")
+        reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)
+        begun_s = load_report.unix_s()
+        account = perform_load(load, opened, folder, signals, reporter.show, _manner(values, order.content))
+        loaded = account["load"]
+        seconds = load_report.seconds_of(account)
+        out(load_report.summary(loaded["metrics"], loaded["rows"], seconds, load.workers))
+        out(load_report.beyond(account, folder))
+        if values.text("results-file"):
+            out(f"Saving results json file to {values.text('results-file')}\n")
+            load_report.write_results(Path(values.text("results-file")), values, account, begun_s)
+        if values.on("keep") and (farewell := opened.farewell()):
+            err(f"{farewell}\n")
+    if signals.received is not None:
+        err(f"{PROGRAM}: {load_report.what_is_there(loaded)}\n")
+        raise InterruptedRun(signals.received)
+    load_report.conclude(account)
+    return ExitCode.OK
+
+
+def _only_read(load: Load, content: Content, values: Values, signals: Signals, out: Write) -> int:
+    """Make or read the rows and drop them, as with --do-load=false: TSBS counts no metrics then."""
+    reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)
+    begun = time.monotonic()
+    try:
+        stream = _core.DataStream(json.dumps(content.data))
+        while not load.limit_rows or stream.rows < load.limit_rows:
+            left = load.limit_rows - stream.rows if load.limit_rows else load.batch_rows
+            if stream.read(min(load.batch_rows, left)) is None:
+                break
+            reporter.show({"rows": stream.rows, "metrics": 0})
+            signals.check()
+    except _core.DriveError as error:
+        raise LoadstoneError(*error.args) from error
+    seconds = max(time.monotonic() - begun, 1e-9)
+    out(load_report.summary(0, stream.rows, seconds, load.workers))
+    out(f"\nread and not loaded: {stream.metrics} metrics ({stream.metrics / seconds:.2f} metrics/sec)\n")
+    return ExitCode.OK
+
+
+def _target(values: Values, word: str | None) -> Target:
+    """Return where to load: what --target says, else TSBS's flags."""
+    named = engine_of_scheme(word) if word is not None else None
+    if word is not None and named is None:
+        raise LoadstoneError(
+            f"no target is known by the word {word!r}", f"Known: {', '.join(known_schemes())}."
+        )
+    text = values.text("target")
+    if text:
+        clash = sorted(set(_REACHED_BY_FLAGS) & values.given)
+        if clash:
+            raise LoadstoneError(
+                f"--target says where to load, and so does --{clash[0]}", "Give one of them."
+            )
+        target = parse_target(text)
+        if named is None or named.name == target.engine:
+            return target
+        return replace(target, engine=named.name)
+    if named is None:
+        named = engine_named("timescaledb" if values.on("use-hypertable") else "postgres")
+    elif named.name == "timescaledb" and not values.on("use-hypertable"):
+        named = engine_named("postgres")
+    target = parse_target(_conninfo(values))
+    if target.connection is None:
+        return target
+    return replace(target, engine=named.name, url=redacted_url(named.schemes[0], target.connection))
+
+
+def _conninfo(values: Values) -> str:
+    """Return TSBS's connection string: --postgres, with host, database and user of the other flags."""
+    given = {name: value for name, value in _further(values.text("postgres")).items() if value is not None}
+    given |= {"host": values.text("host"), "user": values.text("user"), "dbname": values.text("db-name")}
+    if values.text("port"):
+        given["port"] = values.text("port")
+    if values.text("pass"):
+        given["password"] = values.text("pass")
+    return libpq.make_conninfo("", **given)
+
+
+def _further(text: str) -> dict[str, Any]:
+    try:
+        return dict(libpq.conninfo_to_dict(text))
+    except Exception as error:  # the text may hold a password, and libpq quotes it
+        raise LoadstoneError(
+            "--postgres is not a connection string that libpq understands", "Write name=value name=value."
+        ) from error
+
+
+def _provide_database(target: Target, values: Values, err: Write) -> None:
+    """Create the database where it is missing. None is ever dropped."""
+    engine, connection = engine_named(target.engine), target.connection
+    if connection is None or not isinstance(engine, PostgresFamily):
+        return
+    name = connection.database
+    try:
+        engine.connect(connection).close()
+    except LoadstoneError as missing:
+        if not values.on("do-create-db") or not _create(engine, connection, values.text("admin-db-name")):
+            raise missing from None
+        err(f"{PROGRAM}: the database {name} was made\n")
+        return
+    if values.on("do-abort-on-exist"):
+        raise LoadstoneError(f'database "{name}" exists: aborting.', "Leave out --do-abort-on-exist.")
+
+
+def _create(engine: PostgresFamily, connection: Connection, admin: str) -> bool:
+    """Create the database; False when it is there, or the server cannot be reached at all."""
+    try:
+        control = engine.connect(replace(connection, database=admin or connection.user))
+    except LoadstoneError:
+        return False
+    with closing(control):
+        engine.identify(control)  # what cannot be loaded is left as it is
+        if control.execute(_FOUND, {"name": connection.database}).fetchone() is not None:
+            return False
+        try:
+            control.execute(sql.SQL("create database {}").format(sql.Identifier(connection.database)))
+        except engine.errors as error:
+            raise LoadstoneError(
+                f"the database {connection.database} cannot be made: {str(error).strip()}",
+                "Make it by hand, or name another with --db-name.",
+            ) from error
+    return True
+
+
+@contextmanager
+def _opened(order: _Order) -> Iterator[OpenTarget]:
+    values = order.values
+    storage = Path(values.text("storage")) if values.text("storage") else None
+    settings = _settings(values.text("setting"))
+    clients = order.load.workers
+    with open_target(
+        order.target, clients, storage=storage, settings=settings, keep=values.on("keep")
+    ) as opened:
+        yield opened
+
+
+def _settings(text: str) -> dict[str, str]:
+    found = {}
+    for pair in filter(None, text.split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise LoadstoneError(f"{pair!r} is not name=value", "Write --setting=name=value,name=value.")
+        found[name] = value
+    return found
+
+
+def _manner(values: Values, content: Content) -> LoadManner:
+    if values.on("resume") and values.on("replace"):
+        raise LoadstoneError("--resume and --replace exclude each other", "Give one of them.")
+    return LoadManner(
+        schema=None,
+        replace=values.on("replace"),
+        resume=values.on("resume"),
+        make_tables=values.on("create-metrics-table"),
+        verify=not values.on("no-verify"),
+        span_us=_span(values),
+        content=content,
+        interval_s=1.0,
+        io=values.text("io"),  # type: ignore[arg-type]
+    )
+
+
+def _span(values: Values) -> tuple[int, int] | None:
+    """Return the span that the user states, for data that does not say it itself."""
+    if not {"timestamp-start", "timestamp-end"} <= values.chosen:
+        return None
+    start, end = parse_time(values.text("timestamp-start")), parse_time(values.text("timestamp-end"))
+    if end <= start:
+        raise LoadstoneError("--timestamp-end is not after --timestamp-start", "Give a later one.")
+    return start // 1000, -(-end // 1000)
+
+
+@contextmanager
+def _folder(wanted: str) -> Iterator[Path]:
+    if not wanted:
+        with tempfile.TemporaryDirectory(prefix="loadstone-tsbs-") as temporary:
+            yield Path(temporary)
+        return
+    folder = Path(wanted)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise LoadstoneError(f"the folder {folder} is not empty", "Name a new one with --out.")
+    except OSError as error:
+        raise LoadstoneError(
+            f"the folder {folder} cannot be made: {error.strerror}", "Name another with --out."
+        ) from error
+    yield folder
