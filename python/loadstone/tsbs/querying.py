@@ -1,0 +1,217 @@
+"""Queries on a target: made or read, put into its dialect, run, measured, their answers digested.
+
+`perform_queries` serves command lines and scenarios alike, for engines that the core's driver reaches and for
+those behind a Python driver.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from loadstone.drive import connection_document, perform
+from loadstone.engine import SCHEMA
+from loadstone.engine.driver import DriverEngine
+from loadstone.engine.family import PostgresFamily
+from loadstone.errors import LoadstoneError
+from loadstone.model import Pace, QueryMix
+from loadstone.tsbs.answers import difference
+from loadstone.tsbs.asking import ask
+from loadstone.tsbs.queries import Order, Query, dialect_of, mixed, translate
+from loadstone.tsbs.series import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from loadstone.drive import Progress
+    from loadstone.model import Connection
+    from loadstone.signals import Signals
+    from loadstone.target import OpenTarget
+
+Account = dict[str, Any]
+"""drive.json of docs/run-folder.md, with `queries`."""
+
+QUERIES_FILE = "queries.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How queries are run."""
+
+    workers: int = 1
+    pace: Pace = Pace()
+    duration_s: float | None = None
+    """Go round the queries for so long; None: each once."""
+    burn_in: int = 0
+    """So many queries first, which are not measured."""
+    most: int = 0
+    """Stop after so many; 0: all."""
+    timeout_s: float = 60.0
+    seed: int = 1
+    binary: bool = True
+    """Answers in binary, where the protocol has it."""
+    answers: Literal["digest", "none"] = "digest"
+    strict: bool = False
+    """Refuse queries that cannot be put into the target's dialect, rather than send them as they are."""
+    probe: str | None = None
+    """A query of one value, asked beside the others again and again, whose answers are written down."""
+    interval_s: float = 1.0
+    schema: str | None = SCHEMA
+    """Where unqualified names lead first; None: where the user's own connection has them."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Queries in a target's words, as a file that the driver reads."""
+
+    path: Path
+    labels: list[str] = field(default_factory=list)
+    count: int = 0
+    translated: int = 0
+    """How many have another text than they came with."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why so many queries are as they were, though another dialect was wanted."""
+
+
+def orders_of(mix: QueryMix) -> list[Order]:
+    """Return what a mix asks for: `count` queries of each kind."""
+    start_ns, end_ns = parse_time(mix.series.start), parse_time(mix.series.end)
+    return [
+        Order(mix.series.use_case, kind, mix.series.scale, start_ns, end_ns, mix.seed, mix.count)
+        for kind in mix.kinds
+    ]
+
+
+def manner_of(mix: QueryMix) -> Manner:
+    """Return how a mix asks to be run."""
+    return Manner(
+        workers=mix.workers,
+        pace=mix.pace,
+        duration_s=mix.duration_s,
+        timeout_s=mix.timeout_s,
+        seed=mix.seed,
+    )
+
+
+def perform_queries(
+    queries: QueryMix | Iterable[Query],
+    opened: OpenTarget,
+    out_dir: Path,
+    signals: Signals | None = None,
+    show: Callable[[Progress], None] | None = None,
+    manner: Manner | None = None,
+) -> Account:
+    """Run queries on a target and return the account, which says of each query what its answer was.
+
+    A mix brings its own manner; `manner` replaces it. Queries that were made for another database are put
+    into the target's dialect. `out_dir` takes `queries.jsonl`, `series.jsonl` and `latency.hlog`. Raises
+    LoadstoneError when nothing can be run; queries that fail are counted in the account.
+    """
+    if isinstance(queries, QueryMix):
+        manner = manner or manner_of(queries)
+        queries = mixed(orders_of(queries))
+    manner = manner or Manner()
+    prepared = prepare(queries, opened, out_dir / QUERIES_FILE, strict=manner.strict)
+    document = _document(prepared, manner, out_dir)
+    if isinstance(opened.engine, DriverEngine):
+        account = ask(document, opened, opened.engine, signals, show)
+    else:
+        document["connection"] = connection_document(_connection(opened, manner))
+        account = perform(document, signals, show)
+    account.setdefault("queries", {})["translation"] = {
+        "translated": prepared.translated,
+        "as_they_are": prepared.reasons,
+    }
+    return account
+
+
+def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, *, strict: bool) -> Prepared:
+    """Write queries, in the target's words, to a file of one JSON array a line: label's number, text.
+
+    Raises LoadstoneError when there are none, or when `strict` and one cannot be put into the dialect.
+    """
+    dialect = dialect_of(opened.engine)
+    prepared = Prepared(path)
+    numbers: dict[str, int] = {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as out:
+        for query in queries:
+            found = translate(query, dialect)
+            if found.reason is not None and not dialect.exact:
+                if strict:
+                    raise LoadstoneError(
+                        f"query {prepared.count + 1} cannot be put into the words of {opened.label}: {found.reason}",
+                        "Leave out --strict-dialect to send it as it is.",
+                    )
+                prepared.reasons[found.reason] = prepared.reasons.get(found.reason, 0) + 1
+            prepared.translated += found.query.sql != query.sql
+            number = numbers.setdefault(query.label, len(numbers))
+            out.write(json.dumps([number, found.query.sql]) + "\n")
+            prepared.count += 1
+    prepared.labels = list(numbers)
+    if not prepared.count:
+        raise LoadstoneError(
+            "there are no queries to run", "Make some with `loadstone tsbs generate-queries`."
+        )
+    return prepared
+
+
+def compare_answers(
+    expected: Iterable[Mapping[str, Any]], actual: Iterable[Mapping[str, Any]]
+) -> list[tuple[int, str]]:
+    """Return the numbers of the queries whose answers differ, with the difference in words.
+
+    Both are the `answers` of accounts over the same queries in the same order. A query that only one of
+    them has answered is a difference, except behind the end of the shorter run.
+    """
+    one = {entry["query"]: entry["digest"] for entry in expected}
+    other = {entry["query"]: entry["digest"] for entry in actual}
+    found = []
+    for number in sorted(one.keys() & other.keys()):
+        words = difference(one[number], other[number])
+        if words:
+            found.append((number, words))
+    return found
+
+
+def _document(prepared: Prepared, manner: Manner, out_dir: Path) -> dict[str, Any]:
+    pace: dict[str, Any] = {"kind": manner.pace.kind}
+    if manner.pace.rate_per_s is not None:
+        pace["rate_per_s"] = manner.pace.rate_per_s
+    return {
+        "queries": {
+            "labels": prepared.labels,
+            "file": str(prepared.path),
+            "burn_in": manner.burn_in,
+            "max_queries": manner.most,
+            "loop": manner.duration_s is not None,
+            "binary": manner.binary,
+            "answers": manner.answers,
+            "probe": {"sql": manner.probe} if manner.probe else None,
+        },
+        "clients": manner.workers,
+        "threads": None,
+        "duration_s": manner.duration_s,
+        "pace": pace,
+        "timeout_s": manner.timeout_s,
+        "reconnect": True,
+        "seed": manner.seed,
+        "interval_s": manner.interval_s,
+        "out_dir": str(out_dir),
+    }
+
+
+def _connection(opened: OpenTarget, manner: Manner) -> Connection:
+    connection = opened.connection
+    if connection is None:
+        raise LoadstoneError(f"queries cannot be run on {opened.label}", "")
+    if manner.schema is not None and isinstance(opened.engine, PostgresFamily):
+        return opened.engine.with_schema(connection, manner.schema)
+    return connection
+
+
+def rated(manner: Manner, rate_per_s: float | None) -> Manner:
+    """Return the manner with a fixed rate of all queries together, or as it is."""
+    return manner if not rate_per_s else replace(manner, pace=Pace("fixed", rate_per_s))
