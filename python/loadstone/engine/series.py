@@ -103,7 +103,7 @@ class SeriesAnswers:
         "timestamp": "timestamptz",
         "int32": "integer",
         "int64": "bigint",
-        "float32": "real",
+        "float32": "double precision",
         "float64": "double precision",
         "text": "text",
         "bool": "boolean",
@@ -168,20 +168,21 @@ class SeriesAnswers:
         return f"(date_part('epoch', {column}) * 1000000)::bigint"
 
     def fingerprint(self, table: Table) -> str:
-        """Return the query for what METHODOLOGY.md calls a table's fingerprint: one row, numbers as text.
+        """Return the query for a table's fingerprint, as `loadstone_gen::fingerprint` computes it: one row.
 
-        Its columns are rows, time_sum, tags_sum, content, and nulls: an array of counts, one for each field.
+        Its columns are rows, time_sum, tags_sum, content, as text, and nulls: an array of one count for each
+        field. Each step is exact or one operation on doubles, in the same order everywhere.
         """
         columns = fields(table)
         nulls = ", ".join(f"count(*) - count({quoted(name)})" for name in columns)
         terms = " + ".join(
-            f"coalesce({quoted(name)}, 0) * {1 + place % 7}::float8" for place, name in enumerate(columns)
+            f"coalesce({quoted(name)}, 0) * {place}::float8" for place, name in enumerate(columns, 1)
         )
-        folded = "((s - floor(s / 65521) * 65521) * 1024)"
+        key = "1 + ((t + d * 7919) % 65521 + 65521) % 65521"
+        value = "floor((s - floor(s / 65521) * 65521) * 1048576)::bigint"
         return (
             "select count(*)::text as rows, coalesce(sum(t), 0)::text as time_sum, "
-            "coalesce(sum(d), 0)::text as tags_sum, "
-            f"coalesce(sum((t / 1000000 + d * 7919) % 65521 * floor({folded})::bigint), 0)::text as content, "
+            f"coalesce(sum(d), 0)::text as tags_sum, coalesce(sum(({key}) * {value}), 0)::text as content, "
             f"array[{nulls}]::bigint[] as nulls "
             f"from (select {self.microseconds(quoted('time'))} as t, tags_id::bigint as d, "
             f"{', '.join(map(quoted, columns))}, {terms} as s from {quoted(table['name'])}) as r"

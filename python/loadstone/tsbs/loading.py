@@ -260,13 +260,13 @@ class _Loading:
         found: dict[str, Any] = {"tags": None}
         device = [quoted(device_column(self.dataset, wishes))] if wishes.in_table_tag else []
         for table in self.dataset["tables"]:
-            columns = [quoted("time"), "tags_id", *device, *map(quoted, fields(table))]
+            columns = [*device, quoted("time"), quoted("tags_id"), *map(quoted, fields(table))]
             if any(column["name"] == ADDITIONAL for column in table["columns"]):
-                columns.append(ADDITIONAL)
+                columns.append(quoted(ADDITIONAL))
             found[table["name"]] = {"name": quoted(table["name"]), "columns": columns}
         if tags:
             listed = [quoted(column["name"]) for column in tags["columns"]]
-            columns = [quoted("id"), "tagset"] if wishes.jsonb_tags else listed
+            columns = [quoted("id"), quoted("tagset")] if wishes.jsonb_tags else listed
             found["tags"] = {"name": quoted(tags["name"]), "columns": columns}
         return found
 
