@@ -70,7 +70,7 @@ class Generation:
 class DataStream:
     """Rows of a data set (a DATA document), in the order of its stream."""
 
-    def __init__(self, data: str) -> None: ...
+    def __init__(self, data: str, *, fingerprints: bool = True) -> None: ...
     def dataset(self) -> str:
         """JSON of the tables: `{"tags":TABLE|null,"tables":[TABLE]}`.
 
@@ -79,6 +79,12 @@ class DataStream:
 
     def read(self, rows: int) -> list[TableBatch] | None:
         """Read the next `rows` rows over all tables, new tags before all; None at the end."""
+
+    def fingerprints(self) -> str:
+        """Return JSON of what was read so far: `[{"name","rows","fingerprint":{…}}]`.
+
+        Raises RuntimeError when the stream takes none.
+        """
 
     @property
     def rows(self) -> int:

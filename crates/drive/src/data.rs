@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::error::DriveError;
 use crate::files::duplicate;
 
-pub use stream::{DataStream, TableBatch, document};
+pub use stream::{DataStream, FingerprintDocument, TableBatch, document};
 
 /// A data set, by the way in which it is made or read.
 #[derive(Debug, Clone, Deserialize)]

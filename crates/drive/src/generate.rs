@@ -3,6 +3,7 @@
 mod compress;
 mod pipeline;
 mod sink;
+mod tables;
 mod text;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,6 +50,8 @@ pub enum Format {
     Timescaledb,
     /// Influx's line protocol.
     Influx,
+    /// Comma-separated values, one file a table.
+    Csv,
     /// `PostgreSQL`'s binary COPY, one file a table.
     CopyBinary,
     /// `PostgreSQL`'s text COPY, one file a table.
@@ -119,6 +122,33 @@ struct Work {
     begun_ns: AtomicU64,
 }
 
+/// What is to be made, with its output open.
+enum Job {
+    Text(Box<text::Job>),
+    Tables(tables::Job),
+}
+
+impl Job {
+    fn open(spec: &GenerationSpec) -> Result<Self, DriveError> {
+        Ok(match spec.format {
+            Format::Timescaledb | Format::Influx => Self::Text(Box::new(text::Job::open(spec)?)),
+            _ => Self::Tables(tables::Job::open(spec)?),
+        })
+    }
+
+    fn run(
+        self,
+        threads: usize,
+        stop: &AtomicBool,
+        counters: &Counters,
+    ) -> Result<End, DriveError> {
+        match self {
+            Self::Text(job) => job.run(threads, stop, counters),
+            Self::Tables(job) => job.run(threads, stop, counters),
+        }
+    }
+}
+
 impl GenerationSpec {
     /// Read and check a document.
     ///
@@ -175,7 +205,7 @@ impl Generation {
                 "make a new one",
             ));
         }
-        let job = text::Job::open(&self.work.spec)?;
+        let job = Job::open(&self.work.spec)?;
         let (work, ending) = (Arc::clone(&self.work), Arc::clone(&self.ending));
         let spawned = thread::Builder::new()
             .name("generation".to_owned())
@@ -229,7 +259,7 @@ impl Generation {
 }
 
 impl Work {
-    fn run(&self, job: text::Job) -> Ending {
+    fn run(&self, job: Job) -> Ending {
         let state = match job.run(self.threads, &self.stop, &self.counters) {
             Ok(End::Complete) => "complete",
             Ok(End::Stopped) => "interrupted",

@@ -25,9 +25,10 @@ pub(crate) struct DataStream {
 #[pymethods]
 impl DataStream {
     #[new]
-    fn new(py: Python<'_>, data: &str) -> PyResult<Self> {
+    #[pyo3(signature = (data, *, fingerprints = true))]
+    fn new(py: Python<'_>, data: &str, fingerprints: bool) -> PyResult<Self> {
         let inner = py
-            .detach(|| CoreStream::from_json(data))
+            .detach(|| CoreStream::from_json(data, fingerprints))
             .map_err(drive_error)?;
         Ok(Self {
             inner: Mutex::new(inner),
@@ -45,6 +46,11 @@ impl DataStream {
             rows: batch.rows,
         };
         Ok(read.map(|batches| batches.into_iter().map(wrap).collect()))
+    }
+
+    fn fingerprints(&self) -> PyResult<String> {
+        let document = self.lock().fingerprints_document();
+        document.ok_or_else(|| PyRuntimeError::new_err("this stream takes no fingerprints"))
     }
 
     #[getter]

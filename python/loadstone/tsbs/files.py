@@ -1,8 +1,9 @@
-"""Data sets as folders of files that other programs read: Parquet, Arrow IPC and CSV, one file a table."""
+"""Data sets as folders of files that pyarrow writes: Parquet and Arrow IPC, one file a table."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import csv, ipc, parquet
+from pyarrow import ipc, parquet
 
 from loadstone import _core
 from loadstone.errors import LoadstoneError, RunFailedError
@@ -46,34 +47,7 @@ def _arrow(path: Path, schema: pa.Schema, compress: str) -> Writer:
     return ipc.new_file(path, schema, options=ipc.IpcWriteOptions(compression=compress or None))
 
 
-def _csv(path: Path, schema: pa.Schema, compress: str) -> Writer:
-    stream = pa.output_stream(path, compression=compress or None)
-    try:
-        return _Closing(csv.CSVWriter(stream, schema), stream)
-    except BaseException:
-        stream.close()
-        raise
-
-
-class _Closing:
-    """A CSV writer that closes its file too."""
-
-    def __init__(self, writer: Writer, stream: Any) -> None:
-        self._writer, self._stream = writer, stream
-
-    def write_table(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        try:
-            self._writer.close()
-        finally:
-            self._stream.close()
-
-
-_OPENERS: dict[str, Open] = {"parquet": _parquet, "arrow": _arrow, "csv": _csv}
-_ENDS = {"gzip": ".gz", "zstd": ".zst"}
-"""What compressed CSV is called; the other formats compress inside."""
+_OPENERS: dict[str, Open] = {"parquet": _parquet, "arrow": _arrow}
 FILE_FORMATS = tuple(_OPENERS)
 
 
@@ -85,16 +59,16 @@ def write_tables(
     The folder is complete or not there. Raises LoadstoneError when it cannot begin, RunFailedError later.
     """
     begun = time.monotonic()
-    path = Path(folder)
-    if not overwrite and path.exists():
-        raise LoadstoneError(f"{folder} is there already", "Name a new folder, or add --overwrite.")
     try:
-        stream = _core.DataStream(json.dumps(document))
+        stream = _core.DataStream(json.dumps(document), fingerprints=False)
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
+    tables = _tables(stream, format_)
+    path = Path(folder)
+    _refuse_existing(path, list(tables), overwrite=overwrite)
     try:
         with _new_folder(path) as part:
-            _write(stream, format_, part, compress)
+            _write(stream, tables, format_, part, compress)
             size = sum(found.stat().st_size for found in part.iterdir())
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error
@@ -112,32 +86,59 @@ def write_tables(
     }
 
 
+def _tables(stream: _core.DataStream, format_: str) -> dict[str, Mapping[str, Any]]:
+    """Return the tables by the names of their files."""
+    dataset = json.loads(stream.dataset())
+    tables = [*([dataset["tags"]] if dataset["tags"] else []), *dataset["tables"]]
+    return {f"{table['name']}.{format_}": table for table in tables}
+
+
+def _refuse_existing(path: Path, names: list[str], *, overwrite: bool) -> None:
+    if not overwrite and path.exists():
+        raise LoadstoneError(f"{path} is there already", "Name a new folder, or add --overwrite.")
+    if path.exists() and not path.is_dir():
+        raise LoadstoneError(f"{path} is no folder", "Name a new one.")
+    others = [found for found in path.iterdir() if found.name not in names] if path.exists() else []
+    if others:
+        raise LoadstoneError(
+            f"{others[0]} is no file of this data set",
+            "Name a new folder: one with other files in it is not replaced.",
+        )
+
+
 @contextmanager
 def _new_folder(path: Path) -> Iterator[Path]:
     part = path.with_name(path.name + ".part")
-    if part.exists():
+    try:
+        part.mkdir()
+    except FileExistsError:
         raise LoadstoneError(
             f"{part} is there: another process is writing it, or one was killed",
             "Remove it, or name another folder.",
-        )
-    part.mkdir()
+        ) from None
     try:
         yield part
+        for written in part.iterdir():
+            _to_disk(written)
         if path.exists():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.rmtree(path)  # it holds nothing but an older data set
         part.rename(path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _write(stream: _core.DataStream, format_: str, part: Path, compress: str) -> None:
-    dataset = json.loads(stream.dataset())
-    tables = [*([dataset["tags"]] if dataset["tags"] else []), *dataset["tables"]]
-    end = f".{format_}" + (_ENDS.get(compress, "") if format_ == "csv" else "")
+def _to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _write(
+    stream: _core.DataStream, tables: Mapping[str, Mapping[str, Any]], format_: str, part: Path, compress: str
+) -> None:
     with ExitStack() as opened:
         files = {}
-        for table in tables:
-            writer = _OPENERS[format_](part / f"{table['name']}{end}", _schema(table), compress)
+        for name, table in tables.items():
+            writer = _OPENERS[format_](part / name, _schema(table), compress)
             opened.callback(writer.close)
             files[table["name"]] = _TableFile(writer, _schema(table))
         while (batches := stream.read(_READ_ROWS)) is not None:

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field};
 use loadstone_gen::dataset::{Dataset, Source, SourceError, Table};
+use loadstone_gen::fingerprint::{Fingerprint, Tables};
 use serde::Serialize;
 
 use super::DataSpec;
@@ -15,6 +16,7 @@ pub struct DataStream {
     source: Box<dyn Source>,
     rows: u64,
     metrics: u64,
+    fingerprints: Option<Tables>,
 }
 
 /// Rows of one table.
@@ -47,13 +49,15 @@ struct ColumnDocument<'a> {
 }
 
 impl DataStream {
-    /// Open the data of a document.
+    /// Open the data of a document; `fingerprints` are taken while it is read.
     ///
     /// # Errors
     /// [`DriveError`] when it does not parse, or cannot be opened.
-    pub fn from_json(text: &str) -> Result<Self, DriveError> {
+    pub fn from_json(text: &str, fingerprints: bool) -> Result<Self, DriveError> {
+        let source = DataSpec::from_json(text)?.open()?;
         Ok(Self {
-            source: DataSpec::from_json(text)?.open()?,
+            fingerprints: fingerprints.then(|| Tables::new(source.dataset())),
+            source,
             rows: 0,
             metrics: 0,
         })
@@ -76,9 +80,14 @@ impl DataStream {
     /// # Errors
     /// [`DriveError::Data`] when the source cannot go on.
     pub fn read(&mut self, rows: usize) -> Result<Option<Vec<TableBatch>>, DriveError> {
-        let Some(chunk) = self.source.next(rows.max(1))? else {
+        let Some(chunk) = self.source.next(rows)? else {
             return Ok(None);
         };
+        if let Some(fingerprints) = &mut self.fingerprints {
+            fingerprints.add(&chunk).map_err(|error| {
+                DriveError::Data(SourceError::Refused(format!("no fingerprint: {error}")))
+            })?;
+        }
         self.rows += chunk.rows;
         self.metrics += chunk.metrics;
         let dataset = self.source.dataset();
@@ -94,6 +103,21 @@ impl DataStream {
         Ok(Some(tags.into_iter().chain(tables).collect()))
     }
 
+    /// The fingerprints of what was read so far, as JSON: `[{"name","rows","fingerprint":{…}}]`.
+    #[must_use]
+    pub fn fingerprints_document(&self) -> Option<String> {
+        let fingerprints = self.fingerprints.as_ref()?;
+        let tables = self.dataset().tables.iter().zip(fingerprints.as_slice());
+        let documents: Vec<_> = tables
+            .map(|(table, fingerprint)| TableFingerprint {
+                name: &table.name,
+                rows: fingerprint.rows(),
+                fingerprint: FingerprintDocument::new(fingerprint),
+            })
+            .collect();
+        serde_json::to_string(&documents).ok()
+    }
+
     /// Rows read so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
@@ -104,6 +128,37 @@ impl DataStream {
     #[must_use]
     pub fn metrics(&self) -> u64 {
         self.metrics
+    }
+}
+
+#[derive(Serialize)]
+struct TableFingerprint<'a> {
+    name: &'a str,
+    rows: u64,
+    fingerprint: FingerprintDocument,
+}
+
+/// A fingerprint as JSON; whole numbers beyond what a double holds exactly are text.
+#[derive(Debug, Clone, Serialize)]
+pub struct FingerprintDocument {
+    rows: String,
+    time_sum: String,
+    tags_sum: String,
+    nulls: Vec<String>,
+    content: String,
+}
+
+impl FingerprintDocument {
+    /// As it is shown.
+    #[must_use]
+    pub fn new(fingerprint: &Fingerprint) -> Self {
+        Self {
+            rows: fingerprint.rows().to_string(),
+            time_sum: fingerprint.time_sum().to_string(),
+            tags_sum: fingerprint.tags_sum().to_string(),
+            nulls: fingerprint.nulls().iter().map(u64::to_string).collect(),
+            content: fingerprint.content().to_string(),
+        }
     }
 }
 

@@ -34,6 +34,15 @@ pub(super) enum Compressor {
 }
 
 impl Compression {
+    /// What the names of files compressed so end in.
+    pub(super) fn ending(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Gzip => ".gz",
+            Self::Zstd => ".zst",
+        }
+    }
+
     pub(super) fn compressor(self) -> io::Result<Compressor> {
         Ok(match self {
             Self::None => Compressor::None,

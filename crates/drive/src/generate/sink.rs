@@ -21,6 +21,8 @@ pub(super) struct Sink {
     file: File,
     name: String,
     bytes: u64,
+    /// What happens to it when it cannot be completed.
+    fate: &'static str,
     /// What is renamed to what at the end.
     rename: Option<(PathBuf, PathBuf)>,
 }
@@ -52,6 +54,7 @@ impl Sink {
             file,
             name,
             bytes: 0,
+            fate: "; the incomplete file was removed",
             rename: Some((part, path.to_owned())),
         })
     }
@@ -73,6 +76,7 @@ impl Sink {
             file,
             name,
             bytes: 0,
+            fate: "",
             rename: None,
         }
     }
@@ -123,17 +127,115 @@ impl Sink {
     }
 
     fn trouble(&self, source: io::Error) -> DriveError {
-        let removed = if self.rename.is_some() {
-            "; the incomplete file was removed"
-        } else {
-            ""
-        };
         DriveError::System {
             what: format!("writing {} after {} bytes", self.name, self.bytes),
-            hint: format!("see that there is room for it{removed}"),
+            hint: format!("see that there is room for it{}", self.fate),
             source,
         }
     }
+}
+
+/// A new folder of files, complete or not there.
+pub(super) struct Folder {
+    sinks: Vec<Sink>,
+    path: PathBuf,
+    /// What the folder is called until it is complete.
+    part: Option<PathBuf>,
+}
+
+impl Folder {
+    /// A folder with files of these names. One that is there is replaced only when it holds nothing else.
+    pub(super) fn create(
+        path: &Path,
+        names: Vec<String>,
+        overwrite: bool,
+    ) -> Result<Self, DriveError> {
+        refuse_existing(path, overwrite)?;
+        refuse_others(path, &names)?;
+        let part = beside(path, ".part");
+        fs::create_dir(&part).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => DriveError::bad_spec(
+                format!(
+                    "{} is there: another process is writing it, or one was killed",
+                    part.display()
+                ),
+                "remove it, or name another folder",
+            ),
+            _ => cannot(&part.display().to_string(), source),
+        })?;
+        let mut folder = Self {
+            sinks: Vec::with_capacity(names.len()),
+            path: path.to_owned(),
+            part: Some(part.clone()),
+        };
+        for name in names {
+            let file = File::create_new(part.join(&name)).map_err(|e| cannot(&name, e))?;
+            let name = path.join(&name).display().to_string();
+            let mut sink = Sink::opened(file, name);
+            sink.fate = "; the incomplete folder was removed";
+            folder.sinks.push(sink);
+        }
+        Ok(folder)
+    }
+
+    /// Number of files.
+    pub(super) fn files(&self) -> usize {
+        self.sinks.len()
+    }
+
+    /// Writes to the file of this number.
+    pub(super) fn write(&mut self, file: usize, bytes: &[u8]) -> Result<(), DriveError> {
+        self.sinks[file].write(bytes)
+    }
+
+    /// Gives the complete folder its name.
+    pub(super) fn finish(mut self) -> Result<(), DriveError> {
+        for sink in &self.sinks {
+            sink.file.sync_data().map_err(|e| sink.trouble(e))?;
+        }
+        let name = self.path.display().to_string();
+        let Some(part) = &self.part else {
+            return Ok(());
+        };
+        if self.path.is_dir() {
+            // `create` has seen that it holds nothing but an older data set.
+            fs::remove_dir_all(&self.path).map_err(|source| cannot(&name, source))?;
+        }
+        fs::rename(part, &self.path).map_err(|source| cannot(&name, source))?;
+        self.part = None;
+        Ok(())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            drop(fs::remove_dir_all(part));
+        }
+    }
+}
+
+/// A folder with other things in it is not ours to replace.
+fn refuse_others(path: &Path, names: &[String]) -> Result<(), DriveError> {
+    let refuse = |what: &Path| {
+        Err(DriveError::bad_spec(
+            format!("{} is no file of this data set", what.display()),
+            "name a new folder: one with other files in it is not replaced",
+        ))
+    };
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => return refuse(path),
+        Err(error) => return Err(cannot(&path.display().to_string(), error)),
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !names.iter().any(|known| name == known.as_str()) {
+            return refuse(&entry.path());
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Sink {

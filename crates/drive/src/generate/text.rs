@@ -36,6 +36,7 @@ pub(super) struct Piece {
 
 struct Formatting {
     catalog: Arc<Catalog>,
+    format: Format,
     compression: Compression,
 }
 
@@ -47,9 +48,9 @@ impl Job {
                 "choose another format for this data",
             ));
         };
-        if spec.format != Format::Timescaledb {
+        if spec.format == Format::Influx {
             return Err(DriveError::bad_spec(
-                "this format cannot be made by this build".to_owned(),
+                "Influx's line protocol cannot be made by this build".to_owned(),
                 "choose timescaledb",
             ));
         }
@@ -63,6 +64,7 @@ impl Job {
         Ok(Self {
             formatting: Formatting {
                 catalog: Arc::clone(simulation.catalog()),
+                format: spec.format,
                 compression: spec.compress,
             },
             simulation,
@@ -81,13 +83,13 @@ impl Job {
             formatting,
             mut sink,
         } = self;
-        let header = formatting.catalog.header();
+        let header = formatting.header();
         let mut packed = Vec::new();
         let mut tools = formatting.tools()?;
-        let head = tools
-            .pack(header.as_bytes(), &mut packed)
-            .map_err(compressing)?;
-        sink.write(head)?;
+        if !header.is_empty() {
+            let packed = tools.pack(header.as_bytes(), &mut packed);
+            sink.write(packed.map_err(compressing)?)?;
+        }
         counters.add(0, 0, header.len() as u64, sink.bytes());
         let end = pipeline::run(&formatting, simulation, threads, stop, |piece| {
             let bytes = piece.bytes();
@@ -100,6 +102,15 @@ impl Job {
             sink.finish()?;
         }
         Ok(end)
+    }
+}
+
+impl Formatting {
+    fn header(&self) -> String {
+        match self.format {
+            Format::Influx => String::new(),
+            _ => self.catalog.header(),
+        }
     }
 }
 
@@ -150,7 +161,7 @@ impl Piece {
     }
 }
 
-fn compressing(source: std::io::Error) -> DriveError {
+pub(super) fn compressing(source: std::io::Error) -> DriveError {
     DriveError::System {
         what: "compressing".to_owned(),
         source,

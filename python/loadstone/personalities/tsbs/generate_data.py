@@ -31,7 +31,7 @@ STREAMS = {
     "victoriametrics": "influx",
 }
 """TSBS's formats that are one stream, with what the core calls them: some are the same bytes."""
-FOLDERS = {"copy-binary": "copy_binary", "copy-text": "copy_text"}
+FOLDERS = {"csv": "csv", "copy-binary": "copy_binary", "copy-text": "copy_text"}
 """Formats of one file a table, by the core."""
 FORMATS = (*STREAMS, *FILE_FORMATS, *FOLDERS)
 _NOT_HERE = ("akumuli", "cassandra", "cratedb", "mongo", "prometheus", "questdb", "siridb", "timestream")
