@@ -116,6 +116,13 @@ def estimated_seconds(plan: Plan) -> float:
     )
 
 
+def clients_of(phase: PlannedPhase) -> int:
+    """Return how many connections a phase has open at once, ours for control and watching left out."""
+    drive, load, query = phase.drive, phase.load, phase.query
+    parts = [drive.clients if drive else 0, load.workers if load else 0, query.workers if query else 0]
+    return sum(parts) + (1 if load and query else 0)
+
+
 def plan_to_json(plan: Plan) -> str:
     """Return the plan as the text of plan.json."""
     body = msgspec.to_builtins(plan, enc_hook=_encode)

@@ -12,7 +12,7 @@ from loadstone.calibrate import calibrate_for
 from loadstone.engine import SCHEMA
 from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError
-from loadstone.plan import PlanTarget, make_plan, plan_to_json
+from loadstone.plan import PlanTarget, clients_of, make_plan, plan_to_json
 from loadstone.redact import redact_command
 from loadstone.run.phases import PhaseRun
 from loadstone.run.server import Server
@@ -213,7 +213,7 @@ class _Run:
         return (error.exit_code if self._opening else ExitCode.FAILED), error
 
     def _open(self, stack: contextlib.ExitStack, targets: Sequence[Target], plan: Plan) -> list[Server]:
-        clients = max((p.drive.clients for t in plan.targets for p in t.phases if p.drive), default=1)
+        clients = max((clients_of(p) for t in plan.targets for p in t.phases), default=1) or 1
         # All targets are looked at before any of them is touched.
         opened = [self._open_one(stack, target, clients) for target in targets]
         servers = []
@@ -299,7 +299,7 @@ class _Run:
             server.folder.write_target(server.describe())
             if server.opened.data_directory is not None:
                 paths[f"data of {server.id}"] = server.opened.data_directory
-        clients = max((drive.clients for drive in drives), default=0)
+        clients = max((clients_of(p) for t in plan.targets for p in t.phases if p.skip is None), default=0)
         facts = environment.collect(paths, clients=clients)
         self.folder.write_json("environment.json", facts)
         for warning in facts["warnings"]:
@@ -314,11 +314,14 @@ class _Run:
         self.listener.planned(plan)
         # Targets take turns phase by phase, so that a slow drift of the machine meets all of them alike.
         for phases in zip(*(target.phases for target in plan.targets), strict=True):
+            first: PhaseRun | None = None
             for server, phase in zip(servers, phases, strict=True):
-                self._phase(server, phase)
+                run = self._phase(server, phase, first)
+                first = first or (run if phase.query and not phase.load and run.state == "complete" else None)
                 self.signals.check()
 
-    def _phase(self, server: Server, phase: PlannedPhase) -> None:
+    def _phase(self, server: Server, phase: PlannedPhase, first: PhaseRun | None) -> PhaseRun:
+        """Run one phase; `first` is the same phase on the first target that answered its queries."""
         run = PhaseRun(phase, server, self.folder, self.signals, self.request.io)
         reason = phase.skip or server.gone
         if reason is not None:
@@ -326,7 +329,10 @@ class _Run:
         else:
             self.listener.began(server.id, phase)
             run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
+        if first is not None:
+            run.compare_with(first)
         if run.state == "failed" or (run.state == "skipped" and not phase.skip and server.gone):
             self._failures.append(f"{server.id}: {phase.title}: {run.document['reason']}")
             self._wrong |= run.wrong
         self.listener.ended(server.id, run.document)
+        return run

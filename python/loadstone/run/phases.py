@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.run.series import Stage, answers_check, load_phase, query_phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.drive import Progress
-    from loadstone.model import InOut, PlannedPhase
+    from loadstone.model import InOut, Load, PlannedPhase, QueryMix
     from loadstone.run.server import Server
     from loadstone.runfolder import PhaseFolder, RunFolder
     from loadstone.signals import Signals
@@ -85,6 +86,10 @@ class PhaseRun:
         self._set_up()
         if self.phase.drive is not None:
             state, reason = self._drive(show)
+        elif self.phase.load is not None:
+            state, reason = self._load(self.phase.load, show)
+        elif self.phase.query is not None:
+            state, reason = self._query(self.phase.query, show)
         else:
             if self.phase.kind == "size":
                 self._write(sizes={"before": None, "after": self.server.sizes()})
@@ -127,6 +132,39 @@ class PhaseRun:
             self._check_rows(account, rows, check.rows_per_transaction, self.server.count(check.count_sql))
         return self._judge(account)
 
+    def _load(self, load: Load, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        account, before = load_phase(load, self.phase.query, self._stage(show))
+        self._account = account
+        loaded = account["load"]
+        self._write(
+            statements=[*self.document["statements"], *loaded["statements"], *loaded["after"]],
+            sizes={"before": before, "after": self.server.sizes()},
+        )
+        for note in loaded["notes"]:
+            self._event("info", "note", note)
+        for check in loaded["checks"]:
+            self._keep_check(check)
+        for outage in account["outages"]:
+            self._tell_outage(outage)
+        return self._judge(account)
+
+    def _query(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        account = self._account = query_phase(mix, self._stage(show))
+        for outage in account["outages"]:
+            self._tell_outage(outage)
+        return self._judge(account)
+
+    def _stage(self, show: Callable[[Progress], None]) -> Stage:
+        return Stage(self.server, self.folder, self._signals, show, self._io)
+
+    def compare_with(self, first: PhaseRun) -> None:
+        """Compare the answers of this phase with those of another target; a difference fails the phase."""
+        if not (self._account and first._account and "queries" in self._account):
+            return
+        self._keep_check(answers_check(first.server.id, first._account, self._account))
+        if self.wrong and self.state == "complete":
+            self._write(state="failed", reason="a check failed: the answers differ between targets")
+
     def _judge(self, account: Document) -> tuple[str, str | None]:
         if account["output_error"]:
             raise RunFailedError(
@@ -167,9 +205,14 @@ class PhaseRun:
             self._note_check(name, expected, actual, actual == expected, sql)
 
     def _note_check(self, name: str, expected: str, actual: str, passed: bool, detail: str) -> None:  # noqa: FBT001
-        check = {"name": name, "expected": expected, "actual": actual, "passed": passed, "detail": detail}
+        self._keep_check(
+            {"name": name, "expected": expected, "actual": actual, "passed": passed, "detail": detail}
+        )
+
+    def _keep_check(self, check: Document) -> None:
         self._write(checks=[*self.document["checks"], check])
-        self._event("info" if passed else "error", "check", f"{name}: expected {expected}, found {actual}")
+        level = "info" if check["passed"] else "error"
+        self._event(level, "check", f"{check['name']}: expected {check['expected']}, found {check['actual']}")
 
     def _tell_outage(self, outage: Document) -> None:
         seconds = (outage["end_ns"] - outage["start_ns"]) / 1e9 if outage["end_ns"] else None

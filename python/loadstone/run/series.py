@@ -1,0 +1,181 @@
+"""Phases that load and query time series: what they ask for, and what they leave in the run folder."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.series import quoted
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.jsonfile import to_json
+from loadstone.signals import Signals
+from loadstone.tsbs import tables
+from loadstone.tsbs.content import content_of
+from loadstone.tsbs.loading import LoadManner, perform_load
+from loadstone.tsbs.probing import perform_probe
+from loadstone.tsbs.querying import compare_answers, manner_of, perform_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from loadstone.drive import Progress
+    from loadstone.engine.control import Control
+    from loadstone.engine.series import Dataset
+    from loadstone.model import InOut, Load, QueryMix
+    from loadstone.run.server import Server
+    from loadstone.runfolder import PhaseFolder
+
+Document = dict[str, Any]
+
+SHORT_S = 0.25
+"""Intervals of a load that goes as fast as it can: it may be over in seconds."""
+_UNTIL_STOPPED_S = 1e6
+_FIRST_OF_AN_EPOCH = ("readings", "cpu")
+"""Tables whose row is the first that a device writes at a new time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a phase is performed, and who sees it."""
+
+    server: Server
+    folder: PhaseFolder
+    signals: Signals
+    show: Callable[[Progress], None]
+    io: InOut
+
+
+def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Document, Document | None]:
+    """Load into fresh tables, with queries beside it where wanted; returns drive.json and sizes before it."""
+    server, folder = stage.server, stage.folder
+    dataset = content_of(load).dataset
+    tables.drop(server.control, server.engine.series, dataset)
+    if server.opened.private:
+        server.engine.checkpoint(server.control)
+    before = server.sizes()
+    manner = LoadManner(
+        schema=server.schema,
+        interval_s=SHORT_S if load.pace.kind == "closed" else 1.0,
+        io=stage.io,
+        control=lambda: _alive(server),
+    )
+    if beside is None:
+        return perform_load(load, server.opened, folder.path, stage.signals, stage.show, manner), before
+    company = _Company(stage.signals, [partial(_ask, beside, stage), partial(_probe, dataset, stage)])
+    account = perform_load(load, server.opened, folder.path, company, stage.show, manner)
+    company.raise_trouble()
+    return account, before
+
+
+def query_phase(mix: QueryMix, stage: Stage) -> Document:
+    """Run the queries on what is loaded; returns drive.json."""
+    server, folder = stage.server, stage.folder
+    manner = replace(manner_of(mix), schema=server.schema, interval_s=SHORT_S)
+    account = perform_queries(mix, server.opened, folder.path, stage.signals, stage.show, manner)
+    folder.write_drive(to_json(account, indent=1))
+    return account
+
+
+def answers_check(first: str, expected: Document, actual: Document) -> Document:
+    """Compare the answers of two targets to the same queries: one of phase.json's checks."""
+    asked = [account["queries"].get("answers") or [] for account in (expected, actual)]
+    differing = compare_answers(*asked)
+    common = len({a["query"] for a in asked[0]} & {a["query"] for a in asked[1]})
+    words = "; ".join(f"query {number}: {difference}" for number, difference in differing[:3])
+    return {
+        "name": f"answers are those of {first}",
+        "expected": f"{common:,} equal answers",
+        "actual": f"{common - len(differing):,} equal answers",
+        "passed": not differing,
+        "detail": words or "count, sums and checksums of every answer, order left out",
+    }
+
+
+def _ask(mix: QueryMix, stage: Stage, stopper: Signals) -> None:
+    """Ask the queries of a mix until stopped."""
+    folder = stage.folder.beside("queries")
+    manner = replace(manner_of(mix), schema=stage.server.schema, duration_s=_UNTIL_STOPPED_S, answers="none")
+    account = perform_queries(mix, stage.server.opened, folder.path, stopper, None, manner)
+    folder.write_drive(to_json(account, indent=1))
+
+
+def _probe(dataset: Dataset, stage: Stage, stopper: Signals) -> None:
+    """Ask for the latest row time that can be seen, microseconds since 1970, until stopped."""
+    names = [table["name"] for table in dataset["tables"]]
+    table = next((name for name in _FIRST_OF_AN_EPOCH if name in names), names[0])
+    latest = stage.server.engine.series.microseconds(f"max({quoted('time')})")
+    question = f"select {latest} from {quoted(table)}"  # noqa: S608 - names of our own
+    perform_probe(question, stage.server.opened, stage.folder.beside("probe").path, stopper)
+
+
+class _Company(Signals):
+    """What goes on beside a load: it begins and ends with the load's drive.
+
+    Stands in for the run's signals, which is how a drive says when it begins and how it is ended early.
+    """
+
+    def __init__(self, signals: Signals, parts: Sequence[Callable[[Signals], None]]) -> None:
+        super().__init__()
+        self._signals = signals
+        self._stoppers = [_Stopper() for _ in parts]
+        self._troubles: list[Exception] = []
+        self._threads = [
+            threading.Thread(target=self._guarded, args=pair, name="beside the load", daemon=True)
+            for pair in zip(parts, self._stoppers, strict=True)
+        ]
+
+    def during(self, stop: Callable[[], None] | None) -> None:
+        """Begin when the load's drive begins, and end with it."""
+        self._signals.during(stop)
+        for thread, stopper in zip(self._threads, self._stoppers, strict=True):
+            if stop is not None:
+                thread.start()
+            elif thread.ident is not None:
+                stopper.stop()
+        if stop is None:
+            for thread in self._threads:
+                thread.join()
+
+    def raise_trouble(self) -> None:
+        """Raise what kept a part from its work."""
+        for trouble in self._troubles:
+            if isinstance(trouble, LoadstoneError):
+                raise RunFailedError(f"beside the load: {trouble.message}", trouble.hint) from trouble
+            raise trouble
+
+    def _guarded(self, part: Callable[[Signals], None], stopper: Signals) -> None:
+        try:
+            part(stopper)
+        except Exception as error:  # noqa: BLE001 - handed to the run's own thread
+            self._troubles.append(error)
+
+
+class _Stopper(Signals):
+    """Ends a drive from another thread, also one that has not begun when the word comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._ended = False
+        self._stop_drive: Callable[[], None] | None = None
+
+    def during(self, stop: Callable[[], None] | None) -> None:
+        """Remember how to end the drive; end it where the word has come already."""
+        with self._lock:
+            self._stop_drive = stop
+            if self._ended and stop is not None:
+                stop()
+
+    def stop(self) -> None:
+        """End the drive."""
+        with self._lock:
+            self._ended = True
+            if self._stop_drive is not None:
+                self._stop_drive()
+
+
+def _alive(server: Server) -> Control:
+    server.revive()
+    return server.control
