@@ -65,15 +65,14 @@ class OpenGaussSeries(SeriesAnswers):
     """Range partitions by time, each split by a hash of the device, in one statement."""
 
     title = "openGauss"
-    json_type = "text"
 
     def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
-        """Yield the statements that make the table of devices; sets of tags are jsonb only in name here."""
+        """Yield the statements that make the table of devices; jsonb cannot be unique here."""
         name = quoted(tags["name"])
         if not wishes.jsonb_tags:
             yield from super().tags_table(tags, wishes)
             return
-        yield f"create table {name} (id serial primary key, tagset jsonb)"
+        yield f"create table {name} (id serial primary key, tagset {self.json_type})"
         yield f"create index idxginp on {name} using gin (tagset)"
 
     def series_table(
@@ -90,7 +89,6 @@ class OpenGaussSeries(SeriesAnswers):
         """Say what is done otherwise than asked."""
         del where
         found = list(common_notes(wishes))
-        found.append("additional_tags is text: JSON is stored as it comes")
         if wishes.compress or wishes.compress_after_s is not None:
             found.append("compression of openGauss's tables is not used yet: nothing is compressed")
         if wishes.chunk_time_s is not None and not wishes.hash_partitions:
