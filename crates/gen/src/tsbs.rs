@@ -25,6 +25,7 @@ pub mod go_rand;
 mod hosts;
 mod lifetime;
 mod population;
+mod read;
 mod strings;
 mod tables;
 mod text;
@@ -39,6 +40,7 @@ pub use block::Block;
 pub use config::{Config, ConfigError, UseCase};
 use go_rand::GoRand;
 use hosts::Hosts;
+pub use read::TextSource;
 use strings::Strings;
 pub use text::Text;
 

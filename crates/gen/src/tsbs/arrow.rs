@@ -20,7 +20,7 @@ use super::{Block, Catalog, CatalogKind, Config, ConfigError, Simulation};
 use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows};
 
 /// A chunk has at most so many rows.
-const ROWS_MAX: usize = 1 << 24;
+pub(super) const ROWS_MAX: usize = 1 << 24;
 
 /// A data set of TSBS as it is simulated: row for row what a reader of TSBS's own text finds.
 ///
