@@ -117,6 +117,41 @@ class NullServer:
 
     def stop(self) -> None: ...
 
+class Recorder:
+    """What a drive writes down, for work that goes through a Python driver: thread-safe, in the same files.
+
+    `spec` is JSON: `{"labels":[…], "clients", "seed", "pace", "interval_s", "warmup_s", "duration_s",
+    "latency_limit_ms", "burn_in", "load", "out_dir"}`, all but `labels` and `clients` optional. The first `burn_in`
+    samples are left out of every figure. Times are `time.monotonic_ns()`.
+    """
+
+    def __init__(self, spec: str) -> None:
+        """Create the files. Raises DriveError."""
+
+    def begin(self) -> int:
+        """Start the clock, unless it runs; returns its start. It starts by itself at construction otherwise."""
+
+    def sample(self, label: int, intended_ns: int, start_ns: int, end_ns: int, ok: bool = True) -> None:  # noqa: FBT001, FBT002
+        """Record one that has ended. `intended_ns` counts under a rate only. Raises DriveError: no such label."""
+
+    def fail(
+        self, label: int, intended_ns: int, start_ns: int, end_ns: int, state: str, message: str
+    ) -> None:
+        """Record one that has failed; errors are counted by `state` (SQLSTATE, or a word)."""
+
+    def rows(self, rows: int, metrics: int = 0) -> None:
+        """Count rows of a load, and values of fields in them, as stored now."""
+
+    def progress(self) -> str:
+        """JSON of the latest interval and the totals so far, as `Drive.progress`."""
+
+    def finish(self, state: str, reason: str | None = None, more: str | None = None) -> str:
+        """Close the files, write drive.json and return its text; once.
+
+        `state` is complete, interrupted or aborted. `more` is a JSON object whose keys are added; what is an
+        object in both (`queries`) is merged.
+        """
+
 class GoRand:
     """Go's `math/rand` (version 1) after `rand.Seed(seed)`, bit for bit."""
 
