@@ -1,0 +1,513 @@
+//! The recorder for work that goes through another driver: the same intervals, files and account as a drive's.
+//!
+//! Threads around that driver hand in times; everything after that is what the driver's own workers use.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::account::{self, Ending};
+use crate::clock::now_ns;
+use crate::collector::{Collected, Collector, Finish, Progress, Report};
+use crate::config::{Config, ns};
+use crate::error::DriveError;
+use crate::output::{Output, write_account};
+use crate::pace::Pace;
+use crate::record::{ErrorClass, Record, count_error};
+use crate::spec::DriveSpec;
+use crate::timeline::Timeline;
+use crate::work::{Labels, Work};
+
+/// Records that circulate between the samples and the collector.
+const RECORDS: usize = 3;
+/// Names of errors that are kept; the rest is counted as one.
+const NAMES_MAX: usize = 1024;
+
+/// What is to be recorded.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecorderSpec {
+    /// Kinds of samples.
+    pub labels: Vec<String>,
+    /// Workers.
+    pub clients: usize,
+    /// Seed of the random choices, for the account.
+    #[serde(default)]
+    pub seed: u64,
+    /// When samples are meant to begin.
+    #[serde(default = "closed")]
+    pub pace: Pace,
+    /// Length of an interval of the series.
+    #[serde(default = "one")]
+    pub interval_s: f64,
+    /// Samples intended to begin before are counted apart.
+    #[serde(default)]
+    pub warmup_s: f64,
+    /// Length of the measured window, where it is known beforehand.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+    /// Slower samples are counted late.
+    #[serde(default)]
+    pub latency_limit_ms: Option<f64>,
+    /// The first so many samples are counted with the warm-up.
+    #[serde(default)]
+    pub burn_in: u64,
+    /// Rows are stored: series.jsonl and progress show how many.
+    #[serde(default)]
+    pub load: bool,
+    /// Folder for series.jsonl, latency.hlog and drive.json; nothing is written when absent.
+    #[serde(default)]
+    pub out_dir: Option<PathBuf>,
+}
+
+fn closed() -> Pace {
+    Pace::Closed
+}
+fn one() -> f64 {
+    1.0
+}
+
+/// The times of one sample, nanoseconds of the clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// When it should have begun; counts under a rate.
+    pub intended_ns: u64,
+    /// When it began.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
+/// The work of a recorder, as the account sees it.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    labels: Labels,
+    is_load: bool,
+}
+
+impl Recorded {
+    pub(crate) fn labels(&self) -> Labels {
+        self.labels.clone()
+    }
+
+    pub(crate) fn is_load(&self) -> bool {
+        self.is_load
+    }
+
+    pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
+        let mut account = Map::new();
+        if !self.is_load {
+            let labels = self.labels.accounts(totals);
+            account.insert("queries".to_owned(), json!({"labels": labels}));
+        }
+        account
+    }
+}
+
+struct Running {
+    timeline: Timeline,
+    record: Box<Record>,
+    interval: u64,
+    reports: Sender<Report>,
+    blanks: Receiver<Box<Record>>,
+    collector: thread::JoinHandle<Collected>,
+}
+
+enum State {
+    /// Nothing is recorded yet; the clock started at this time.
+    Waiting {
+        start_ns: u64,
+        output: Option<Output>,
+    },
+    Running(Running),
+    Finished,
+}
+
+/// Takes samples from any number of threads.
+pub struct Recorder {
+    spec: RecorderSpec,
+    drive: DriveSpec,
+    config: Arc<Config>,
+    progress: Arc<Mutex<Progress>>,
+    state: Mutex<(State, u64)>,
+}
+
+impl Recorder {
+    /// Check the specification and create the files.
+    pub fn new(spec: RecorderSpec) -> Result<Self, DriveError> {
+        check(&spec)?;
+        let drive = drive_spec(&spec)?;
+        let work = Work::Recorded(Recorded {
+            labels: Labels::plain(&spec.labels),
+            is_load: spec.load,
+        });
+        let config = Arc::new(Config::with_work(&drive, work)?);
+        let output = match &spec.out_dir {
+            Some(dir) => Some(Output::create(dir, account::tags(&config), false)?),
+            None => None,
+        };
+        let start_ns = now_ns();
+        Ok(Self {
+            spec,
+            drive,
+            config,
+            progress: Arc::default(),
+            state: Mutex::new((State::Waiting { start_ns, output }, 0)),
+        })
+    }
+
+    /// Start the clock unless a sample has been recorded; returns its start.
+    pub fn begin(&self) -> Result<u64, DriveError> {
+        let mut guard = self.lock();
+        if let State::Waiting { start_ns, .. } = &mut guard.0 {
+            *start_ns = now_ns();
+        }
+        self.running(&mut guard.0)
+            .map(|running| running.timeline.start_ns)
+    }
+
+    /// A sample has ended well.
+    pub fn done(&self, label: usize, times: Times) -> Result<(), DriveError> {
+        self.sample(label, times, None)
+    }
+
+    /// A sample has failed: `state` is an SQLSTATE or a word for the kind of error.
+    pub fn failed(
+        &self,
+        label: usize,
+        times: Times,
+        state: &str,
+        message: &str,
+    ) -> Result<(), DriveError> {
+        self.sample(label, times, Some((class(state), message)))
+    }
+
+    fn sample(
+        &self,
+        label: usize,
+        times: Times,
+        failure: Option<(ErrorClass, &str)>,
+    ) -> Result<(), DriveError> {
+        let labels = self.spec.labels.len();
+        if label >= labels {
+            let message = format!("label {label} is not among the {labels} labels");
+            return Err(DriveError::bad_spec(message, "labels are numbered from 0"));
+        }
+        let mut guard = self.lock();
+        let (state, samples) = &mut *guard;
+        let running = self.running(state)?;
+        self.roll(running, times.end_ns);
+        let burnt_in = *samples >= self.spec.burn_in;
+        *samples += 1;
+        self.book(running, label, times, failure, burnt_in);
+        Ok(())
+    }
+
+    /// Rows of a load, stored now.
+    pub fn rows(&self, rows: u64, metrics: u64) -> Result<(), DriveError> {
+        let mut guard = self.lock();
+        let running = self.running(&mut guard.0)?;
+        running.record.rows += rows;
+        running.record.metrics += metrics;
+        Ok(())
+    }
+
+    /// The latest interval and the totals so far, as JSON.
+    #[must_use]
+    pub fn progress(&self) -> String {
+        if let State::Running(running) = &mut self.lock().0 {
+            self.roll(running, now_ns());
+        }
+        let progress = self
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        serde_json::to_string(&progress).unwrap_or_default()
+    }
+
+    /// Close the files and give the account (drive.json), once. `more` is added to it.
+    pub fn finish(
+        &self,
+        state: &str,
+        reason: Option<&str>,
+        more: Map<String, Value>,
+    ) -> Result<String, DriveError> {
+        if !matches!(state, "complete" | "interrupted" | "aborted") {
+            return Err(DriveError::bad_spec(
+                format!("unknown state {state:?}"),
+                "use complete, interrupted or aborted",
+            ));
+        }
+        let mut guard = self.lock();
+        self.running(&mut guard.0)?;
+        let State::Running(mut running) = std::mem::replace(&mut guard.0, State::Finished) else {
+            return Err(finished());
+        };
+        drop(guard);
+        let now = now_ns();
+        self.roll(&mut running, now);
+        self.hand_over(&mut running, now);
+        let Running {
+            timeline,
+            reports,
+            collector,
+            ..
+        } = running;
+        let last = Finish {
+            io: "driver",
+            ..Finish::default()
+        };
+        let _ = reports.send(Report::Finished(0, last));
+        drop(reports);
+        let collected = collector.join().map_err(|_| broken())?;
+        self.account(timeline, &collected, (state, reason), more)
+    }
+
+    fn account(
+        &self,
+        timeline: Timeline,
+        collected: &Collected,
+        (state, reason): (&str, Option<&str>),
+        more: Map<String, Value>,
+    ) -> Result<String, DriveError> {
+        let ending = Ending {
+            stopped: false,
+            threads: self.spec.clients,
+            connect_wall_ns: 0,
+        };
+        let text = account::write(&self.drive, &self.config, timeline, &ending, collected);
+        let mut account: Map<String, Value> = serde_json::from_str(&text).map_err(|_| broken())?;
+        account.insert("state".to_owned(), json!(state));
+        account.insert("reason".to_owned(), json!(reason));
+        // Who else spends time in this process cannot be told apart, nor is there an event loop.
+        for unknown in ["client_cpu", "loop", "bytes_sent", "bytes_received"] {
+            account.insert(unknown.to_owned(), Value::Null);
+        }
+        for (key, value) in more {
+            match (account.get_mut(&key), value) {
+                (Some(Value::Object(mine)), Value::Object(more)) => mine.extend(more),
+                (_, value) => {
+                    account.insert(key, value);
+                }
+            }
+        }
+        let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
+        text.push('\n');
+        if let Some(dir) = &self.spec.out_dir {
+            write_account(dir, &text)?;
+        }
+        Ok(text)
+    }
+
+    fn book(
+        &self,
+        running: &mut Running,
+        label: usize,
+        times: Times,
+        failure: Option<(ErrorClass, &str)>,
+        burnt_in: bool,
+    ) {
+        let record = &mut *running.record;
+        let in_window = times.intended_ns >= running.timeline.measure_ns;
+        let measured = in_window && burnt_in;
+        let script = &mut record.scripts[label];
+        let (all, own) = (record.counts.of(measured), script.counts.of(measured));
+        all.scheduled += 1;
+        own.scheduled += 1;
+        if let Some((class, message)) = failure {
+            all.failed += 1;
+            own.failed += 1;
+            record.statements[label].1 += 1;
+            return count_error(&mut record.errors, class, times.end_ns, || {
+                message.to_owned()
+            });
+        }
+        all.done += 1;
+        own.done += 1;
+        // As with the driver's own workers: what straddles the end of the warm-up is in no figure.
+        if !measured || running.timeline.is_warmup(running.interval) {
+            return;
+        }
+        let service_ns = times.end_ns.saturating_sub(times.start_ns);
+        let under_a_rate = self.config.under_a_rate;
+        let response_ns = if under_a_rate {
+            times.end_ns.saturating_sub(times.intended_ns)
+        } else {
+            service_ns
+        };
+        let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
+        record.late += u64::from(response_ns > limit_ns);
+        script.service.record(service_ns);
+        script.response.record(response_ns);
+        record.response.record(response_ns);
+        record.statements[label].0.record(service_ns);
+        if let Some(service) = &mut record.service {
+            service.record(service_ns);
+            record
+                .lag
+                .record(times.start_ns.saturating_sub(times.intended_ns));
+        }
+    }
+
+    /// Hand over the records of the intervals that have ended.
+    fn roll(&self, running: &mut Running, now: u64) {
+        while now >= running.timeline.end_ns(running.interval) {
+            let end_ns = running.timeline.end_ns(running.interval);
+            self.hand_over(running, end_ns);
+            running.interval += 1;
+        }
+    }
+
+    fn hand_over(&self, running: &mut Running, end_ns: u64) {
+        let blank = running.blanks.try_recv();
+        let blank = blank.unwrap_or_else(|_| Box::new(self.config.blank_record()));
+        let record = std::mem::replace(&mut running.record, blank);
+        let _ = running.reports.send(Report::Interval {
+            worker: 0,
+            index: running.interval,
+            end_ns,
+            connected: self.spec.clients,
+            record,
+        });
+    }
+
+    /// The running part, set going if it is not.
+    fn running<'s>(&self, state: &'s mut State) -> Result<&'s mut Running, DriveError> {
+        if let State::Waiting { start_ns, output } = state {
+            let running = self.start(*start_ns, output.take())?;
+            *state = State::Running(running);
+        }
+        match state {
+            State::Running(running) => Ok(running),
+            _ => Err(finished()),
+        }
+    }
+
+    fn start(&self, start_ns: u64, output: Option<Output>) -> Result<Running, DriveError> {
+        let measure_ns = start_ns + ns(self.spec.warmup_s);
+        let timeline = Timeline {
+            start_ns,
+            measure_ns,
+            deadline_ns: self
+                .spec
+                .duration_s
+                .map(|s| measure_ns.saturating_add(ns(s))),
+            interval_ns: self.config.interval_ns,
+        };
+        {
+            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.start_ns = Some(start_ns);
+            progress.measure_ns = Some(measure_ns);
+            progress.deadline_ns = timeline.deadline_ns;
+        }
+        let (reports, inbox) = channel();
+        let (give, blanks) = sync_channel(RECORDS);
+        let (config, progress) = (Arc::clone(&self.config), Arc::clone(&self.progress));
+        let body =
+            move || Collector::new(&config, timeline, output, progress, vec![give]).collect(&inbox);
+        let collector = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(body);
+        let collector = collector.map_err(|source| DriveError::System {
+            what: "starting a thread".to_owned(),
+            source,
+            hint: "raise the limit of processes (ulimit -u)".to_owned(),
+        })?;
+        Ok(Running {
+            timeline,
+            record: Box::new(self.config.blank_record()),
+            interval: 0,
+            reports,
+            blanks,
+            collector,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (State, u64)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check(spec: &RecorderSpec) -> Result<(), DriveError> {
+    let refuse = |message: String, hint: &str| Err(DriveError::bad_spec(message, hint));
+    if spec.labels.is_empty() || spec.clients == 0 {
+        let message = "a recorder without labels or without clients".to_owned();
+        return refuse(message, "give at least one of each");
+    }
+    let numbers = [
+        ("interval_s", Some(spec.interval_s), false),
+        ("warmup_s", Some(spec.warmup_s), true),
+        ("duration_s", spec.duration_s, false),
+        ("latency_limit_ms", spec.latency_limit_ms, false),
+        ("rate_per_s", spec.pace.rate_per_s(), false),
+    ];
+    for (name, value, may_be_zero) in numbers {
+        let bad = |v: f64| !v.is_finite() || v < 0.0 || (v == 0.0 && !may_be_zero);
+        if let Some(value) = value.filter(|&v| bad(v)) {
+            return refuse(
+                format!("{name} is {value}"),
+                "it must be a number above zero",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What a drive would have been asked; a recorder has no connection.
+fn drive_spec(spec: &RecorderSpec) -> Result<DriveSpec, DriveError> {
+    let document = json!({
+        "connection": {"host": "/", "port": 0, "user": "", "database": "", "sslmode": "disable"},
+        "mode": "driver", "clients": spec.clients, "seed": spec.seed, "pace": spec.pace,
+        "interval_s": spec.interval_s, "warmup_s": spec.warmup_s, "duration_s": spec.duration_s,
+        "latency_limit_ms": spec.latency_limit_ms,
+    });
+    serde_json::from_value(document).map_err(|e| DriveError::bad_spec(e.to_string(), ""))
+}
+
+/// The class of an error that another driver names.
+fn class(state: &str) -> ErrorClass {
+    match state {
+        "timeout" => ErrorClass::Timeout,
+        "connection" => ErrorClass::Connection,
+        "answer" => ErrorClass::Answer,
+        "internal" => ErrorClass::Internal,
+        _ => ErrorClass::Named(named(state)),
+    }
+}
+
+/// Names of errors live as long as the program, each once: they are few, being names of exceptions.
+fn named(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    if names.len() >= NAMES_MAX {
+        return "other";
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(kept);
+    kept
+}
+
+fn finished() -> DriveError {
+    DriveError::bad_spec(
+        "the recorder has been finished".to_owned(),
+        "make a new one for every phase",
+    )
+}
+
+fn broken() -> DriveError {
+    DriveError::System {
+        what: "the recorder met a broken invariant".to_owned(),
+        source: std::io::Error::other("see the message above"),
+        hint: "this is a bug of Loadstone: please report it with the plan and the message"
+            .to_owned(),
+    }
+}
