@@ -9,7 +9,7 @@ import json
 import tempfile
 import time
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from loadstone.tsbs.loading import LoadManner, circumstances, perform_load
 from loadstone.tsbs.series import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from loadstone.model import Connection, Load
     from loadstone.personalities.tsbs.flags import Values
@@ -56,18 +56,24 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     load = load_flags.load_of(values, engine)
     for note in (*load_flags.notes(values, engine), *target.notes):
         err(f"{PROGRAM}: note: {note}\n")
+    manner, settings = _manner(values), _settings(values.text("setting"))
     content = content_of(load)
     with Signals() as signals:
         if not values.on("do-load"):
             return _only_read(load, content, values, signals, out)
-        return _load(_Order(load, content, target, values), signals, out, err)
+        order = _Order(load, target, values, replace(manner, content=content), settings)
+        return _load(order, signals, out, err)
 
 
+@dataclass(frozen=True, slots=True)
 class _Order:
     """What is to be done, understood and not begun."""
 
-    def __init__(self, load: Load, content: Content, target: Target, values: Values) -> None:
-        self.load, self.content, self.target, self.values = load, content, target, values
+    load: Load
+    target: Target
+    values: Values
+    manner: LoadManner
+    settings: Mapping[str, str]
 
 
 def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
@@ -79,7 +85,7 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
         err(f"{PROGRAM}: loading into {opened.label}\n")
         reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)
         begun_s = load_report.unix_s()
-        account = perform_load(load, opened, folder, signals, reporter.show, _manner(values, order.content))
+        account = perform_load(load, opened, folder, signals, reporter.show, order.manner)
         loaded = account["load"]
         seconds = load_report.seconds_of(account)
         out(load_report.summary(loaded["metrics"], loaded["rows"], seconds, load.workers))
@@ -205,8 +211,7 @@ def _create(engine: PostgresFamily, connection: Connection, admin: str) -> bool:
 def _opened(order: _Order) -> Iterator[OpenTarget]:
     values = order.values
     storage = Path(values.text("storage")) if values.text("storage") else None
-    settings = _settings(values.text("setting"))
-    clients = order.load.workers
+    clients, settings = order.load.workers, order.settings
     with open_target(
         order.target, clients, storage=storage, settings=settings, keep=values.on("keep")
     ) as opened:
@@ -223,7 +228,7 @@ def _settings(text: str) -> dict[str, str]:
     return found
 
 
-def _manner(values: Values, content: Content) -> LoadManner:
+def _manner(values: Values) -> LoadManner:
     if values.on("resume") and values.on("replace"):
         raise LoadstoneError("--resume and --replace exclude each other", "Give one of them.")
     return LoadManner(
@@ -233,7 +238,6 @@ def _manner(values: Values, content: Content) -> LoadManner:
         make_tables=values.on("create-metrics-table"),
         verify=not values.on("no-verify"),
         span_us=_span(values),
-        content=content,
         interval_s=1.0,
         io=values.text("io"),  # type: ignore[arg-type]
     )
