@@ -16,6 +16,7 @@ from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.series import literal, quoted
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, run, use
+from loadstone.engines.duckdb.series import BLOCKS, DuckSeries
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -58,12 +59,6 @@ _TABLES = """
 select table_name as name, estimated_size as rows from duckdb_tables()
 where schema_name = $schema and database_name = current_database()
 """
-# Blocks of a table's columns; a block that several columns share counts once.
-_BLOCKS = """
-select count(distinct block) as blocks from (
-    select unnest(list_append(additional_block_ids, block_id)) as block
-    from pragma_storage_info({table}) where persistent) where block >= 0
-"""
 _SPACE = """
 select block_size, used_blocks, free_blocks from pragma_database_size()
 where database_name = current_database()
@@ -86,6 +81,7 @@ class DuckDB(DriverEngine):
     in_process = True
     errors = (duckdb.Error,)
     status = "verified against DuckDB 2.0, on Linux"
+    series = DuckSeries()
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -216,7 +212,7 @@ class DuckDB(DriverEngine):
         relations: list[RelationSize] = []
         for row in connection.execute(_TABLES, {"schema": schema}).fetchall():
             table = literal(f"{quoted(schema)}.{quoted(row['name'])}")
-            blocks = int(one(connection, _BLOCKS.format(table=table))["blocks"])
+            blocks = int(one(connection, BLOCKS.format(table=table))["blocks"])
             relations.append(_relation(row["name"], "table", blocks * block, row["rows"]))
             used -= blocks
         wal = _bytes_of(database.wal)
@@ -262,7 +258,8 @@ class DuckDB(DriverEngine):
 
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require."""
-        words = {"sql", "generate_series"}
+        words = {"sql", "generate_series", "load", "query"}
+        words |= {f"load:{method}" for method in self.series.methods}
         return frozenset(
             words | {f"extension:{row['name']}" for row in connection.execute(_EXTENSIONS).fetchall()}
         )

@@ -1,0 +1,430 @@
+"""Loads through a Python driver: one thread reads the rows, others send them in batches, one watches.
+
+What is timed is the driver's call, in threads of this process: rows wait ready before their batch begins.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from loadstone import _core
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from loadstone._core import TableBatch
+
+Account = dict[str, Any]
+_POLL_S = 0.1
+_GRACE_S = 10.0
+_SEED = 1
+LABEL = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that go into the database together, in one transaction."""
+
+    number: int
+    offset_ns: int | None
+    """When it is to begin, after the start of the load; None: as soon as it can."""
+    rows: int
+    metrics: int
+    tags: Sequence[TableBatch]
+    """New rows of the table of devices, which come first."""
+    tables: Sequence[TableBatch]
+
+
+class Session(Protocol):
+    """One worker's connection."""
+
+    def send(self, batch: Batch) -> None:
+        """Put a batch into the database in one transaction; raises one of the loader's errors."""
+
+    def interrupt(self) -> None:
+        """Make `send`, which another thread is in, fail."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Loader(Protocol):
+    """What an engine brings to a load."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What sessions raise when the database is in trouble."""
+
+    def session(self) -> Session:
+        """Open a connection for one worker."""
+
+    def sqlstate(self, error: Exception) -> str:
+        """Return the class of an error, in the engine's own words where it has no SQLSTATE."""
+
+    def finish(self) -> None:
+        """Bring what is loaded to its resting place: the last part of the load, inside its clock."""
+
+
+def drive_load(
+    document: Mapping[str, Any],
+    loader: Loader,
+    stopped: Callable[[], bool],
+    show: Callable[[Account], None] | None,
+) -> Account:
+    """Load as `document` (a DriveSpec with `load`) says; returns drive.json's content.
+
+    Raises LoadstoneError when the data cannot be made or read, or no connection be opened.
+    """
+    return _Run(document, loader).run(stopped, show)
+
+
+@dataclass(slots=True)
+class _Totals:
+    """What has been committed so far."""
+
+    rows: int = 0
+    metrics: int = 0
+    batches: int = 0
+    tags_rows: int = 0
+    reason: str | None = None
+    """Why the load broke off."""
+
+
+class _Feed:
+    """Reads batches in a thread of its own, a few ahead of the workers."""
+
+    def __init__(self, load: Mapping[str, Any], workers: int, pace: Pace) -> None:
+        try:
+            self._stream = _core.DataStream(json.dumps(load["data"]))
+        except _core.DriveError as error:
+            raise LoadstoneError(*error.args) from error
+        self.dataset = json.loads(self._stream.dataset())
+        self._load = load
+        self._pace = pace
+        self._ready: queue.Queue[Batch | None] = queue.Queue(maxsize=workers + 1)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._fill, name="loadstone-rows", daemon=True)
+        self.skipped = 0
+        self.tags_total = 0
+        self.busy_ns = self.wait_ns = 0
+        self.failure: LoadstoneError | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def take(self) -> Batch | None:
+        """Return the next batch; None when there is no more."""
+        begin_ns = time.monotonic_ns()
+        batch = self._ready.get()
+        self.wait_ns += time.monotonic_ns() - begin_ns
+        if batch is None:
+            self._ready.put(None)  # for the next worker
+        return batch
+
+    def end(self) -> None:
+        """Read no more; whoever waits for a batch gets none."""
+        self._ended.set()
+        while self._thread.is_alive() or not self._ready.empty():
+            try:
+                self._ready.get(timeout=_POLL_S / 10)
+            except queue.Empty:
+                continue
+        self._ready.put(None)
+
+    def tables(self) -> list[Account]:
+        """Return rows and fingerprint of each table, of all that was read: what the tables must hold."""
+        found: list[Account] = json.loads(self._stream.fingerprints())
+        return found
+
+    def _fill(self) -> None:
+        try:
+            for batch in self._batches():
+                if not self._offer(batch):
+                    return
+        except _core.DriveError as error:
+            self.failure = LoadstoneError(*error.args)
+        self._offer(None)
+
+    def _offer(self, batch: Batch | None) -> bool:
+        while not self._ended.is_set():
+            try:
+                self._ready.put(batch, timeout=_POLL_S)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def _batches(self) -> Iterator[Batch]:
+        limit = int(self._load["limit_rows"]) or math.inf
+        number = 0
+        while not self._ended.is_set() and self._stream.rows < limit:
+            metrics = self._stream.metrics
+            begin_ns = time.monotonic_ns()
+            parts = self._stream.read(int(min(self._load["batch_rows"], limit - self._stream.rows)))
+            self.busy_ns += time.monotonic_ns() - begin_ns
+            if parts is None:
+                return
+            batch = self._batch(number, parts, self._stream.metrics - metrics)
+            if _is_skipped(number, self._load["skip"]):
+                self.skipped += 1
+            else:
+                yield replace(batch, offset_ns=self._pace.next_ns())
+            number += 1
+
+    def _batch(self, number: int, parts: Sequence[TableBatch], metrics: int) -> Batch:
+        tags_name = self.dataset["tags"]["name"] if self.dataset["tags"] else None
+        tags = [part for part in parts if part.table == tags_name]
+        tables = [part for part in parts if part.table != tags_name]
+        self.tags_total += sum(part.rows for part in tags)
+        return Batch(number, None, sum(part.rows for part in tables), metrics, tags, tables)
+
+
+class _Run:
+    def __init__(self, document: Mapping[str, Any], loader: Loader) -> None:
+        self.document = document
+        self.load: Mapping[str, Any] = document["load"]
+        self.loader = loader
+        self.workers = int(document["clients"])
+        self.gaps = [Gaps(self.load["insert_intervals"], worker) for worker in range(self.workers)]
+        self.feed = _Feed(self.load, self.workers, Pace(document["pace"]))
+        self.recorder = _core.Recorder(json.dumps(self._records()))
+        self.totals = _Totals()
+        self.lock = threading.Lock()
+        self.ended = threading.Event()
+        self.start_ns = 0
+        self.bug: BaseException | None = None
+        """What a worker died of, which is no trouble of the database."""
+        self.begun: dict[int, tuple[int, Session]] = {}
+        """When each worker's batch began, for the time limit."""
+
+    def run(self, stopped: Callable[[], bool], show: Callable[[Account], None] | None) -> Account:
+        sessions = self._open()
+        threads = [
+            threading.Thread(target=self._work, args=(place, session), name=f"loadstone-load-{place}")
+            for place, session in enumerate(sessions)
+        ]
+        self.start_ns = self.recorder.begin()
+        self.feed.start()
+        try:
+            for thread in threads:
+                thread.start()
+            interrupted = self._watch(threads, stopped, show)
+            broken = interrupted or self.totals.reason or self.bug
+            finish_ns = 0 if broken else self._finish()
+        finally:
+            self.ended.set()
+            self.feed.end()
+            for session in sessions:
+                session.close()
+        if self.bug is not None:
+            raise self.bug
+        return self._account(interrupted=interrupted, finish_ns=finish_ns)
+
+    def _records(self) -> dict[str, Any]:
+        """Return the specification of the recorder."""
+        same = ("clients", "pace", "out_dir", "interval_s", "seed")
+        shared = {name: self.document[name] for name in same if name in self.document}
+        return shared | {"labels": [LABEL], "load": True}
+
+    def _open(self) -> list[Session]:
+        sessions: list[Session] = []
+        try:
+            for _ in range(self.workers):
+                sessions.append(self.loader.session())  # noqa: PERF401 - those opened so far are closed
+        except BaseException:
+            for session in sessions:
+                session.close()
+            raise
+        return sessions
+
+    def _work(self, place: int, session: Session) -> None:
+        try:
+            self._send_all(place, session)
+        except BaseException as error:  # noqa: BLE001 - raised again where it is seen
+            self.bug = error
+            self.ended.set()
+
+    def _send_all(self, place: int, session: Session) -> None:
+        free_ns = 0
+        while not self.ended.is_set():
+            batch = self.feed.take()
+            if batch is None:
+                return
+            intended_ns = self._await_turn(batch, free_ns)
+            if intended_ns is None:
+                return
+            free_ns = time.monotonic_ns() + int(self.gaps[place].next_s() * 1e9)
+            self._send(place, session, batch, intended_ns)
+
+    def _await_turn(self, batch: Batch, free_ns: int) -> int | None:
+        """Wait until a batch is to begin; returns its intended start, None when the load ends before."""
+        intended_ns = free_ns if batch.offset_ns is None else self.start_ns + batch.offset_ns
+        wait_ns = max(intended_ns, free_ns) - time.monotonic_ns()
+        if wait_ns > 0 and self.ended.wait(wait_ns / 1e9):
+            return None
+        return time.monotonic_ns() if batch.offset_ns is None else intended_ns
+
+    def _send(self, place: int, session: Session, batch: Batch, intended_ns: int) -> None:
+        start_ns = time.monotonic_ns()
+        self.begun[place] = (start_ns, session)
+        try:
+            session.send(batch)
+        except self.loader.errors as error:
+            end_ns, said = time.monotonic_ns(), str(error).strip()
+            self.recorder.fail(0, intended_ns, start_ns, end_ns, self.loader.sqlstate(error), said)
+            self._break_off(f"batch {batch.number} was refused: {said}")
+        else:
+            self.recorder.sample(0, intended_ns, start_ns, time.monotonic_ns())
+            self._count(batch)
+        finally:
+            self.begun.pop(place, None)
+
+    def _count(self, batch: Batch) -> None:
+        self.recorder.rows(batch.rows, batch.metrics)
+        totals = self.totals
+        with self.lock:
+            totals.rows += batch.rows
+            totals.metrics += batch.metrics
+            totals.batches += 1
+            totals.tags_rows += sum(part.rows for part in batch.tags)
+
+    def _break_off(self, reason: str) -> None:
+        with self.lock:
+            if not self.ended.is_set():  # else it was cut off because the load ends
+                self.totals.reason = reason
+            self.ended.set()
+
+    def _watch(
+        self,
+        threads: Sequence[threading.Thread],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+    ) -> bool:
+        """Wait for the workers' end; returns whether the user broke it off."""
+        interrupted = False
+        while any(thread.is_alive() for thread in threads):
+            if not interrupted and stopped():
+                interrupted = True
+                self.ended.set()
+            if self.ended.is_set():
+                self._bring_to_an_end(threads)
+                break
+            self._cut_off_late()
+            if show is not None:
+                show(self._progress())
+            self._join(threads, _POLL_S)
+        return interrupted
+
+    def _bring_to_an_end(self, threads: Sequence[threading.Thread]) -> None:
+        """Let batches under way finish, and cut them off after a grace time."""
+        self.feed.end()
+        self._join(threads, _GRACE_S)
+        while any(thread.is_alive() for thread in threads):
+            for _, session in list(self.begun.values()):
+                session.interrupt()
+            self._join(threads, _POLL_S)
+
+    def _cut_off_late(self) -> None:
+        limit_ns = int(self.document["timeout_s"] * 1e9)
+        now_ns = time.monotonic_ns()
+        for begun_ns, session in list(self.begun.values()):
+            if now_ns - begun_ns > limit_ns:
+                session.interrupt()
+
+    @staticmethod
+    def _join(threads: Sequence[threading.Thread], limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _finish(self) -> int:
+        begin_ns = time.monotonic_ns()
+        if self.feed.failure is not None:
+            self.totals.reason = str(self.feed.failure)
+            return 0
+        try:
+            self.loader.finish()
+        except self.loader.errors as error:
+            self.totals.reason = f"the load could not be brought to its end: {str(error).strip()}"
+        return time.monotonic_ns() - begin_ns
+
+    def _progress(self) -> Account:
+        done: Account = json.loads(self.recorder.progress())
+        return done
+
+    def _account(self, *, interrupted: bool, finish_ns: int) -> Account:
+        totals, feed = self.totals, self.feed
+        state, reason = ("interrupted", "stopped by a signal") if interrupted else ("complete", None)
+        if totals.reason is not None:
+            state, reason = "aborted", totals.reason
+        loaded = {
+            "rows": totals.rows,
+            "metrics": totals.metrics,
+            "batches": totals.batches,
+            "skipped_batches": feed.skipped,
+            "tags_rows": totals.tags_rows,
+            "tags_total": feed.tags_total,
+            "tables": feed.tables(),
+            "source": {"wait_ns": feed.wait_ns, "busy_ns": feed.busy_ns},
+            "finish_ns": finish_ns,
+        }
+        # A transaction of a library in our process either came to its end or left nothing.
+        more = {"load": loaded, "in_doubt_batches": []}
+        account: Account = json.loads(self.recorder.finish(state, reason, json.dumps(more)))
+        return account
+
+
+class Pace:
+    """When batches are to begin: offsets from the start, in the order of the batches."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        """Take the pace of a drive's document."""
+        self._kind = str(document["kind"])
+        self._gap_ns = 1e9 / float(document["rate_per_s"]) if self._kind != "closed" else 0.0
+        self._random = _core.GoRand(_SEED)
+        self._at_ns = 0.0
+
+    def next_ns(self) -> int | None:
+        """Return when the next batch is to begin; None: as soon as it can."""
+        if self._kind == "closed":
+            return None
+        at_ns = self._at_ns
+        waits = -math.log(1.0 - self._random.float64()) if self._kind == "poisson" else 1.0
+        self._at_ns += waits * self._gap_ns
+        return round(at_ns)
+
+
+class Gaps:
+    """TSBS's insert intervals: the least time between the starts of a worker's batches, by worker.
+
+    `1,0-3` is one second for the first worker, and for all others whole seconds drawn anew from 0 to 2.
+    """
+
+    def __init__(self, text: str, worker: int) -> None:
+        """Take worker number `worker`'s part of the text. Raises LoadstoneError when it cannot be read."""
+        parts = text.split(",") if text.strip() else ["0"]
+        self._random = _core.GoRand(_SEED + worker)
+        part = parts[min(worker, len(parts) - 1)].strip()
+        low, dash, high = part.partition("-")
+        try:
+            self._low, self._high = float(low), float(high) if dash else float(low)
+        except ValueError:
+            raise LoadstoneError(
+                f'"{text}" are no insert intervals', "Write seconds by worker, as 1,2 or 0-5."
+            ) from None
+
+    def next_s(self) -> float:
+        """Return how long after the start of the last batch the next one may begin."""
+        width = int(self._high - self._low)
+        return self._low + (self._random.int63n(width) if width > 0 else 0)
+
+
+def _is_skipped(number: int, ranges: Sequence[Sequence[int]]) -> bool:
+    return any(first <= number <= last for first, last in ranges)
