@@ -1,7 +1,7 @@
 //! Writes TSBS data to standard output, by flags named as `tsbs_generate_data` names them. Times are
 //! given in nanoseconds: `--start-ns`, `--end-ns`, `--interval-ns`. With `--threads=2` one thread
-//! simulates and another formats; with `--threads=0` nothing is formatted. `--discard` counts the text
-//! instead of writing it. What was made, and how fast, goes to standard error.
+//! simulates and another formats; with `--threads=0` nothing is formatted. `--format=influx` writes line
+//! protocol, on one thread. `--discard` counts the text instead of writing it. What was made, and how fast, goes to standard error.
 
 #![expect(
     clippy::print_stderr,
@@ -20,6 +20,7 @@ type Failure = Box<dyn std::error::Error>;
 struct Options {
     config: Config,
     threads: usize,
+    influx: bool,
     discard: bool,
 }
 
@@ -28,6 +29,7 @@ fn parse() -> Result<Options, Failure> {
     let mut options = Options {
         config,
         threads: 1,
+        influx: false,
         discard: false,
     };
     for argument in std::env::args().skip(1) {
@@ -49,6 +51,7 @@ fn parse() -> Result<Options, Failure> {
             "interleaved-generation-group-id" => config.group = value.parse()?,
             "interleaved-generation-groups" => config.groups = value.parse()?,
             "threads" => options.threads = value.parse()?,
+            "format" => options.influx = value == "influx",
             "discard" => options.discard = true,
             _ => return Err(format!("unknown flag --{name}").into()),
         }
@@ -112,8 +115,26 @@ fn simulate(config: &Config) -> Result<Written, Failure> {
     Ok(written)
 }
 
+/// Line protocol, on one thread.
+fn write_influx(config: &Config, output: &mut impl Write) -> Result<Written, Failure> {
+    let mut simulation = Simulation::new(config)?;
+    let catalog = Arc::clone(simulation.catalog());
+    let (mut block, mut text, mut written) =
+        (Block::default(), Text::default(), Written::default());
+    while simulation.fill(&mut block) {
+        text.clear();
+        catalog.format_influx(&block, &mut text);
+        output.write_all(text.as_bytes())?;
+        written.bytes += text.as_bytes().len() as u64;
+        written.rows += block.rows() as u64;
+        written.metrics += catalog.metrics(&block);
+    }
+    Ok(written)
+}
+
 fn generate(options: &Options, output: &mut impl Write) -> Result<Written, Failure> {
     match options.threads {
+        _ if options.influx => write_influx(&options.config, output),
         0 => simulate(&options.config),
         1 => Ok(write(&options.config, output)?),
         _ => write_on_two_threads(&options.config, output),

@@ -23,6 +23,7 @@ mod devops;
 mod fields;
 pub mod go_rand;
 mod hosts;
+mod influx;
 mod lifetime;
 mod population;
 mod read;
@@ -116,6 +117,18 @@ impl Catalog {
             }
             CatalogKind::Hosts(_) => {}
             CatalogKind::Trucks(tags) => text::format_trucks(tags, &block.trucks, text),
+        }
+    }
+
+    /// Appends the rows of a block as TSBS's `--format=influx` writes them: a line of `InfluxDB`'s line
+    /// protocol each. There is no header.
+    pub fn format_influx(&self, block: &Block, text: &mut Text) {
+        match &self.0 {
+            CatalogKind::Hosts(hosts) if block.rows() > 0 => {
+                influx::format_hosts(hosts, &block.hosts, text);
+            }
+            CatalogKind::Hosts(_) => {}
+            CatalogKind::Trucks(tags) => influx::format_trucks(tags, &block.trucks, text),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Generated data against `tsbs_generate_data --format=timescaledb`, built from timescale/tsbs at
+//! Generated data against `tsbs_generate_data --format=timescaledb` and `--format=influx`, built from timescale/tsbs at
 //! commit 37fced7 with Go 1.26.8 for amd64.
 
 use loadstone_gen::tsbs::{
@@ -32,6 +32,29 @@ const CASES: [Case; 19] = [
     ("78d7ebaf03d817057e312327a34864e3", UseCase::DevopsGeneric, 6, [1, 0, 0, 500], [1_451_606_400, 1_451_607_000, 10], [0, 1]),
     ("ebc0ab1948d697df6279fa31031c831c", UseCase::DevopsGeneric, 6, [200, 20, 0, 1000], [1_451_606_400, 1_451_607_600, 60], [0, 1]),
     ("6f073e700f51ef8ccd616f3b13660696", UseCase::DevopsGeneric, 6, [20, 40, 0, 100], [1_451_606_400, 1_451_607_600, 60], [1, 3]),
+];
+
+/// MD5 of the output with `--format=influx`, case by case.
+const INFLUX: [&str; 19] = [
+    "1a2c4fbe9d1a6abd2e2b837b1d197da8",
+    "257b46750985cbd8fe8e21cd2bffe7db",
+    "361226334bdb7fb115dc356d6b2224fc",
+    "6ab1aadfba88ead0b7d4cc6e717cde2a",
+    "983297db890cf101c7dc5a47526660b6",
+    "d41d8cd98f00b204e9800998ecf8427e",
+    "4b98b90baff333e03433b19d6c76abf7",
+    "bd5b5769fc147c732695af580952ce65",
+    "63ab0fb96a51893d29c111d288e37990",
+    "48d41fc1bd76e7a44da2a6827505df83",
+    "c500bdf6bff24b31e01cff582ccb47a5",
+    "6339688ea8a5824851c340b1f426387b",
+    "a3964dc211e67a8d72085fbaebefc8fa",
+    "29acd00b1c211eca9630f97cafd885ab",
+    "7f048499345a79f53a67ed2e04d5726b",
+    "aaccbe6e55d19bbbca259ddb8f8699dc",
+    "bfc22ceaf7b32cae957c21722a161128",
+    "ff06b228ede8efd8fbb884921fd1a0b8",
+    "7b22c812ee047c60311aa4a04ec5c0db",
 ];
 
 fn config(case: &Case) -> Config {
@@ -69,6 +92,22 @@ fn output_is_that_of_tsbs_byte_for_byte() {
         let (text, written) = text(&config(case));
         assert_eq!(format!("{:x}", Md5::digest(&text)), case.0, "{case:?}");
         assert_eq!(written.bytes, text.len() as u64);
+    }
+}
+
+#[test]
+fn line_protocol_is_that_of_tsbs_byte_for_byte() {
+    for (case, digest) in CASES.iter().zip(INFLUX) {
+        let mut simulation = Simulation::new(&config(case)).expect("the configuration is good");
+        let catalog = simulation.catalog().clone();
+        let (mut block, mut text) = (Block::default(), Text::default());
+        let mut md5 = Md5::new();
+        while simulation.fill(&mut block) {
+            text.clear();
+            catalog.format_influx(&block, &mut text);
+            md5.update(text.as_bytes());
+        }
+        assert_eq!(format!("{:x}", md5.finalize()), digest, "{case:?}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::UseCase;
 use super::config::Settled;
 use super::go_rand::GoRand;
+use super::influx::labels;
 use super::lifetime::metric_counts;
 use super::strings::Strings;
 use super::tables::Tables;
@@ -36,6 +37,8 @@ pub(super) struct Hosts {
     /// For each table: more tags, the end of the line and the table's name. One for all
     /// hosts where the table has no tags of its own.
     pub(super) leads: Vec<Strings>,
+    /// For each table: the names of its fields, as line protocol shows them.
+    pub(super) labels: Vec<Strings>,
     pub(super) boot_times: Vec<i64>,
     pub(super) memory_bytes: Vec<i64>,
     /// Where each host's states begin, and the last end.
@@ -53,6 +56,11 @@ impl Hosts {
         let schema = Tables::of(use_case, metrics);
         let mut hosts = Self {
             leads: vec![Strings::new(); schema.tables.len()],
+            labels: schema
+                .tables
+                .iter()
+                .map(|table| labels(table.fields.iter().map(String::as_str)))
+                .collect(),
             schema,
             tags: Strings::new(),
             boot_times: Vec::new(),

@@ -30,7 +30,7 @@ impl Text {
 
     /// Lets `write` append at most `most` bytes: it gets the memory and the position, and returns the
     /// new position.
-    fn append(&mut self, most: usize, write: impl FnOnce(&mut [u8], usize) -> usize) {
+    pub(super) fn append(&mut self, most: usize, write: impl FnOnce(&mut [u8], usize) -> usize) {
         if self.bytes.len() < self.length + most {
             self.bytes.resize(self.length + most, 0);
         }
@@ -39,38 +39,38 @@ impl Text {
 }
 
 /// A time with the comma before it and room for what overwrites it.
-const TIME_BYTES: usize = INTEGER_BYTES_MAX + 3;
+pub(super) const TIME_BYTES: usize = INTEGER_BYTES_MAX + 3;
 /// A constant of a table, boot time or uptime, and six sizes: what fields can come to without states.
-const CONSTANT_FIELDS: usize = 8;
+pub(super) const CONSTANT_FIELDS: usize = 8;
 
 #[inline]
-fn put(out: &mut [u8], at: usize, text: &[u8]) -> usize {
+pub(super) fn put(out: &mut [u8], at: usize, text: &[u8]) -> usize {
     out[at..at + text.len()].copy_from_slice(text);
     at + text.len()
 }
 
 #[inline]
-fn put_line_end(out: &mut [u8], at: usize) -> usize {
+pub(super) fn put_line_end(out: &mut [u8], at: usize) -> usize {
     out[at] = b'\n';
     at + 1
 }
 
 /// A comma and a time as text, padded so that it is copied by one store.
 #[derive(Clone, Copy)]
-struct Time {
+pub(super) struct Time {
     bytes: [u8; TIME_BYTES],
     length: usize,
 }
 
 impl Time {
-    fn new(time_ns: i64) -> Self {
+    pub(super) fn new(time_ns: i64) -> Self {
         let mut bytes = [0; TIME_BYTES];
         let length = put_integer(&mut bytes, 0, time_ns);
         Self { bytes, length }
     }
 
     #[inline]
-    fn put(&self, out: &mut [u8], at: usize) -> usize {
+    pub(super) fn put(&self, out: &mut [u8], at: usize) -> usize {
         out[at..at + TIME_BYTES].copy_from_slice(&self.bytes);
         at + self.length
     }
@@ -235,6 +235,9 @@ pub(super) fn format_trucks(tags: &Strings, rows: &[TruckRow], text: &mut Text) 
     });
 }
 
+/// Decimal places of the fields of `readings` and `diagnostics`.
+pub(super) const TRUCK_PLACES: ([u8; 7], [u8; 3]) = ([5, 5, 0, 0, 0, 0, 1], [1, 0, 0]);
+
 fn truck_lead(table: TruckTable) -> &'static [u8] {
     match table {
         TruckTable::Readings => b"\nreadings",
@@ -284,8 +287,8 @@ fn put_truck_fields(out: &mut [u8], mut at: usize, row: &TruckRow) -> usize {
 
 fn put_truck_fields_but_one(out: &mut [u8], mut at: usize, row: &TruckRow) -> usize {
     let places: &[u8] = match row.table {
-        TruckTable::Readings => &[5, 5, 0, 0, 0, 0, 1],
-        TruckTable::Diagnostics => &[1, 0, 0],
+        TruckTable::Readings => &TRUCK_PLACES.0,
+        TruckTable::Diagnostics => &TRUCK_PLACES.1,
     };
     for (index, (&field, places)) in row.fields.iter().zip(places).enumerate() {
         at = match places {
