@@ -1,8 +1,8 @@
 """Queries by threads around a Python driver, for engines that the core's driver does not reach.
 
 Each worker has a connection of its own, takes the next query when it is free, and hands times to the core's
-recorder: what is measured, counted and written is as by the wire protocol. The clock runs from just before the
-driver is called until it has given the whole answer; the digest is made outside of it.
+recorder: what is measured, counted and written is as by the wire protocol. The clock runs from just before
+the driver is called until it has given the whole answer; the digest is made outside of it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import time
 from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
 
 from loadstone import _core
-from loadstone.errors import LoadstoneError
 from loadstone.tsbs.answers import difference, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from loadstone.drive import Progress
     from loadstone.engine.control import Control
@@ -34,6 +36,9 @@ Account = dict[str, Any]
 CHANGED = "answer"
 """What an error is called when a query's answer is another than the first time."""
 _POLL_S = 0.1
+_GRACE_S = 2.0
+"""How long queries under way may still take at an early end."""
+_NAME = "loadstone-query-{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +51,68 @@ class _Job:
     """When it should start; None: as soon as somebody is free."""
 
 
+class Asker(Protocol):
+    """Whoever carries queries to a database."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a failing query raises."""
+
+    def connect(self, name: str) -> Control:
+        """Open one worker's connection."""
+
+    def answer(self, connection: Control, sql: str) -> Any:
+        """Run a query and return its whole answer; one that is an Arrow table is digested."""
+
+    def at_most(self, connection: Control, limit_s: float) -> AbstractContextManager[None]:
+        """Make what the connection does inside the context fail after a while."""
+
+    def cut_off(self, connection: Control, name: str) -> None:
+        """Make what the connection of this name does fail now; called by another thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAsker:
+    """A target behind a Python driver."""
+
+    opened: OpenTarget
+    engine: DriverEngine
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a failing query raises."""
+        return self.engine.errors
+
+    def connect(self, name: str) -> Control:
+        """Open one worker's connection."""
+        return self.opened.connect(name)
+
+    def answer(self, connection: Control, sql: str) -> Any:
+        """Run a query and return its answer as Arrow."""
+        return self.engine.answer(connection, sql)
+
+    def at_most(self, connection: Control, limit_s: float) -> AbstractContextManager[None]:
+        """Interrupt a query that takes too long."""
+        return self.engine.at_most(connection, limit_s)
+
+    def cut_off(self, connection: Control, name: str) -> None:
+        """Interrupt a query."""
+        self.engine.cancel(connection, name)
+
+
 def ask(
     document: Mapping[str, Any],
-    opened: OpenTarget,
-    engine: DriverEngine,
+    asker: Asker,
     signals: Signals | None,
     show: Callable[[Progress], None] | None,
+    told: Callable[[str, Any], None] | None = None,
 ) -> Account:
     """Run the queries of a drive's document and return its account.
 
-    Raises LoadstoneError when a worker cannot connect; failing queries are counted.
+    `told` is given each query's text with its answer, one at a time. Raises LoadstoneError when a worker
+    cannot connect; queries that fail are counted.
     """
-    run = _Asking(document, opened, engine)
+    run = _Asking(document, asker, told)
     if signals is not None:
         signals.during(run.stop)
     try:
@@ -68,59 +123,63 @@ def ask(
 
 
 class _Asking:
-    def __init__(self, document: Mapping[str, Any], opened: OpenTarget, engine: DriverEngine) -> None:
-        self._document, self._opened, self._engine = document, opened, engine
+    def __init__(
+        self, document: Mapping[str, Any], asker: Asker, told: Callable[[str, Any], None] | None
+    ) -> None:
+        self._document, self._asker, self._told = document, asker, told
+        self._telling = threading.Lock()
         self._queries: Mapping[str, Any] = document["queries"]
         self._stopped = threading.Event()
         self._feed = _Feed(document, self._stopped)
-        self._answers = _Answers() if self._queries["answers"] == "digest" else None
+        wanted = self._queries["answers"] == "digest"
+        self._answers = _Answers(int(self._queries["answers_max"])) if wanted else None
         self._trouble: list[BaseException] = []
-        self._names: list[str] = []
+        self._end_s = 0.0
 
     def stop(self) -> None:
-        """Ask for an early end: queries under way are interrupted."""
+        """Ask for an early end: queries under way are finished."""
         self._stopped.set()
 
     def perform(self, show: Callable[[Progress], None] | None) -> Account:
-        clients = int(self._document["clients"])
         with contextlib.ExitStack() as stack:
             controls = []
-            for number in range(clients):
-                control = self._opened.connect(f"loadstone-query-{number}")
+            for number in range(int(self._document["clients"])):
+                control = self._asker.connect(_NAME.format(number))
                 stack.callback(control.close)
                 controls.append(control)
             recorder = _core.Recorder(json.dumps(self._recording()))
             threads = [
-                threading.Thread(target=self._work, args=(control, recorder), name=f"query-{number}")
+                threading.Thread(target=self._work, args=(control, recorder), name=_NAME.format(number))
                 for number, control in enumerate(controls)
             ]
-            self._feed.begin()
+            self._feed.begin(recorder.begin())
             for thread in threads:
                 thread.start()
-            self._wait(threads, recorder, show)
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(_POLL_S / len(threads))
+                if show is not None:
+                    show(json.loads(recorder.progress()))
+                self._cut_off(controls)
             return self._account(recorder)
 
+    def _cut_off(self, controls: list[Control]) -> None:
+        """Once it is asked for an early end, let queries under way have a grace time, and end them."""
+        if not self._stopped.is_set():
+            return
+        if not self._end_s:
+            self._end_s = time.monotonic() + _GRACE_S
+        elif time.monotonic() >= self._end_s:
+            for number, control in enumerate(controls):
+                with contextlib.suppress(*self._asker.errors):
+                    self._asker.cut_off(control, _NAME.format(number))
+
     def _recording(self) -> dict[str, Any]:
-        keys = ("clients", "pace", "interval_s", "out_dir", "seed")
+        keys = ("clients", "pace", "interval_s", "out_dir", "seed", "duration_s")
         return {key: self._document[key] for key in keys} | {
             "labels": self._queries["labels"],
             "burn_in": self._queries["burn_in"],
         }
-
-    def _wait(
-        self,
-        threads: list[threading.Thread],
-        recorder: _core.Recorder,
-        show: Callable[[Progress], None] | None,
-    ) -> None:
-        interrupted = False
-        while any(thread.is_alive() for thread in threads):
-            for thread in threads:
-                thread.join(_POLL_S / len(threads))
-            if self._stopped.is_set() and not interrupted:
-                interrupted = True
-            if show is not None:
-                show(json.loads(recorder.progress()))
 
     def _work(self, control: Control, recorder: _core.Recorder) -> None:
         try:
@@ -134,29 +193,40 @@ class _Asking:
         if job.intended_ns is not None:
             _sleep_until(job.intended_ns, self._stopped)
         limit_s = float(self._document["timeout_s"])
+        answer, trouble = None, None
         start_ns = time.monotonic_ns()
-        intended_ns = start_ns if job.intended_ns is None else job.intended_ns
-        state, message, table = None, "", None
         try:
-            with self._engine.at_most(control, limit_s):
-                table = self._engine.answer(control, job.sql)
-        except self._engine.errors as error:
-            state, message = type(error).__name__, str(error).strip()
+            with self._asker.at_most(control, limit_s):
+                answer = self._asker.answer(control, job.sql)
+        except self._asker.errors as error:
+            trouble = _words_of(error)
         end_ns = time.monotonic_ns()
-        if state is not None and end_ns - start_ns >= limit_s * 1e9:
-            state, message = "timeout", f"no answer within {limit_s:g} s"
-        if table is not None and self._answers is not None:
-            words = self._answers.take(job.query, digest(table))
-            if words:
-                state, message = CHANGED, f"query {job.query} has another answer than before: {words}"
-        recorder.sample(job.label, intended_ns, start_ns, end_ns, state is None, state, message)
+        if trouble is not None and end_ns - start_ns >= limit_s * 1e9:
+            trouble = ("timeout", f"no answer within {limit_s:g} s")
+        if trouble is None:
+            trouble = self._look_at(job, answer)
+        intended_ns = start_ns if job.intended_ns is None else job.intended_ns
+        if trouble is None:
+            recorder.sample(job.label, intended_ns, start_ns, end_ns)
+        else:
+            recorder.fail(job.label, intended_ns, start_ns, end_ns, *trouble)
+
+    def _look_at(self, job: _Job, answer: Any) -> tuple[str, str] | None:
+        """Show and digest an answer; returns what is wrong with it, as state and message."""
+        if self._told is not None:
+            with self._telling:
+                self._told(job.sql, answer)
+        if self._answers is None or not isinstance(answer, pa.Table):
+            return None
+        words = self._answers.take(job.query, job.sql, digest(answer))
+        return (CHANGED, words) if words else None
 
     def _account(self, recorder: _core.Recorder) -> Account:
         if self._trouble:
             raise self._trouble[0]
-        account: Account = json.loads(recorder.finish("interrupted" if self._stopped.is_set() else "complete"))
-        queries = account.setdefault("queries", {})
-        queries["answers"] = self._answers.listed() if self._answers is not None else []
+        more = {"queries": self._answers.listed() if self._answers is not None else {"answers": []}}
+        state = "interrupted" if self._stopped.is_set() else "complete"
+        account: Account = json.loads(recorder.finish(state, None, json.dumps(more)))
         return account
 
 
@@ -174,9 +244,9 @@ class _Feed:
         self._begun_ns = 0
         self._given = 0
 
-    def begin(self) -> None:
-        """Start the clock of the pace and of the duration."""
-        self._begun_ns = time.monotonic_ns()
+    def begin(self, begun_ns: int) -> None:
+        """Say when the clock of pace and duration began."""
+        self._begun_ns = begun_ns
 
     def next(self) -> _Job | None:
         """Return the next query; None when there is no more."""
@@ -206,20 +276,35 @@ class _Feed:
 
 @dataclass
 class _Answers:
-    """The first answer of each query."""
+    """The first answer of each distinct query."""
 
+    most: int
+    _places: dict[str, int] = field(default_factory=dict)
     _digests: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _left_out: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, query: int, found: dict[str, Any]) -> str | None:
-        """Keep a query's first answer; of a later one return how it differs, if it does."""
+    def take(self, query: int, sql: str, found: dict[str, Any]) -> str | None:
+        """Keep a query's first answer; of a later one say how it differs, if it does."""
         with self._lock:
-            first = self._digests.setdefault(query, found)
-        return None if first is found else difference(first, found)
+            if sql not in self._places and len(self._places) >= self.most:
+                self._left_out += 1
+                return None
+            place = self._places.setdefault(sql, query)
+            first = self._digests.setdefault(place, found)
+        words = None if first is found else difference(first, found)
+        return words and f"query {place} gave another answer than before: {words}"
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> dict[str, Any]:
         """Return what drive.json says of answers."""
-        return [{"query": query, "digest": found} for query, found in sorted(self._digests.items())]
+        answers = [{"query": query, "digest": found} for query, found in sorted(self._digests.items())]
+        return {"answers": answers, "answers_left_out": self._left_out}
+
+
+def _words_of(error: BaseException) -> tuple[str, str]:
+    """Return an error's SQLSTATE, or the name of its class, and its first line."""
+    state = getattr(error, "sqlstate", None) or type(error).__name__
+    return str(state), str(error).strip().split("\n", 1)[0]
 
 
 def _starts(pace: Mapping[str, Any], seed: int) -> Iterator[int | None]:
@@ -238,9 +323,3 @@ def _sleep_until(moment_ns: int, stopped: threading.Event) -> None:
     while (left_ns := moment_ns - time.monotonic_ns()) > 0:
         if stopped.wait(min(left_ns / 1e9, _POLL_S)):
             return
-
-
-def refuse_probe(document: Mapping[str, Any]) -> None:
-    """Raise LoadstoneError when a probe is asked for, which needs the core's driver."""
-    if document["queries"]["probe"] is not None:
-        raise LoadstoneError("freshness is not measured through a Python driver", "Leave the probe out.")

@@ -17,7 +17,7 @@ from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 from loadstone.model import Pace, QueryMix
 from loadstone.tsbs.answers import difference
-from loadstone.tsbs.asking import ask
+from loadstone.tsbs.asking import EngineAsker, ask
 from loadstone.tsbs.queries import Order, Query, dialect_of, mixed, translate
 from loadstone.tsbs.series import parse_time
 
@@ -41,7 +41,7 @@ class Manner:
     """How queries are run."""
 
     workers: int = 1
-    pace: Pace = Pace()
+    pace: Pace = field(default_factory=Pace)
     duration_s: float | None = None
     """Go round the queries for so long; None: each once."""
     burn_in: int = 0
@@ -55,8 +55,10 @@ class Manner:
     answers: Literal["digest", "none"] = "digest"
     strict: bool = False
     """Refuse queries that cannot be put into the target's dialect, rather than send them as they are."""
-    probe: str | None = None
-    """A query of one value, asked beside the others again and again, whose answers are written down."""
+    answers_most: int = 10_000
+    """Keep the answers of so many distinct queries."""
+    resting: bool = True
+    """The database rests: a query whose answer changes has failed."""
     interval_s: float = 1.0
     schema: str | None = SCHEMA
     """Where unqualified names lead first; None: where the user's own connection has them."""
@@ -116,7 +118,7 @@ def perform_queries(
     prepared = prepare(queries, opened, out_dir / QUERIES_FILE, strict=manner.strict)
     document = _document(prepared, manner, out_dir)
     if isinstance(opened.engine, DriverEngine):
-        account = ask(document, opened, opened.engine, signals, show)
+        account = ask(document, EngineAsker(opened, opened.engine), signals, show)
     else:
         document["connection"] = connection_document(_connection(opened, manner))
         account = perform(document, signals, show)
@@ -142,7 +144,7 @@ def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, *, strict:
             if found.reason is not None and not dialect.exact:
                 if strict:
                     raise LoadstoneError(
-                        f"query {prepared.count + 1} cannot be put into the words of {opened.label}: {found.reason}",
+                        f"query {prepared.count + 1} cannot be put into the target's words: {found.reason}",
                         "Leave out --strict-dialect to send it as it is.",
                     )
                 prepared.reasons[found.reason] = prepared.reasons.get(found.reason, 0) + 1
@@ -189,7 +191,8 @@ def _document(prepared: Prepared, manner: Manner, out_dir: Path) -> dict[str, An
             "loop": manner.duration_s is not None,
             "binary": manner.binary,
             "answers": manner.answers,
-            "probe": {"sql": manner.probe} if manner.probe else None,
+            "answers_max": manner.answers_most,
+            "check_repeats": manner.resting,
         },
         "clients": manner.workers,
         "threads": None,
