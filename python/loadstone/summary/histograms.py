@@ -138,6 +138,19 @@ def read_log(path: Path) -> Iterator[LogLine]:
         return
 
 
+def read_more(path: Path, offset: int) -> tuple[list[LogLine], int]:
+    """Return the intervals that a growing log has gained since `offset` bytes, and where to go on."""
+    try:
+        with path.open("rb") as log:
+            log.seek(offset)
+            grown = log.read()
+    except OSError:
+        return [], offset
+    whole = grown[: grown.rfind(b"\n") + 1]
+    lines = (_parse(f"{line}\n") for line in whole.decode("ascii", "replace").splitlines())
+    return [line for line in lines if line is not None], offset + len(whole)
+
+
 def _parse(line: str) -> LogLine | None:
     if not line.endswith("\n") or line.startswith(("#", '"')):
         return None
