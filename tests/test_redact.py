@@ -47,7 +47,17 @@ def test_libpq_string_as_the_library_writes_it(password: str) -> None:
     assert sorted(redact(text).split()) == ["dbname=d", "host=h", "password=***"]
 
 
-@given(ANY, st.sampled_from(["--password", "--pgsql-password", "--mysql-password", "--pass", "-password"]))
+OPTIONS = [
+    "--password",
+    "--pgsql-password",
+    "--mysql-password",
+    "--pass",
+    "-password",
+    "--loader.db-specific.pass",
+]
+
+
+@given(ANY, st.sampled_from(OPTIONS))
 def test_command_line_options(password: str, option: str) -> None:
     assert redact_command(["x", option, password, "tail"]) == ["x", option, "***", "tail"]
     assert redact_command(["x", f"{option}={password}", "tail"]) == ["x", f"{option}=***", "tail"]

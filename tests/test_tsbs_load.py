@@ -518,7 +518,7 @@ def test_a_broken_load_says_what_is_committed() -> None:
     error = {"sqlstate": "53100", "message": "could not extend file", "first_ns": 1}
     with pytest.raises(RunFailedError) as caught:
         load_report.conclude(account_of(state="aborted", reason="batch 3 failed", errors=[error]))
-    assert "the server's disk is full: could not extend file (53100)" in caught.value.message
+    assert "the server's disk is full: batch 3 failed: could not extend file (53100)" in caught.value.message
     assert "3 batches with 30 rows are committed; --resume goes on" in caught.value.hint
 
 

@@ -23,8 +23,9 @@ _SQL = re.compile(
     r"(\b(?:password|identified\s+by)\s+)E?'(?:''|\\.|[^'])*(?:'|\Z)", re.IGNORECASE | re.DOTALL
 )
 
-_OPTION = re.compile(rf"-{{1,2}}{_KEY}", re.IGNORECASE)
-_OPTION_WITH_VALUE = re.compile(rf"(-{{1,2}}{_KEY}=).*", re.IGNORECASE | re.DOTALL)
+_FLAG = rf"-{{1,2}}(?:[\w.-]+\.)?{_KEY}"
+_OPTION = re.compile(_FLAG, re.IGNORECASE)
+_OPTION_WITH_VALUE = re.compile(rf"({_FLAG}=).*", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"((?:PGPASSWORD|MYSQL_PWD|[A-Z_]*PASSWORD)=).*", re.DOTALL)
 
 

@@ -173,14 +173,16 @@ def conclude(account: Mapping[str, Any]) -> None:
 
 
 def _why(account: Mapping[str, Any]) -> str:
+    """Say why it broke off: the driver's reason, and the first error where that does not quote it."""
     errors = account["errors"]
     first = min(errors, key=lambda error: int(error["first_ns"])) if errors else None
+    reason = str(account["reason"] or account["state"])
     if first is None:
-        return str(account["reason"] or account["state"])
-    said = f"{first['message']} ({first['sqlstate']})"
-    if first["sqlstate"] == _DISK_FULL:
-        said = f"the server's disk is full: {said}"
-    return f"{account['reason']}: {said}" if account["reason"] else said
+        return reason
+    full = "the server's disk is full: " if first["sqlstate"] == _DISK_FULL else ""
+    if first["message"] in reason:
+        return full + reason
+    return f"{full}{reason}: {first['message']} ({first['sqlstate']})"
 
 
 def what_is_there(load: Mapping[str, Any]) -> str:

@@ -1,0 +1,359 @@
+"""`loadstone tsbs load` with real servers: every method, what is refused, and loads that break off."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import psutil
+import psycopg
+import pytest
+from desk import COMMAND, Database, wait_until
+
+from loadstone.embedded import EmbeddedServer, Order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from desk import Desk, Ended, Running
+
+LINE = re.compile(r"\d+,\d+\.\d\d,\d\.\d{6}E[+]\d\d,\d+\.\d\d,(\d+\.\d\d,\d\.\d{6}E[+]\d\d,\d+\.\d\d|-,-,-)")
+SUMMARY = re.compile(
+    r"\nSummary:\nloaded (\d+) metrics in \d+\.\d{3}sec with (\d+) workers "
+    r"\(mean rate \d+\.\d\d metrics/sec\)\n"
+    r"loaded (\d+) rows in \d+\.\d{3}sec with (\d+) workers \(mean rate \d+\.\d\d rows/sec\)\n"
+)
+IOT = ("--use-case=iot", "--seed=123", "--scale=10", "--timestamp-end=2016-01-01T01:00:00Z")
+DEVOPS = ("--use-case=devops", "--seed=123", "--scale=10", "--timestamp-end=2016-01-01T00:30:00Z")
+HOUR = ("--use-case=cpu-only", "--seed=123", "--scale=20", "--timestamp-end=2016-01-01T01:00:00Z")
+HOUR_ROWS = 20 * 360
+METHODS = ("copy_binary", "copy_text", "insert")
+SYSTEM = Path("/usr/lib/postgresql")
+
+
+def load(desk: Desk, database: Database, *arguments: str) -> Ended:
+    return desk.run("tsbs", "load", "--target", database.url, *arguments)
+
+
+def summary_of(ended: Ended) -> tuple[int, int]:
+    """Give metrics and rows of TSBS's summary."""
+    found = SUMMARY.search(ended.out)
+    assert found is not None, ended.out + ended.err
+    return int(found.group(1)), int(found.group(3))
+
+
+def rows_of(database: Database, *names: str) -> int:
+    return sum(database.value(f"select count(*) from {name}") for name in names)
+
+
+def text_of(desk: Desk, *data: str) -> bytes:
+    """Give a data set as TSBS's text."""
+    command = [str(COMMAND), "tsbs", "generate-data", "--format=timescaledb", *data]
+    made = subprocess.run(command, cwd=desk.work, env=desk.environment, capture_output=True, check=True)
+    return made.stdout
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", [IOT, DEVOPS], ids=["iot", "devops"])
+def test_every_method_loads_what_was_made(
+    desk: Desk, database: Database, method: str, data: tuple[str, ...]
+) -> None:
+    ended = load(desk, database, f"--method={method}", "--workers=3", "--batch-size=700", *data)
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("time,per. metric/s,metric total,")
+    _, rows = summary_of(ended)
+    names = ("readings", "diagnostics") if data is IOT else (
+        "cpu", "disk", "diskio", "kernel", "mem", "net", "nginx", "postgresl", "redis"
+    )  # fmt: skip
+    assert rows == rows_of(database, *names)
+    assert f"verified: count and fingerprint of {len(names) + 1} tables" in ended.out
+    assert "latency of " in ended.out
+    assert database.value("select to_regclass('loadstone_batches')") is None
+    orphans = f"select count(*) from {names[0]} where tags_id not in (select id from tags)"
+    assert database.value(orphans) == 0
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        ("--in-table-partition-tag",),
+        ("--use-jsonb-tags",),
+        ("--chunk-time=15m", "--partitions=2"),
+        ("--hash-workers",),
+        ("--limit=1234",),
+        ("--use-insert", "--in-table-partition-tag", "--use-jsonb-tags"),
+    ],
+    ids=" ".join,
+)
+def test_tables_of_every_form_are_loaded_and_verified(
+    desk: Desk, database: Database, wishes: tuple[str, ...]
+) -> None:
+    ended = load(desk, database, "--workers=2", "--batch-size=300", *wishes, *IOT)
+    assert ended.code == 0, ended.err
+    assert "verified: " in ended.out
+    if wishes[0].startswith("--limit"):
+        assert summary_of(ended)[1] == 1234
+    if "--in-table-partition-tag" in wishes:
+        name = "tagset->>'name'" if "--use-jsonb-tags" in wishes else "tags.name"
+        wrong = f"select count(*) from readings join tags on tags.id = tags_id where readings.name <> {name}"
+        assert database.value(wrong) == 0
+
+
+def test_text_from_a_pipe_is_loaded_as_what_it_was_made_from(desk: Desk, database: Database) -> None:
+    text = text_of(desk, *IOT)
+    command = f"gzip -dc | {COMMAND} tsbs load --target {database.url} --batch-size=500"
+    piped = subprocess.run(
+        ["sh", "-c", command], input=gzip.compress(text), cwd=desk.work, env=desk.environment,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert piped.returncode == 0, piped.stderr
+    from_pipe = contents(database)
+    ended = load(desk, database, "--replace", *IOT)
+    assert ended.code == 0, ended.err
+    assert contents(database) == from_pipe
+    (desk.work / "iot.txt").write_bytes(text)
+    ended = load(desk, database, "--replace", "--file=iot.txt", "--chunk-time=20m")
+    assert ended.code == 0, ended.err
+    assert contents(database) == from_pipe
+
+
+def contents(database: Database) -> list[Any]:
+    """Give digests of all tables, whatever the order of their rows."""
+    tables = ("tags", "readings", "diagnostics")
+    digest = "select md5(string_agg(md5(t::text), '' order by md5(t::text))) from {} as t"
+    return [database.value(digest.format(table)) for table in tables]
+
+
+def test_tables_that_are_there_are_refused_unless_replaced(desk: Desk, database: Database) -> None:
+    assert load(desk, database, *HOUR).code == 0
+    refused = load(desk, database, *HOUR)
+    assert refused.code == 1
+    assert "holds the tables cpu, tags already" in refused.err
+    assert refused.out == ""
+    resumed = load(desk, database, "--resume", *HOUR)
+    assert resumed.code == 1
+    assert "no broken load" in resumed.err
+    assert load(desk, database, "--replace", *HOUR).code == 0
+    assert rows_of(database, "cpu") == HOUR_ROWS
+
+
+def test_a_missing_database_is_made_and_none_is_dropped(desk: Desk, database: Database) -> None:
+    name = f"{database.name}_made"
+    url = database.url.replace(f"/{database.name}", f"/{name}")
+    made = desk.run("tsbs", "load", "--target", url, *HOUR)
+    try:
+        assert made.code == 0, made.err
+        assert f"the database {name} was made" in made.err
+        aborted = desk.run("tsbs", "load", "--target", url, "--do-abort-on-exist", *HOUR)
+        assert aborted.code == 1
+        assert f'database "{name}" exists: aborting.' in aborted.err
+        there = Database(database.server, name)
+        assert rows_of(there, "cpu") == HOUR_ROWS
+    finally:
+        database.execute(f"drop database if exists {name}")
+    missing = desk.run("tsbs", "load", "--target", url, "--do-create-db=false", *HOUR)
+    assert missing.code == 1
+    assert "there is no database" in missing.err
+
+
+def test_flags_of_tsbs_say_where_to_load(desk: Desk, database: Database) -> None:
+    there = database.server.tcp_connection
+    reach = (f"--host={there.host}", f"--port={there.port}", f"--user={there.user}",
+             f"--pass={database.password}", f"--db-name={database.name}")  # fmt: skip
+    refused = desk.run("tsbs", "load", *reach, *HOUR)
+    assert refused.code == 1
+    assert "the server has no TimescaleDB" in refused.err
+    ended = desk.run("tsbs", "load", *reach, "--use-hypertable=false", "--results-file=r.json", *HOUR)
+    assert ended.code == 0, ended.err
+    assert "Saving results json file to r.json\n" in ended.out
+    found = json.loads((desk.work / "r.json").read_text())
+    assert found["loadstone"]["load"]["verified"] is True
+    assert found["loadstone"]["load"]["rows"] == HOUR_ROWS
+    assert found["Totals"]["rowRate"] > 0
+    assert desk.holding(database.password) == []
+
+
+def test_progress_has_the_lines_of_tsbs(desk: Desk, database: Database) -> None:
+    arguments = ("--reporting-period=500ms", "--batch-size=100", "--rate=30", *HOUR)
+    ended = load(desk, database, *arguments)
+    lines = ended.out.partition("\nSummary:")[0].splitlines()[1:]
+    assert len(lines) >= 3
+    assert all(LINE.fullmatch(line) for line in lines), lines
+
+
+def test_reading_alone_touches_no_server(desk: Desk) -> None:
+    ended = desk.run("tsbs", "load", "--do-load=false", "--target=postgres://x@127.0.0.1:1/none", *HOUR)
+    assert ended.code == 0, ended.err
+    assert "loaded 0 metrics in " in ended.out
+    assert f"loaded {HOUR_ROWS} rows in " in ended.out
+
+
+# Loads that break off
+
+
+@contextmanager
+def server_of_our_own(storage: Path | None = None) -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(Order("pg", clients=10, storage=storage)) as server:
+        yield server
+
+
+def slow_load(desk: Desk, database: Database, *arguments: str) -> Running:
+    """Start a load of 72 batches, 20 a second."""
+    slow = ("--batch-size=100", "--workers=3", "--rate=20")
+    return desk.start("tsbs", "load", "--target", database.url, *slow, *HOUR, *arguments)
+
+
+def booked(database: Database) -> int:
+    try:
+        return int(database.value("select count(*) from loadstone_batches where batch >= 0") or 0)
+    except psycopg.Error:
+        return 0
+
+
+def check_resumed(desk: Desk, database: Database) -> Ended:
+    ended = load(desk, database, "--batch-size=100", "--workers=3", "--resume", *HOUR)
+    assert ended.code == 0, ended.err
+    assert "resumed: " in ended.out
+    assert "verified: " in ended.out
+    assert rows_of(database, "cpu") == HOUR_ROWS
+    twice = 'select count(*) from (select 1 from cpu group by "time", tags_id having count(*) > 1) as d'
+    assert database.value(twice) == 0
+    return ended
+
+
+@pytest.mark.parametrize("how", ["postmaster", "backend"])
+def test_a_load_whose_server_dies_goes_on_where_it_broke_off(desk: Desk, how: str) -> None:
+    with server_of_our_own() as server:
+        database = Database(server, server.connection.database)
+        running = slow_load(desk, database)
+        running.wait_for(lambda: booked(database) >= 8, "eight batches")
+        postmaster = psutil.Process(server.pid)
+        if how == "postmaster":
+            family = [postmaster, *postmaster.children()]
+            for process in family:
+                process.kill()
+            psutil.wait_procs(family, timeout=10)
+        else:
+            pid = database.value("select pid from pg_stat_activity where query like 'COPY%' limit 1")
+            while pid is None:
+                pid = database.value(
+                    "select pid from pg_stat_activity where application_name = 'loadstone' limit 1"
+                )
+            os.kill(pid, signal.SIGKILL)
+        ended = running.finish()
+        assert ended.code == 2, ended.err
+        assert "the load is not whole" in ended.err
+        assert "--resume" in ended.err
+        if how == "postmaster":
+            server.restart()
+        wait_until(lambda: booked(database) >= 8, "the server is back")
+        before = booked(database)
+        refused = load(desk, database, *HOUR)
+        assert refused.code == 1
+        assert "was broken off" in refused.err
+        other = load(desk, database, "--batch-size=90", "--resume", *HOUR)
+        assert other.code == 1
+        assert "its batch size was 100, now it is 90" in other.err
+        resumed = check_resumed(desk, database)
+        assert f"resumed: {before} batches" in resumed.out
+
+
+def test_an_interrupted_load_goes_on(desk: Desk, database: Database) -> None:
+    running = slow_load(desk, database)
+    running.wait_for(lambda: booked(database) >= 8, "eight batches")
+    running.send(signal.SIGINT)
+    ended = running.finish()
+    assert ended.code == 130, ended.err
+    assert "are committed; --resume goes on" in ended.err
+    assert "\nSummary:\n" in ended.out
+    assert booked(database) >= 8
+    check_resumed(desk, database)
+
+
+def test_a_killed_load_goes_on(desk: Desk, database: Database) -> None:
+    running = slow_load(desk, database)
+    running.wait_for(lambda: booked(database) >= 8, "eight batches")
+    running.send(signal.SIGKILL)
+    running.process.wait()
+    check_resumed(desk, database)
+
+
+def test_corrupt_text_is_told_by_line_and_its_whole_batches_stay(desk: Desk, database: Database) -> None:
+    lines = text_of(desk, *HOUR).split(b"\n")
+    place = len(lines) // 2 | 1
+    lines[place] = lines[place][:20]
+    (desk.work / "broken.txt").write_bytes(b"\n".join(lines))
+    ended = load(desk, database, "--file=broken.txt", "--batch-size=100")
+    assert ended.code == 2, ended.err
+    assert re.search(r"line \d+ \(byte \d+\)", ended.err), ended.err
+    assert "are committed" in ended.err
+    assert rows_of(database, "cpu") == booked(database) * 100
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"not a header\n", b"\x1f\x8b\x08\x00\x00\n\n"], ids=["empty", "words", "gzip"]
+)
+def test_what_is_no_text_of_tsbs_touches_nothing(desk: Desk, database: Database, text: bytes) -> None:
+    command = [str(COMMAND), "tsbs", "load", "--target", database.url]
+    ended = subprocess.run(
+        command, input=text, cwd=desk.work, env=desk.environment, capture_output=True, check=False
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert database.value("select count(*) from pg_class where relname in ('tags', 'loadstone_batches')") == 0
+
+
+def test_a_disk_that_fills_up_on_the_server_ends_the_load_in_words(desk: Desk) -> None:
+    place = Path("/dev/shm") / f"ls-{os.getpid()}"
+    place.mkdir(mode=0o755)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m,mode=777", "tmpfs", str(place)], check=True)
+    try:
+        order = Order(
+            "pg", clients=5, storage=place, settings={"max_wal_size": "64MB", "min_wal_size": "32MB"}
+        )
+        with EmbeddedServer(order) as server:
+            database = Database(server, server.connection.database)
+            data = ("--use-case=devops", "--seed=1", "--scale=100", "--timestamp-end=2016-01-01T06:00:00Z")
+            ended = load(desk, database, *data)
+            assert ended.code == 2, ended.err
+            assert re.search(r"disk is full|No space left", ended.err), ended.err
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+        place.rmdir()
+
+
+# TimescaleDB
+
+
+def timescale_place() -> Path | None:
+    """Find an installed PostgreSQL that has TimescaleDB."""
+    found = [place for place in SYSTEM.glob("*/bin") if (place.parent / "lib" / "timescaledb.so").is_file()]
+    return max(found, default=None)
+
+
+@pytest.mark.skipif(timescale_place() is None, reason="no PostgreSQL with TimescaleDB is installed here")
+def test_hypertables_are_loaded_compressed_and_verified(desk: Desk) -> None:
+    settings = {"shared_preload_libraries": "timescaledb", "timescaledb.telemetry_level": "off"}
+    with EmbeddedServer(Order(f"pg:{timescale_place()}", clients=10, settings=settings)) as server:
+        database = Database(server, server.connection.database)
+        url = database.url.replace("postgres://", "timescaledb://")
+        data = ("--use-case=iot", "--seed=123", "--scale=20", "--timestamp-end=2016-01-01T06:00:00Z")
+        wishes = ("--chunk-time=1h", "--compress", "--compress-after=24h", "--workers=3", "--partitions=2")
+        ended = desk.run("tsbs", "load", "--target", url, *wishes, *data)
+        assert ended.code == 0, ended.err
+        assert "verified: " in ended.out
+        assert re.search(r"compression: \d+\.\d\d to 1", ended.out)
+        chunks = "select count(*) from timescaledb_information.chunks where is_compressed"
+        assert database.value(chunks) >= 12
+        jobs = "select count(*) from timescaledb_information.jobs where proc_name like 'policy_comp%'"
+        assert database.value(jobs) == 2
+        again = desk.run("tsbs", "load", "--target", url, "--replace", *data)
+        assert again.code == 0, again.err
+        assert quote(database.password) not in again.err
