@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from desk import Database, Desk, make_base
+from tsbsdesk import Place
 
 from loadstone.embedded import EmbeddedServer, Order, find_build
 from loadstone.embedded.account import server_account
@@ -33,6 +34,12 @@ def desk(builds: Path) -> Iterator[Desk]:
     place = Desk(make_base(), builds)
     yield place
     place.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A folder to generate data in."""
+    return Place(tmp_path)
 
 
 @pytest.fixture(scope="session")
