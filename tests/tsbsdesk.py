@@ -40,7 +40,7 @@ class Place:
 
     def start(self, *arguments: str, out: Any = subprocess.PIPE) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [*self.command, "tsbs", "generate-data", *arguments],
+            [COMMAND, "tsbs", "generate-data", *arguments],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
