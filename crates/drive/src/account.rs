@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::CpuTime;
 use crate::collector::{Collected, merge_outages};
 use crate::config::Config;
+use crate::load::LoadWork;
 use crate::record::Counts;
 use crate::spec::DriveSpec;
 use crate::timeline::Timeline;
@@ -75,7 +76,7 @@ pub(crate) fn write(
         "statements": statements(config, collected),
         "bytes_sent": totals.bytes_sent,
         "bytes_received": totals.bytes_received,
-        "client_cpu": collected.finishes.iter().fold(CpuTime::default(), |sum, f| sum.plus(f.cpu)),
+        "client_cpu": client_cpu(config, collected),
         "loop": {
             "iterations": collected.finishes.iter().map(|f| f.iterations).sum::<u64>(),
             "events": totals.loop_events,
@@ -89,6 +90,13 @@ pub(crate) fn write(
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// CPU time of the driver's threads, and of the thread that makes the rows of a load.
+fn client_cpu(config: &Config, collected: &Collected) -> CpuTime {
+    let making = config.work.load().map(LoadWork::cpu).unwrap_or_default();
+    let workers = collected.finishes.iter();
+    workers.fold(making, |sum, finish| sum.plus(finish.cpu))
 }
 
 fn state(

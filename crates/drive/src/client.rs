@@ -68,6 +68,8 @@ pub(crate) struct Exchange {
     pub(crate) statements: Vec<u32>,
     /// How many of them have ended.
     pub(crate) ended: usize,
+    /// When the latest of them did.
+    pub(crate) ended_ns: u64,
     pub(crate) failure: Option<Failure>,
     /// Why the server is about to close the connection.
     pub(crate) farewell: Option<Failure>,

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
+use crate::load::LoadWork;
 use crate::output::Output;
+use crate::program::Gain;
 use crate::record::{Latency, Record, WindowCounts};
 use crate::timeline::Timeline;
 
@@ -67,6 +69,9 @@ pub(crate) struct SeriesRow {
     pub(crate) connected: usize,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
+    /// Loads only.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) gain: Option<Gain>,
     pub(crate) loop_lag_max_ns: u64,
     pub(crate) response: Option<SeriesLatency>,
     /// Mean of real minus intended start; `None` in a closed loop and where nothing ended.
@@ -107,6 +112,9 @@ pub(crate) struct Progress {
     pub(crate) done: u64,
     /// Failed since the start, warm-up included.
     pub(crate) failed: u64,
+    /// Rows and metrics stored since the start; loads only.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) gain: Option<Gain>,
     /// Timeline of the drive, once it has begun.
     pub(crate) start_ns: Option<u64>,
     pub(crate) measure_ns: Option<u64>,
@@ -134,6 +142,7 @@ pub(crate) struct Collected {
 }
 
 pub(crate) struct Collector {
+    config: Arc<Config>,
     timeline: Timeline,
     output: Option<Output>,
     output_error: Option<String>,
@@ -150,13 +159,14 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(
-        config: &Config,
+        config: &Arc<Config>,
         timeline: Timeline,
         output: Option<Output>,
         progress: Arc<Mutex<Progress>>,
         blanks: Vec<SyncSender<Box<Record>>>,
     ) -> Self {
         Self {
+            config: Arc::clone(config),
             reported: vec![0; blanks.len()],
             totals: config.blank_record(),
             end_ns: timeline.start_ns,
@@ -261,9 +271,13 @@ impl Collector {
         } = gathering;
         let warmup = self.timeline.is_warmup(index);
         let row = self.row(index, end_ns, connected, &record);
+        let marks = self.config.work.load().map(LoadWork::take_marks);
+        let marks = marks.unwrap_or_default();
         self.end_ns = self.end_ns.max(end_ns);
         if let Some(output) = &mut self.output
-            && let Err(error) = output.interval(&self.timeline, &row, &record)
+            && let Err(error) = output
+                .interval(&self.timeline, &row, &record)
+                .and_then(|()| output.sent(&marks))
         {
             self.output_error = Some(error.to_string());
             self.output = None;
@@ -307,6 +321,10 @@ impl Collector {
             connected,
             bytes_sent: record.bytes_sent,
             bytes_received: record.bytes_received,
+            gain: self.config.is_load.then_some(Gain {
+                rows: record.rows,
+                metrics: record.metrics,
+            }),
             loop_lag_max_ns: record.loop_lag.moments.max_ns(),
             response: SeriesLatency::of(&record.response),
             lag_mean_ns: record.lag.stats().mean_ns,
@@ -317,6 +335,11 @@ impl Collector {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.done += row.done;
         progress.failed += row.failed;
+        if let Some(gain) = row.gain {
+            let total = progress.gain.get_or_insert_default();
+            total.rows += gain.rows;
+            total.metrics += gain.metrics;
+        }
         progress.latest = Some(row);
         progress.output_error.clone_from(&self.output_error);
     }

@@ -24,6 +24,8 @@ pub(crate) struct Config {
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) work: Work,
     pub(crate) labels: Labels,
+    /// The work is a load: COPY is expected.
+    pub(crate) is_load: bool,
     pub(crate) interval_ns: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) connect_timeout_ns: u64,
@@ -52,7 +54,11 @@ pub(crate) fn ns(seconds: f64) -> u64 {
 impl Config {
     /// Parse, resolve and check everything that can be known before connecting.
     pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
-        let work = Work::new(spec)?;
+        Self::with_work(spec, Work::new(spec)?)
+    }
+
+    /// The same for work that is at hand.
+    pub(crate) fn with_work(spec: &DriveSpec, work: Work) -> Result<Self, DriveError> {
         let endpoint = Endpoint::resolve(&spec.connection)?;
         let (settings, tls) = session_settings(&spec.connection, endpoint.unix)?;
         let timeout_ns = ns(spec.timeout_s);
@@ -72,6 +78,7 @@ impl Config {
             on_error: spec.on_error,
             tries_max: spec.tries_max,
             labels: work.labels(),
+            is_load: work.is_load(),
             work,
         })
     }

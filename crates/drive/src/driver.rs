@@ -69,7 +69,11 @@ impl Drive {
         }
         limits::raise_open_files(self.spec.clients)?;
         let output = match &self.spec.out_dir {
-            Some(dir) => Some(Output::create(dir, account::tags(&self.config))?),
+            Some(dir) => Some(Output::create(
+                dir,
+                account::tags(&self.config),
+                self.config.is_load,
+            )?),
             None => None,
         };
         let run = Run {
@@ -159,6 +163,9 @@ impl Run {
         let begun_ns = now_ns();
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = self.spec.threads_or(cores);
+        if let Some(load) = self.config.work.load() {
+            load.begin()?;
+        }
         let (reports, inbox) = channel();
         let mut blanks = Vec::with_capacity(threads);
         let handles = self
@@ -180,6 +187,9 @@ impl Run {
         };
         for handle in handles {
             let _ = handle.join();
+        }
+        if let Some(load) = self.config.work.load() {
+            load.finish();
         }
         let (timeline, mut collected) = collected?;
         let connect_wall_ns = timeline.start_ns.saturating_sub(START_DELAY_NS + begun_ns);

@@ -1,4 +1,4 @@
-//! series.jsonl, latency.hlog and drive.json: appended to while the drive goes on, each line in one write.
+//! series.jsonl, latency.hlog, sent.jsonl and drive.json: appended to while the drive goes on, each line in one write.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -11,6 +11,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::collector::SeriesRow;
 use crate::error::DriveError;
+use crate::load::Mark;
 use crate::record::{Latency, Record};
 use crate::timeline::Timeline;
 
@@ -19,6 +20,8 @@ pub(crate) struct Output {
     dir: PathBuf,
     series: File,
     histograms: File,
+    /// Loads only.
+    sent: Option<File>,
     serializer: V2DeflateSerializer,
     line: String,
     encoded: Vec<u8>,
@@ -28,7 +31,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Create the files in `dir`, which must exist. `tags` names the statements.
-    pub(crate) fn create(dir: &Path, tags: Vec<String>) -> Result<Self, DriveError> {
+    pub(crate) fn create(dir: &Path, tags: Vec<String>, is_load: bool) -> Result<Self, DriveError> {
         let create = |name: &str| {
             let path = dir.join(name);
             File::create(&path).map_err(|source| DriveError::Output { path, source })
@@ -45,6 +48,7 @@ impl Output {
         Ok(Self {
             dir: dir.to_owned(),
             series: create("series.jsonl")?,
+            sent: is_load.then(|| create("sent.jsonl")).transpose()?,
             histograms,
             serializer: V2DeflateSerializer::new(),
             line: String::new(),
@@ -84,6 +88,24 @@ impl Output {
             .write_all(self.line.as_bytes())
             .map_err(|source| DriveError::Output {
                 path: self.dir.join("latency.hlog"),
+                source,
+            })
+    }
+
+    /// Append the batches that moved the latest row time.
+    pub(crate) fn sent(&mut self, marks: &[Mark]) -> Result<(), DriveError> {
+        let Some(file) = &mut self.sent else {
+            return Ok(());
+        };
+        self.line.clear();
+        for mark in marks {
+            self.line
+                .push_str(&serde_json::to_string(mark).unwrap_or_default());
+            self.line.push('\n');
+        }
+        file.write_all(self.line.as_bytes())
+            .map_err(|source| DriveError::Output {
+                path: self.dir.join("sent.jsonl"),
                 source,
             })
     }

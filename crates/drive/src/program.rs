@@ -2,12 +2,14 @@
 //!
 //! The driver knows programs only through this trait; pgbench's scripts are the first kind.
 
+pub(crate) mod load;
 pub(crate) mod queries;
 pub(crate) mod script;
 
 use std::sync::Arc;
 
 use loadstone_wire::postgres::{Frontend, Message};
+use serde::Serialize;
 
 use crate::record::ErrorClass;
 use crate::waker::Waker;
@@ -71,7 +73,7 @@ pub(crate) enum Readiness {
 }
 
 /// What a transaction brought, besides having ended.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Gain {
     /// Rows stored.
     pub(crate) rows: u64,

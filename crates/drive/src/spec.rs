@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::error::DriveError;
+use crate::load::LoadSpec;
 use crate::pace::Pace;
 use crate::program::queries::QueriesSpec;
 
@@ -18,9 +19,12 @@ const RATE_MAX_PER_S: f64 = 1e7;
 pub struct DriveSpec {
     /// Where to connect.
     pub connection: Connection,
-    /// The work, in one of two ways: a mix of scripts,
+    /// The work, in one of three ways: a mix of scripts,
     #[serde(default)]
     pub scripts: Option<Vec<ScriptSpec>>,
+    /// rows into tables,
+    #[serde(default)]
+    pub load: Option<LoadSpec>,
     /// or queries that were drawn beforehand.
     #[serde(default)]
     pub queries: Option<QueriesSpec>,
@@ -259,11 +263,22 @@ impl DriveSpec {
     }
 
     fn check_work(&self) -> Result<(), DriveError> {
-        let kinds = [self.scripts.is_some(), self.queries.is_some()];
+        let kinds = [
+            self.scripts.is_some(),
+            self.load.is_some(),
+            self.queries.is_some(),
+        ];
         if kinds.into_iter().filter(|&kind| kind).count() != 1 {
             return Err(DriveError::bad_spec(
                 "a drive has one kind of work".to_owned(),
                 "give exactly one of scripts, load and queries",
+            ));
+        }
+        if self.load.is_some() && (self.connect_per_transaction || self.latency_limit_ms.is_some())
+        {
+            return Err(DriveError::bad_spec(
+                "a load keeps its connections and skips no batch".to_owned(),
+                "leave connect_per_transaction and latency_limit_ms out",
             ));
         }
         let weights = self.scripts.iter().flatten().map(|s| u64::from(s.weight));

@@ -4,13 +4,15 @@ pub(crate) mod scripts;
 
 use loadstone_gen::random::Prng;
 use loadstone_script::QueryMode;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use self::scripts::ScriptWork;
 use crate::error::DriveError;
+use crate::load::LoadWork;
 use crate::program::Program;
 use crate::program::queries::QueryWork;
-use crate::record::Record;
+use crate::record::{Record, ScriptRecord};
+use crate::recorder::{NoProgram, Recorded};
 use crate::spec::DriveSpec;
 
 /// The work of a drive, made ready and shared by all its clients.
@@ -18,8 +20,12 @@ use crate::spec::DriveSpec;
 pub(crate) enum Work {
     /// pgbench's scripts.
     Scripts(ScriptWork),
+    /// Rows into tables.
+    Load(LoadWork),
     /// Queries that were drawn beforehand.
     Queries(QueryWork),
+    /// What another driver does; only its account is made here.
+    Recorded(Recorded),
 }
 
 /// What transactions and statements are called in the account and in latency.hlog.
@@ -62,12 +68,49 @@ pub(crate) struct Draw {
     pub(crate) default_seed: i64,
 }
 
+impl Labels {
+    /// Kinds of transactions that have one statement each.
+    pub(crate) fn plain(labels: &[String]) -> Self {
+        let statement = |(script, label): (usize, &String)| {
+            Some(StatementLabel {
+                script,
+                index: 0,
+                line: None,
+                text: label.clone(),
+            })
+        };
+        let script = |label: &String| ScriptLabel {
+            name: label.clone(),
+            weight: 1,
+        };
+        Self {
+            scripts: labels.iter().map(script).collect(),
+            statements: labels.iter().enumerate().map(statement).collect(),
+        }
+    }
+
+    /// What the account says of each kind of query.
+    pub(crate) fn accounts(&self, totals: &Record) -> Vec<Value> {
+        let labels = self.scripts.iter().zip(&totals.scripts);
+        let account = |(label, script): (&ScriptLabel, &ScriptRecord)| {
+            json!({
+                "label": label.name,
+                "counts": script.counts.measured,
+                "service": script.service.stats(),
+                "response": script.response.stats(),
+            })
+        };
+        labels.map(account).collect()
+    }
+}
+
 impl Work {
     /// Read and check what the specification asks for.
     pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
-        match (&spec.scripts, &spec.queries) {
-            (Some(_), None) => ScriptWork::new(spec).map(Self::Scripts),
-            (None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
+        match (&spec.scripts, &spec.load, &spec.queries) {
+            (Some(_), None, None) => ScriptWork::new(spec).map(Self::Scripts),
+            (None, Some(load), None) => LoadWork::new(load, spec.clients).map(Self::Load),
+            (None, None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
                 "a drive has one kind of work".to_owned(),
                 "give exactly one of scripts, load and queries",
@@ -78,7 +121,9 @@ impl Work {
     pub(crate) fn labels(&self) -> Labels {
         match self {
             Self::Scripts(scripts) => scripts.labels(),
+            Self::Load(load) => load.labels(),
             Self::Queries(queries) => queries.labels(),
+            Self::Recorded(recorded) => recorded.labels(),
         }
     }
 
@@ -86,7 +131,9 @@ impl Work {
     pub(crate) fn program(&self, spec: &DriveSpec, draw: Draw) -> Box<dyn Program + Send> {
         match self {
             Self::Scripts(scripts) => scripts.program(spec, draw),
+            Self::Load(load) => load.program(draw),
             Self::Queries(queries) => queries.program(&draw),
+            Self::Recorded(_) => Box::new(NoProgram),
         }
     }
 
@@ -94,7 +141,9 @@ impl Work {
     pub(crate) fn mode(&self) -> String {
         match self {
             Self::Scripts(scripts) => scripts.mode().to_string(),
+            Self::Load(load) => load.mode(),
             Self::Queries(queries) => queries.mode(),
+            Self::Recorded(_) => "driver".to_owned(),
         }
     }
 
@@ -102,21 +151,40 @@ impl Work {
     pub(crate) fn is_extended(&self) -> bool {
         match self {
             Self::Scripts(scripts) => scripts.mode() != QueryMode::Simple,
-            Self::Queries(_) => true,
+            Self::Load(_) | Self::Queries(_) | Self::Recorded(_) => true,
         }
     }
 
     /// Programs may have to wait for what other threads make, and are woken.
     pub(crate) fn waits(&self) -> bool {
         match self {
+            Self::Scripts(_) | Self::Queries(_) | Self::Recorded(_) => false,
+            Self::Load(_) => true,
+        }
+    }
+
+    /// Rows are stored.
+    pub(crate) fn is_load(&self) -> bool {
+        match self {
+            Self::Load(_) => true,
             Self::Scripts(_) | Self::Queries(_) => false,
+            Self::Recorded(recorded) => recorded.is_load(),
+        }
+    }
+
+    /// The load, if it is one of ours.
+    pub(crate) fn load(&self) -> Option<&LoadWork> {
+        match self {
+            Self::Load(load) => Some(load),
+            Self::Scripts(_) | Self::Queries(_) | Self::Recorded(_) => None,
         }
     }
 
     /// Why the work as a whole has failed, if it has.
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
-            Self::Scripts(_) => None,
+            Self::Scripts(_) | Self::Recorded(_) => None,
+            Self::Load(load) => load.failure(),
             Self::Queries(queries) => queries.failure(),
         }
     }
@@ -125,7 +193,9 @@ impl Work {
     pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
         match self {
             Self::Scripts(_) => Map::new(),
+            Self::Load(load) => load.account(),
             Self::Queries(queries) => queries.account(totals),
+            Self::Recorded(recorded) => recorded.account(totals),
         }
     }
 }

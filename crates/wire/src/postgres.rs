@@ -5,6 +5,7 @@
 
 mod auth;
 mod backend;
+pub mod bulk;
 mod certificate;
 mod error;
 mod frontend;

@@ -127,13 +127,14 @@ impl<P: Poller> Worker<P> {
         record.bytes_received += chunk.len as u64;
         // Statements of a transaction that straddles the end of the warm-up belong to neither side.
         let counted = client.transaction.measured == self.measuring;
+        let is_load = self.config.is_load;
         let (mut ready, mut copy_in) = (false, false);
         let result = session.receive(self.poller.bytes(chunk), &mut |event| match event {
             WireEvent::Ready => ready = true,
             WireEvent::Message(message) => {
-                copy_in |= matches!(message, Message::CopyIn);
+                copy_in |= !is_load && matches!(message, Message::CopyIn);
                 program.message(&message);
-                answer(&message, exchange, record, now, counted);
+                answer(&message, exchange, record, now, counted, is_load);
             }
         });
         self.poller.release(chunk);
@@ -209,6 +210,7 @@ fn answer(
     record: &mut Record,
     now: u64,
     counted: bool,
+    is_load: bool,
 ) {
     match message {
         Message::CommandComplete(_) | Message::EmptyQuery => {
@@ -218,9 +220,16 @@ fn answer(
             {
                 exchange.ended += 1;
                 if counted {
-                    let latency_ns = now.saturating_sub(exchange.sent_ns);
+                    // Of a batch, what is known is when each part ended: it began when the one before it did.
+                    let begun_ns = if is_load && exchange.ended > 1 {
+                        exchange.ended_ns
+                    } else {
+                        exchange.sent_ns
+                    };
+                    let latency_ns = now.saturating_sub(begun_ns);
                     record.statements[statement as usize].0.record(latency_ns);
                 }
+                exchange.ended_ns = now;
             }
         }
         Message::Error(error) => {
@@ -242,6 +251,7 @@ fn answer(
             exchange.answers = exchange.answers.saturating_sub(1);
             exchange.in_transaction = *status != TransactionStatus::Idle;
         }
+        Message::CopyIn if is_load => {}
         Message::CopyIn | Message::CopyOut => {
             exchange.failure.get_or_insert_with(copy_failure);
         }

@@ -1,0 +1,47 @@
+//! One batch: the messages of its transaction, and what they carry.
+
+use loadstone_gen::fingerprint::Tables;
+
+/// A transaction that is ready to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Counted from 0 over the load.
+    pub(crate) number: u64,
+    pub(crate) content: Content,
+    /// All messages; parts of them may need a statement that the connection must know.
+    pub(crate) bytes: Vec<u8>,
+    /// Before the byte at this place, the connection must know this shape of statement.
+    pub(crate) needs: Vec<(usize, u32)>,
+    /// Labels of the statements, in order.
+    pub(crate) statements: Vec<u32>,
+    /// `ReadyForQuery` messages that the server will answer with.
+    pub(crate) answers: u32,
+}
+
+/// What a batch holds.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Content {
+    /// Rows over all tables, those of tags not among them.
+    pub(crate) rows: u64,
+    pub(crate) metrics: u64,
+    pub(crate) tags_rows: u64,
+    /// What each table gets.
+    pub(crate) fingerprints: Option<Tables>,
+    /// Latest time of its rows, in microseconds since 1970.
+    pub(crate) latest_us: Option<i64>,
+}
+
+impl Content {
+    /// Add another part.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.metrics += other.metrics;
+        self.tags_rows += other.tags_rows;
+        match (&mut self.fingerprints, &other.fingerprints) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
+        self.latest_us = self.latest_us.max(other.latest_us);
+    }
+}

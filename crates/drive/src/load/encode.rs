@@ -1,0 +1,245 @@
+//! Rows into the messages of one transaction, sent in one pipeline.
+//!
+//! COPY goes by the simple protocol, without waiting for the server's word that it wants data: after an error it
+//! passes over the data that still comes, and every query has its own `ReadyForQuery`, so both sides always know
+//! where they are. INSERTs go by the extended protocol, between simple BEGIN and COMMIT.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
+use loadstone_gen::dataset::{Chunk, Dataset, TableRows};
+use loadstone_gen::encode::{EncodeError, copy_binary, copy_text};
+use loadstone_gen::fingerprint::{self, FingerprintError};
+use loadstone_wire::postgres::{WireError, bulk};
+
+use super::batch::{Batch, Content};
+use super::spec::Method;
+use super::tables::{Tables, Target, shape_name};
+use super::tags::{FirstTags, as_json, as_literals};
+
+/// About how long one piece of COPY data is: the server reads each whole into its memory.
+const PIECE_BYTES: usize = 64 * 1024;
+/// About how long one value is, with its length.
+const VALUE_BYTES: usize = 12;
+
+/// Why rows cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BatchError {
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    #[error("no fingerprint: {0}")]
+    Fingerprint(#[from] FingerprintError),
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+/// Turns the rows of batches into their messages.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    tables: Arc<Tables>,
+    first_tags: FirstTags,
+    scratch: Vec<u8>,
+}
+
+impl Encoder {
+    pub(crate) fn new(tables: Arc<Tables>) -> Self {
+        Self {
+            tables,
+            first_tags: FirstTags::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Remember tags, before the first rows that refer to them.
+    pub(crate) fn learn(&mut self, tags: &RecordBatch) {
+        if self.tables.in_table_tag {
+            self.first_tags.add(tags);
+        }
+    }
+
+    /// The messages of one batch, into memory that is used again.
+    pub(crate) fn encode(
+        &mut self,
+        number: u64,
+        piece: &Chunk,
+        content: Content,
+        memory: Vec<u8>,
+    ) -> Result<Batch, BatchError> {
+        let tables = Arc::clone(&self.tables);
+        let mut batch = Batch {
+            number,
+            content,
+            bytes: memory,
+            ..Batch::default()
+        };
+        batch.query(Tables::BEGIN, "BEGIN")?;
+        if let (Some(target), Some(tags)) = (&tables.tags, &piece.tags) {
+            self.put_tags(target, tags, &mut batch)?;
+        }
+        for TableRows { table, rows } in &piece.tables {
+            let target = &tables.tables[*table];
+            let tagged = match tables.in_table_tag {
+                true => Some(self.first_tags.before(rows, &target.schema)?),
+                false => None,
+            };
+            let rows = tagged.as_ref().unwrap_or(rows);
+            match tables.method {
+                Method::CopyBinary | Method::CopyText => {
+                    batch.query(tables.rows_label(*table), &target.copy)?;
+                    put_copy(tables.method, rows, &mut batch.bytes)?;
+                }
+                Method::Insert => self.put_insert(*table, rows, &mut batch)?,
+            }
+        }
+        if tables.method == Method::Insert {
+            bulk::sync(&mut batch.bytes);
+            batch.answers += 1;
+        }
+        if let Some(ledger) = &tables.ledger {
+            let rows = batch.content.rows;
+            let sql = format!("INSERT INTO {ledger} (batch, rows) VALUES ({number}, {rows})");
+            batch.query(tables.ledger_label(), &sql)?;
+        }
+        batch.query(tables.commit_label(), "COMMIT")?;
+        Ok(batch)
+    }
+
+    fn put_tags(
+        &self,
+        target: &Target,
+        tags: &RecordBatch,
+        batch: &mut Batch,
+    ) -> Result<(), BatchError> {
+        let json = match self.tables.jsonb_tags {
+            true => Some(as_json(tags, &target.schema)?),
+            false => None,
+        };
+        let tags = json.as_ref().unwrap_or(tags);
+        if self.tables.method == Method::Insert {
+            let sql = target.insert_into() + &as_literals(tags);
+            return Ok(batch.query(Tables::TAGS, &sql)?);
+        }
+        batch.query(Tables::TAGS, &target.copy)?;
+        put_copy(Method::CopyText, tags, &mut batch.bytes)
+    }
+
+    fn put_insert(
+        &mut self,
+        table: usize,
+        rows: &RecordBatch,
+        batch: &mut Batch,
+    ) -> Result<(), BatchError> {
+        let tables = Arc::clone(&self.tables);
+        let target = &tables.tables[table];
+        let mut first = 0;
+        while first < rows.num_rows() {
+            let left = rows.num_rows() - first;
+            let (name, count) = if tables.prepared {
+                let log2 = left.ilog2().min(target.largest);
+                let shape = tables.shape(table, log2);
+                batch.needs.push((batch.bytes.len(), shape));
+                (shape_name(shape), 1 << log2)
+            } else {
+                let count = left.min(target.rows_max());
+                bulk::parse("", &target.insert_sql(count), &mut batch.bytes)?;
+                (String::new(), count)
+            };
+            let columns = rows.num_columns();
+            self.scratch.clear();
+            copy_binary(&rows.slice(first, count), &mut self.scratch)?;
+            let parameters = u16::try_from(count * columns).unwrap_or(u16::MAX);
+            bulk::bind_binary::<WireError>(&name, parameters, &mut batch.bytes, |out| {
+                put_values(&self.scratch, columns, out);
+                Ok(())
+            })?;
+            bulk::execute_and_flush(&mut batch.bytes);
+            batch.statements.push(tables.rows_label(table));
+            first += count;
+        }
+        Ok(())
+    }
+}
+
+impl Batch {
+    fn query(&mut self, label: u32, sql: &str) -> Result<(), WireError> {
+        bulk::query(sql, &mut self.bytes)?;
+        self.statements.push(label);
+        self.answers += 1;
+        Ok(())
+    }
+}
+
+/// Rows as COPY data, in pieces, with what begins and ends them.
+fn put_copy(method: Method, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), BatchError> {
+    let binary = method == Method::CopyBinary;
+    let step = (PIECE_BYTES / (2 + VALUE_BYTES * rows.num_columns())).max(1);
+    for first in (0..rows.num_rows()).step_by(step) {
+        let count = step.min(rows.num_rows() - first);
+        let slice = rows.slice(first, count);
+        bulk::copy_data::<BatchError>(out, |out| {
+            if !binary {
+                return Ok(copy_text(&slice, out)?);
+            }
+            if first == 0 {
+                out.extend_from_slice(copy_binary::HEADER);
+            }
+            copy_binary(&slice, out)?;
+            if first + count == rows.num_rows() {
+                out.extend_from_slice(&copy_binary::TRAILER);
+            }
+            Ok(())
+        })?;
+    }
+    bulk::copy_done(out);
+    Ok(())
+}
+
+/// The values of tuples as Bind has them: the same, without each tuple's count of columns.
+fn put_values(tuples: &[u8], columns: usize, out: &mut Vec<u8>) {
+    let mut rest = tuples;
+    while rest.len() > 2 {
+        rest = &rest[2..];
+        let mut length = 0;
+        for _ in 0..columns {
+            let value = rest.get(length..length + 4).and_then(|l| l.first_chunk());
+            let bytes = value.map_or(-1, |bytes| i32::from_be_bytes(*bytes));
+            length += 4 + usize::try_from(bytes).unwrap_or(0);
+        }
+        out.extend_from_slice(&rest[..length]);
+        rest = &rest[length..];
+    }
+}
+
+/// What a piece holds.
+pub(crate) fn content(piece: &Chunk, dataset: &Dataset) -> Result<Content, FingerprintError> {
+    let mut fingerprints = fingerprint::Tables::new(dataset);
+    fingerprints.add(piece)?;
+    Ok(Content {
+        rows: piece.rows,
+        metrics: piece.metrics,
+        tags_rows: piece.tags.as_ref().map_or(0, |t| t.num_rows() as u64),
+        fingerprints: Some(fingerprints),
+        latest_us: piece.tables.iter().filter_map(|t| latest_us(&t.rows)).max(),
+    })
+}
+
+/// The latest time of rows that have one.
+fn latest_us(rows: &RecordBatch) -> Option<i64> {
+    let column = rows.column_by_name("time")?;
+    match column.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            let times = column.as_primitive::<TimestampNanosecondType>().values();
+            times.iter().max().map(|ns| ns.div_euclid(1000))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            let times = column.as_primitive::<TimestampMicrosecondType>().values();
+            times.iter().max().copied()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! The thread that makes batches: takes rows from the source, encodes them, and hands them over.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use loadstone_gen::dataset::{Chunk, Source};
+
+use super::Shared;
+use super::encode::{BatchError, Encoder, content};
+use super::ranges::Ranges;
+use super::split;
+use crate::clock::CpuTime;
+
+/// What the thread is given.
+pub(crate) struct Producer {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) lanes: usize,
+    pub(crate) batch_rows: usize,
+    /// Rows that may still be made.
+    pub(crate) rows_left: u64,
+    pub(crate) skip: Ranges,
+}
+
+/// What the thread says of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Making {
+    /// Batches made, those that were skipped not among them.
+    pub(crate) made: AtomicU64,
+    pub(crate) user_ns: AtomicU64,
+    pub(crate) system_ns: AtomicU64,
+    /// The source came to its end, or to the limit.
+    pub(crate) exhausted: AtomicBool,
+    over: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Making {
+    pub(crate) fn cpu(&self) -> CpuTime {
+        CpuTime {
+            user_ns: self.user_ns.load(Ordering::Relaxed),
+            system_ns: self.system_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Wait for the thread's end, if it comes soon: one that reads a pipe may wait for ever.
+    pub(crate) fn wait(&self, patience: Duration) {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.ended.wait_timeout_while(over, patience, |over| !*over));
+    }
+
+    pub(crate) fn end(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.notify_all();
+    }
+}
+
+/// Why no more batches are made.
+enum Stop {
+    /// Nobody takes them.
+    Unwanted,
+    Broken(String),
+}
+
+impl Producer {
+    /// Make all batches.
+    pub(crate) fn run(mut self) {
+        let stopped = self.make_all();
+        if let Err(Stop::Broken(why)) = stopped {
+            self.shared.tally().give_up(|| why);
+        }
+        self.note_cpu();
+        self.shared.queue.close();
+    }
+
+    fn make_all(&mut self) -> Result<(), Stop> {
+        let mut encoder = Encoder::new(Arc::clone(&self.shared.tables));
+        let chunk_rows = self.batch_rows.saturating_mul(self.lanes);
+        for index in 0.. {
+            let rows = chunk_rows.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
+            let chunk = match rows {
+                0 => None,
+                rows => self
+                    .source
+                    .next(rows)
+                    .map_err(|error| Stop::Broken(error.to_string()))?,
+            };
+            let Some(chunk) = chunk else { break };
+            self.rows_left -= chunk.rows.min(self.rows_left);
+            self.make(index, chunk, &mut encoder)?;
+            self.note_cpu();
+        }
+        self.shared.making.exhausted.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The batches of one chunk: one, or one for each lane.
+    fn make(&self, index: u64, chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
+        let broken = |error: BatchError| Stop::Broken(error.to_string());
+        if let Some(tags) = &chunk.tags {
+            encoder.learn(tags);
+        }
+        let pieces = if self.lanes == 1 {
+            vec![chunk]
+        } else {
+            let dataset = self.source.dataset();
+            split::by_device(&chunk, self.lanes, dataset).map_err(|e| broken(e.into()))?
+        };
+        for (lane, piece) in pieces.into_iter().enumerate() {
+            let number = index * self.lanes as u64 + lane as u64;
+            if piece.tags.is_none() && piece.rows == 0 {
+                self.shared.tally().pass_over(number);
+            } else if !self
+                .hand_over(number, lane, &piece, encoder)
+                .map_err(broken)?
+            {
+                return Err(Stop::Unwanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Make one batch, unless it was stored before; false when nobody takes it.
+    fn hand_over(
+        &self,
+        number: u64,
+        lane: usize,
+        piece: &Chunk,
+        encoder: &mut Encoder,
+    ) -> Result<bool, BatchError> {
+        let shared = &self.shared;
+        let content = content(piece, self.source.dataset())?;
+        if self.skip.contains(number) {
+            shared.tally().skip(&content);
+            return Ok(!shared.queue.is_closed());
+        }
+        let batch = encoder.encode(number, piece, content, shared.queue.memory())?;
+        shared.making.made.fetch_add(1, Ordering::Relaxed);
+        let wanted = shared.queue.push(lane, Box::new(batch));
+        if !wanted {
+            shared.tally().throw_away(1);
+        }
+        Ok(wanted)
+    }
+
+    fn note_cpu(&self) {
+        let cpu = CpuTime::of_this_thread();
+        let making = &self.shared.making;
+        making.user_ns.store(cpu.user_ns, Ordering::Relaxed);
+        making.system_ns.store(cpu.system_ns, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a load is asked to do.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::data::DataSpec;
+use crate::error::DriveError;
+
+/// Most rows of one batch: its bytes must stay far below what one buffer can hold.
+const BATCH_ROWS_MAX: usize = 10_000_000;
+
+/// Rows into tables that are there; each batch is one transaction.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSpec {
+    /// Where the rows come from.
+    pub data: DataSpec,
+    /// How they are sent.
+    #[serde(default)]
+    pub method: Method,
+    /// Rows of one batch, over all tables together.
+    #[serde(default = "ten_thousand")]
+    pub batch_rows: usize,
+    /// All rows with the same `tags_id` go through the same client.
+    #[serde(default)]
+    pub hash_workers: bool,
+    /// Stop after so many rows; 0: all.
+    #[serde(default)]
+    pub limit_rows: u64,
+    /// TSBS's `a,b-c`: least seconds between the starts of a client's batches.
+    #[serde(default)]
+    pub insert_intervals: String,
+    /// Where each table's rows go, by its name in the data set, and `tags`; absent: to the same names.
+    #[serde(default)]
+    pub tables: Option<BTreeMap<String, Option<TableSpec>>>,
+    /// Tags go into one column of type jsonb.
+    #[serde(default)]
+    pub jsonb_tags: bool,
+    /// The first tag's text stands before the other columns of every row.
+    #[serde(default)]
+    pub in_table_tag: bool,
+    /// Table (as SQL) of `batch` and `rows` that gets a row with every batch.
+    #[serde(default)]
+    pub ledger: Option<String>,
+    /// Batches that have been stored before, first and last of each range: made, and not sent.
+    #[serde(default)]
+    pub skip: Vec<(u64, u64)>,
+    /// INSERT: statements are parsed once for each connection.
+    #[serde(default = "yes")]
+    pub prepared: bool,
+}
+
+/// Where the rows of one table go.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// The table as SQL names it.
+    pub name: String,
+    /// One column for each column of the rows; quoted here unless they are already.
+    pub columns: Vec<String>,
+}
+
+/// How rows are sent.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// COPY in PostgreSQL's binary format.
+    #[default]
+    CopyBinary,
+    /// COPY as text.
+    CopyText,
+    /// INSERT of many rows, with binary parameters.
+    Insert,
+}
+
+impl Method {
+    /// As the specification spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CopyBinary => "copy_binary",
+            Self::CopyText => "copy_text",
+            Self::Insert => "insert",
+        }
+    }
+}
+
+fn ten_thousand() -> usize {
+    10_000
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl LoadSpec {
+    /// Refuse what no load can do.
+    pub(crate) fn check(&self) -> Result<(), DriveError> {
+        let refuse = |message: String, hint: &str| Err(DriveError::bad_spec(message, hint));
+        if !(1..=BATCH_ROWS_MAX).contains(&self.batch_rows) {
+            let message = format!("batch_rows is {}", self.batch_rows);
+            return refuse(message, "use 1 to 10000000");
+        }
+        if let Some((first, last)) = self.skip.iter().find(|(first, last)| first > last) {
+            let message = format!("skip has a range from {first} to {last}");
+            return refuse(message, "give each range as [first, last]");
+        }
+        if self.ledger.as_deref().is_some_and(str::is_empty) {
+            return refuse(
+                "the ledger has no name".to_owned(),
+                "name its table, or use null",
+            );
+        }
+        self.data.check()
+    }
+}

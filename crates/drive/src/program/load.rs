@@ -1,0 +1,206 @@
+//! One client of a load: takes a finished batch, sends it, waits for the answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use loadstone_gen::random::Prng;
+use loadstone_wire::postgres::{Frontend, Message};
+
+use super::{End, Failure, Gain, Program, Readiness, Step};
+use crate::load::{Batch, Found, Interval, Shared, shape_name};
+use crate::waker::Waker;
+
+pub(crate) struct LoadProgram {
+    shared: Arc<Shared>,
+    lane: usize,
+    waker: Option<Arc<Waker>>,
+    /// The batch under way, or about to be.
+    batch: Option<Box<Batch>>,
+    begun: bool,
+    sent: bool,
+    interval: Option<Interval>,
+    prng: Prng,
+    /// Not to begin before; drawn with each begin.
+    not_before_ns: u64,
+    now_ns: u64,
+    /// Since when it waits for a batch; zero when it does not.
+    starved_ns: u64,
+    /// Statements that the connection knows, by shape.
+    parsed: Vec<bool>,
+    parsing: VecDeque<u32>,
+}
+
+impl LoadProgram {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        client: usize,
+        interval: Option<Interval>,
+        prng: Prng,
+    ) -> Self {
+        Self {
+            lane: if shared.own_lanes { client } else { 0 },
+            parsed: vec![false; shared.tables.shapes()],
+            shared,
+            waker: None,
+            batch: None,
+            begun: false,
+            sent: false,
+            interval,
+            prng,
+            not_before_ns: 0,
+            now_ns: 0,
+            starved_ns: 0,
+            parsing: VecDeque::new(),
+        }
+    }
+
+    fn put(
+        &mut self,
+        frontend: &mut Frontend<'_>,
+        statements: &mut Vec<u32>,
+    ) -> Result<Step, Failure> {
+        let Some(batch) = &self.batch else {
+            return Err(Failure::script("internal: no batch"));
+        };
+        let mut from = 0;
+        for &(to, shape) in &batch.needs {
+            let known = self.parsed[shape as usize] || self.parsing.contains(&shape);
+            if !known {
+                frontend.encoded(&batch.bytes[from..to]);
+                from = to;
+                let sql = self.shared.tables.shape_sql(shape);
+                frontend
+                    .parse(&shape_name(shape), sql.as_bytes())
+                    .map_err(|error| Failure::script(error.to_string()))?;
+                self.parsing.push_back(shape);
+            }
+        }
+        frontend.encoded(&batch.bytes[from..]);
+        statements.extend_from_slice(&batch.statements);
+        Ok(Step::Exchange {
+            answers: batch.answers,
+        })
+    }
+
+    fn take_batch(&mut self, now_ns: u64) -> Readiness {
+        let readiness = match self.shared.queue.pop(self.lane, self.waker.as_ref()) {
+            Found::Batch(batch) => {
+                self.batch = Some(batch);
+                Readiness::Ready
+            }
+            Found::Nothing => {
+                if self.starved_ns == 0 {
+                    self.starved_ns = now_ns;
+                }
+                return Readiness::NotYet;
+            }
+            Found::End => Readiness::Ended,
+        };
+        let since_ns = std::mem::take(&mut self.starved_ns);
+        if since_ns > 0 {
+            let waited_ns = now_ns.saturating_sub(since_ns);
+            self.shared.wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        }
+        readiness
+    }
+}
+
+impl Program for LoadProgram {
+    fn attach(&mut self, waker: &Arc<Waker>) {
+        self.waker = Some(Arc::clone(waker));
+    }
+
+    fn ready(&mut self, now_ns: u64) -> Readiness {
+        self.now_ns = now_ns;
+        if self.batch.is_some() {
+            return Readiness::Ready;
+        }
+        if now_ns < self.not_before_ns {
+            return Readiness::At {
+                ns: self.not_before_ns,
+            };
+        }
+        self.take_batch(now_ns)
+    }
+
+    fn begin(&mut self) -> usize {
+        (self.begun, self.sent) = (true, false);
+        if let Some(interval) = self.interval {
+            self.not_before_ns = self.now_ns + interval.draw_ns(&mut self.prng);
+        }
+        0
+    }
+
+    fn retry(&mut self) {
+        self.sent = false;
+    }
+
+    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+        if self.sent {
+            return Step::Done;
+        }
+        self.sent = true;
+        self.put(frontend, statements).unwrap_or_else(Step::Failed)
+    }
+
+    fn message(&mut self, message: &Message<'_>) {
+        if matches!(message, Message::ParseComplete)
+            && let Some(shape) = self.parsing.pop_front()
+        {
+            self.parsed[shape as usize] = true;
+        }
+    }
+
+    fn answered(&mut self, _failed: bool) -> Result<(), Failure> {
+        self.parsing.clear();
+        Ok(())
+    }
+
+    fn reconnected(&mut self) {
+        self.parsed.fill(false);
+        self.parsing.clear();
+    }
+
+    fn ended(&mut self, end: &End<'_>) -> Gain {
+        self.begun = false;
+        let Some(batch) = self.batch.take() else {
+            return Gain::default();
+        };
+        let (number, content) = (batch.number, &batch.content);
+        let gain = match *end {
+            End::Done { sent_ns, acked_ns } => {
+                let mut tally = self.shared.tally();
+                tally.commit(number, content, sent_ns, acked_ns);
+                Gain {
+                    rows: content.rows,
+                    metrics: content.metrics,
+                }
+            }
+            End::Failed { failure, in_doubt } => {
+                self.shared.tally().fail(number, failure, in_doubt);
+                self.shared.abandon();
+                Gain::default()
+            }
+        };
+        self.shared.queue.give_back(batch.bytes);
+        gain
+    }
+
+    fn gone(&mut self) {
+        // Nobody else takes the batches of its lane.
+        if self.shared.own_lanes && !self.shared.queue.is_over(self.lane) {
+            let why = format!("client {} lost its connection", self.lane);
+            self.shared.tally().give_up(|| why);
+            self.shared.abandon();
+        }
+    }
+}
+
+impl Drop for LoadProgram {
+    fn drop(&mut self) {
+        if self.batch.is_some() && !self.begun {
+            self.shared.tally().throw_away(1);
+        }
+    }
+}
