@@ -7,6 +7,7 @@ those behind a Python driver.
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +59,15 @@ class LoadManner:
     """What looking at the data has found; standard input can be looked at once only."""
     interval_s: float = 1.0
     io: InOut = "auto"
+    driven: Callable[[Account], object] | None = None
+    """Told of the account as soon as the rows are in, before anything is verified."""
     control: Callable[[], Control] | None = None
     """Gives a control connection that works, also after the server was lost; None: one of our own."""
 
 
 USUAL = LoadManner()
+_RECOVERY_S = 10.0
+_PAUSE_S = 0.25
 _NOWHERE = Connection(host="", port=0, user="", database="")
 
 
@@ -101,6 +106,7 @@ class _Hand(contextlib.AbstractContextManager["_Hand"]):
         self._schema = manner.schema
         self._borrow = manner.control
         self._own: Control | None = None
+        self._met = False
 
     def __exit__(self, *_: object) -> None:
         if self._own is not None:
@@ -117,7 +123,8 @@ class _Hand(contextlib.AbstractContextManager["_Hand"]):
                 self._own.close()
                 self._own = None
         if self._own is None:
-            self._own = self._connect()
+            self._own = self._patiently() if self._met else self._connect()
+            self._met = True
         return self._own
 
     def clients(self) -> Connection | None:
@@ -126,6 +133,17 @@ class _Hand(contextlib.AbstractContextManager["_Hand"]):
         if connection is None or not isinstance(engine, PostgresFamily):
             return None
         return connection if self._schema is None else engine.with_schema(connection, self._schema)
+
+    def _patiently(self) -> Control:
+        """Wait for a server that recovers from a crash."""
+        deadline = time.monotonic() + _RECOVERY_S
+        while True:
+            try:
+                return self._connect()
+            except LoadstoneError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_S)
 
     def _connect(self) -> Control:
         connection, engine = self._opened.connection, self._opened.engine
@@ -156,6 +174,8 @@ class _Loading:
         made = self._prepare(control)
         meter = _Meter(self.engine, control)
         account = self._drive(out_dir, signals, show)
+        if self.manner.driven is not None:
+            self.manner.driven(account)
         loaded: dict[str, Any] = account["load"]
         loaded |= {
             "statements": made,
@@ -329,13 +349,14 @@ class _Meter:
         self._client = own_process()
         self._wal = self._position(control)
 
-    def cpu(self) -> dict[str, float | None]:
+    def cpu(self) -> dict[str, float | bool | None]:
         """Return the CPU seconds of both sides since the beginning, and our share of the two."""
         server = _cpu_s(self._server, self._tree.sample() if self._tree else None)
         client = _cpu_s(self._client, own_process())
         both = server + client if server is not None and client is not None else None
         share = client / both if both and client is not None else None
-        return {"server_s": server, "client_s": client, "client_share": share}
+        own = self._engine.in_process
+        return {"server_s": server, "client_s": client, "client_share": share, "in_process": own}
 
     def wal_bytes(self, control: Control) -> int | None:
         """Return how much WAL was written since the beginning, by everybody."""

@@ -85,10 +85,9 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
         err(f"{PROGRAM}: loading into {opened.label}\n")
         reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)
         begun_s = load_report.unix_s()
-        account = perform_load(load, opened, folder, signals, reporter.show, order.manner)
+        manner = replace(order.manner, driven=lambda account: out(load_report.summary_of(account)))
+        account = perform_load(load, opened, folder, signals, reporter.show, manner)
         loaded = account["load"]
-        seconds = load_report.seconds_of(account)
-        out(load_report.summary(loaded["metrics"], loaded["rows"], seconds, load.workers))
         out(load_report.beyond(account, folder))
         if values.text("results-file"):
             out(f"Saving results json file to {values.text('results-file')}\n")

@@ -72,6 +72,12 @@ def summary(metrics: int, rows: int, seconds: float, workers: int) -> str:
     return lines
 
 
+def summary_of(account: Mapping[str, Any]) -> str:
+    """Return TSBS's last lines for a load."""
+    load = account["load"]
+    return summary(load["metrics"], load["rows"], seconds_of(account), account["clients"])
+
+
 def seconds_of(account: Mapping[str, Any]) -> float:
     """Return how long a load took, from before the workers connect to the last answer, as TSBS counts."""
     connect_ns = (account.get("connect") or {}).get("wall_ns") or 0
@@ -127,7 +133,9 @@ def _cpu(cpu: Mapping[str, float | None] | None) -> Iterator[str]:
     if cpu is None or cpu["client_s"] is None:
         return
     client = f"client {cpu['client_s']:.2f} s"
-    if cpu["server_s"] is None:
+    if cpu["in_process"]:
+        yield f"CPU: {cpu['client_s']:.2f} s, of the database and of making and sending rows together"
+    elif cpu["server_s"] is None:
         yield f"CPU: {client}; the server's cannot be seen from here"
     else:
         share = 100 * (cpu["client_share"] or 0.0)
