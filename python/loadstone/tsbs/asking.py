@@ -194,13 +194,13 @@ class _Asking:
             _sleep_until(job.intended_ns, self._stopped)
         limit_s = float(self._document["timeout_s"])
         answer, trouble = None, None
-        start_ns = time.monotonic_ns()
-        try:
-            with self._asker.at_most(control, limit_s):
+        with self._asker.at_most(control, limit_s):
+            start_ns = time.monotonic_ns()
+            try:
                 answer = self._asker.answer(control, job.sql)
-        except self._asker.errors as error:
-            trouble = _words_of(error)
-        end_ns = time.monotonic_ns()
+            except self._asker.errors as error:
+                trouble = _words_of(error)
+            end_ns = time.monotonic_ns()
         if trouble is not None and end_ns - start_ns >= limit_s * 1e9:
             trouble = ("timeout", f"no answer within {limit_s:g} s")
         if trouble is None:

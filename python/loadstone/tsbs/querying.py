@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from loadstone.model import Connection
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
+    from loadstone.tsbs.asking import Asker
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, with `queries`."""
@@ -60,6 +61,12 @@ class Manner:
     resting: bool = True
     """The database rests: a query whose answer changes has failed."""
     interval_s: float = 1.0
+    labels: tuple[str, ...] = ()
+    """Labels that are numbered before those that come with the queries."""
+    asker: Asker | None = None
+    """Who carries the queries in place of what is usual for the target, by threads of Python."""
+    told: Callable[[str, Any], None] | None = None
+    """Is given each query's text with its answer, where threads of Python carry the queries."""
     schema: str | None = SCHEMA
     """Where unqualified names lead first; None: where the user's own connection has them."""
 
@@ -115,10 +122,13 @@ def perform_queries(
         manner = manner or manner_of(queries)
         queries = mixed(orders_of(queries))
     manner = manner or Manner()
-    prepared = prepare(queries, opened, out_dir / QUERIES_FILE, strict=manner.strict)
+    prepared = prepare(queries, opened, out_dir / QUERIES_FILE, manner)
     document = _document(prepared, manner, out_dir)
-    if isinstance(opened.engine, DriverEngine):
-        account = ask(document, EngineAsker(opened, opened.engine), signals, show)
+    asker = manner.asker
+    if asker is None and isinstance(opened.engine, DriverEngine):
+        asker = EngineAsker(opened, opened.engine)
+    if asker is not None:
+        account = ask(document, asker, signals, show, manner.told)
     else:
         document["connection"] = connection_document(_connection(opened, manner))
         account = perform(document, signals, show)
@@ -129,20 +139,20 @@ def perform_queries(
     return account
 
 
-def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, *, strict: bool) -> Prepared:
+def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, manner: Manner) -> Prepared:
     """Write queries, in the target's words, to a file of one JSON array a line: label's number, text.
 
-    Raises LoadstoneError when there are none, or when `strict` and one cannot be put into the dialect.
+    Raises LoadstoneError when there are none, or when `manner.strict` and one cannot be put into the dialect.
     """
     dialect = dialect_of(opened.engine)
     prepared = Prepared(path)
-    numbers: dict[str, int] = {}
+    numbers = {label: number for number, label in enumerate(manner.labels)}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as out:
         for query in queries:
             found = translate(query, dialect)
             if found.reason is not None and not dialect.exact:
-                if strict:
+                if manner.strict:
                     raise LoadstoneError(
                         f"query {prepared.count + 1} cannot be put into the target's words: {found.reason}",
                         "Leave out --strict-dialect to send it as it is.",

@@ -25,7 +25,7 @@ class Dialect:
     exact: bool = False
     """TSBS's own texts, with those that no database can run left as they are."""
     integer_division: str = "/"
-    offset: str = "+0000"
+    offset: str = " +0000"
     """How a time literal says that it is in UTC."""
     contains: str = '{column} @> \'{{"{key}": "{value}"}}\''
     """Whether a JSON column holds this text under this key."""

@@ -60,7 +60,7 @@ def _file(kind: Kind, layout: Layout) -> str:
 
 def _values(kind: Kind, parameters: Parameters, dialect: Dialect, layout: Layout) -> Mapping[str, object]:
     def time(text: str) -> str:
-        return text.removesuffix("+0000") + dialect.offset if text.endswith("+0000") else text
+        return text.removesuffix(" +0000") + dialect.offset if text else ""
 
     return {
         "start": time(parameters.start),

@@ -1,0 +1,371 @@
+"""One run of the queries at one place: driven, reported in TSBS's lines, and what we know beyond them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.driver import DriverEngine
+from loadstone.engine.family import PostgresFamily
+from loadstone.errors import RunFailedError
+from loadstone.personalities.tsbs import query_lines
+from loadstone.personalities.tsbs.query_figures import ALL, percentile_lines
+from loadstone.personalities.tsbs.query_replies import explained, of_table, plan_text, response
+from loadstone.personalities.tsbs.query_targets import Place, PostgresAsker, opened_at
+from loadstone.signals import Signals
+from loadstone.tsbs.asking import CHANGED, EngineAsker
+from loadstone.tsbs.querying import perform_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from loadstone.personalities.tsbs.flags import Values
+    from loadstone.personalities.tsbs.query_answers import Answers
+    from loadstone.target import OpenTarget
+    from loadstone.tsbs.asking import Asker
+    from loadstone.tsbs.queries import Query
+    from loadstone.tsbs.querying import Manner
+
+    Write = Callable[[str], object]
+
+Account = dict[str, Any]
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to be run where."""
+
+    values: Values
+    manner: Manner
+    place: Place
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    failed: int
+    """Queries that failed."""
+    changed: int
+    """Of these, the ones whose answer was another than the first time."""
+
+
+def run_at(
+    run: Run, queries: Iterator[Query], answers: Answers, signals: Signals, streams: tuple[Write, Write]
+) -> Outcome:
+    """Run the queries at a place and print what there is to say; returns how it ended."""
+    out, err = streams
+    values = run.values
+    begun_unix_s = _unix_s()
+    with opened_at(run.place, run.manner.workers) as opened:
+        for note in chain.from_iterable(one.notes for one in opened):
+            err(f"loadstone tsbs run-queries: note: {note}\n")
+        parts = _parts(run, opened, _twice(queries) if values.on("prewarm-queries") else queries, out)
+        samples, accounts = _perform(run, parts, signals, err)
+    prewarmed = values.on("prewarm-queries")
+    seconds = _seconds(accounts)
+    out(query_lines.final_block(samples, seconds, run.manner.workers, prewarmed=prewarmed))
+    _write_latencies(values, samples, out, prewarmed=prewarmed)
+    out(f"wall clock time: {seconds:f}sec\n")
+    if values.text("results-file"):
+        out(f"Saving results json file to {values.text('results-file')}\n")
+        times = (begun_unix_s, _unix_s(), seconds)
+        text = query_lines.results_json(samples, _settings(values), times, prewarmed=prewarmed)
+        _write(values.text("results-file"), text)
+    out(_beyond(run, opened, samples, accounts))
+    compared = answers.take(opened[0].label, _answers_of(accounts))
+    if compared:
+        out(compared)
+    errors = _errors(accounts)
+    return Outcome(sum(count for _, count in errors), sum(n for (state, _), n in errors if state == CHANGED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One host's share of the queries."""
+
+    opened: OpenTarget
+    queries: Iterator[Query]
+    manner: Manner
+    folder: Path
+
+
+def _parts(run: Run, opened: Sequence[OpenTarget], queries: Iterator[Query], out: Write) -> list[_Part]:
+    manners = [_shown(run, one, out) for one in opened]
+    if len(opened) == 1:
+        return [_Part(opened[0], queries, manners[0], run.folder)]
+    # As with TSBS's workers: worker i has host i modulo the number of hosts.
+    hosts, workers = len(opened), run.manner.workers
+    shares = [len(range(host, workers, hosts)) for host in range(hosts)]
+    dealt: list[list[Query]] = [[] for _ in opened]
+    for number, query in enumerate(queries):
+        dealt[number % workers % hosts].append(query)
+    return [
+        _Part(
+            one,
+            iter(dealt[host]),
+            replace(
+                manners[host],
+                workers=shares[host],
+                burn_in=run.manner.burn_in * shares[host] // workers,
+                pace=_share_of_pace(run.manner, shares[host]),
+            ),
+            run.folder / f"host-{host}",
+        )
+        for host, one in enumerate(opened)
+        if dealt[host]
+    ]
+
+
+def _share_of_pace(manner: Manner, share: int) -> Any:
+    rate = manner.pace.rate_per_s
+    return manner.pace if rate is None else replace(manner.pace, rate_per_s=rate * share / manner.workers)
+
+
+def _shown(run: Run, opened: OpenTarget, out: Write) -> Manner:
+    """Return the manner: where queries or answers are shown, threads of Python carry them."""
+    values = run.values
+    explain, debug = values.on("show-explain"), values.number("debug") > 0
+    if not (explain or debug or values.on("print-responses")):
+        return run.manner
+
+    def told(sql: str, answer: Any) -> None:
+        reply = answer if isinstance(opened.engine, PostgresFamily) else of_table(answer)
+        if debug:
+            out(f"{explained(sql) if explain else sql}\n")
+        if explain:
+            out(plan_text(sql, reply))
+        elif values.on("print-responses"):
+            out(response(sql, reply))
+
+    return replace(run.manner, asker=_asker(opened, explain=explain), told=told)
+
+
+def _asker(opened: OpenTarget, *, explain: bool) -> Asker:
+    if isinstance(opened.engine, PostgresFamily):
+        return PostgresAsker(opened, opened.engine, explain)
+    assert isinstance(opened.engine, DriverEngine), "the other kind of engine"  # noqa: S101
+    return _Explaining(opened, opened.engine) if explain else EngineAsker(opened, opened.engine)
+
+
+class _Explaining(EngineAsker):
+    """A target behind a Python driver that is asked for plans."""
+
+    def answer(self, connection: Any, sql: str) -> Any:
+        return self.engine.answer(connection, explained(sql))
+
+
+def _perform(
+    run: Run, parts: list[_Part], signals: Signals, err: Write
+) -> tuple[query_lines.Samples, list[Account]]:
+    values = run.values
+    accounts: list[Account] = []
+    samples = query_lines.Samples([])
+    logs = [part.folder / "latency.hlog" for part in parts]
+    asked = {
+        "interval": values.number("print-interval"),
+        "workers": run.manner.workers,
+        "burn_in": run.manner.burn_in,
+        "most": values.number("max-queries"),
+    }
+    lines = query_lines.IntervalLines(samples, logs, asked, prewarmed=values.on("prewarm-queries"), err=err)
+    if len(parts) == 1:
+        part = parts[0]
+        labelled = _Labelled(part.queries, samples)
+        accounts.append(
+            perform_queries(labelled.each(), part.opened, part.folder, signals, lines.show, part.manner)
+        )
+    else:
+        accounts += _at_once(parts, samples, signals, lines)
+    samples.read(logs)
+    return samples, accounts
+
+
+class _Labelled:
+    """Notes each new label as the driver numbers them."""
+
+    def __init__(self, queries: Iterator[Query], samples: query_lines.Samples) -> None:
+        self._queries, self._samples = queries, samples
+
+    def each(self) -> Iterator[Query]:
+        labels: dict[str, None] = dict.fromkeys(self._samples.labels)
+        for query in self._queries:
+            if query.label not in labels:
+                labels[query.label] = None
+                self._samples.labels = list(labels)
+            yield query
+
+
+class _Stopper(Signals):
+    """Hands one signal's wish to one of several drives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stop: Callable[[], None] | None = None
+
+    def during(self, stop: Callable[[], None] | None) -> None:
+        self.stop = stop
+
+
+def _at_once(
+    parts: list[_Part], samples: query_lines.Samples, signals: Signals, lines: query_lines.IntervalLines
+) -> list[Account]:
+    # Every host's driver numbers the labels alike.
+    every = [list(part.queries) for part in parts]
+    samples.labels = list(dict.fromkeys(query.label for dealt in every for query in dealt))
+    drives = [_Drive(part, dealt, samples.labels) for part, dealt in zip(parts, every, strict=True)]
+
+    def stop_all() -> None:
+        for drive in drives:
+            drive.stop()
+
+    signals.during(stop_all)
+    for drive in drives:
+        drive.start()
+    while any(drive.is_alive() for drive in drives):
+        time.sleep(_POLL_S)
+        lines.show()
+        if any(drive.trouble for drive in drives):
+            stop_all()
+    signals.during(None)
+    return [drive.ended() for drive in drives]
+
+
+class _Drive(threading.Thread):
+    """One host's drive, beside those of others."""
+
+    def __init__(self, part: _Part, queries: list[Query], labels: Sequence[str]) -> None:
+        super().__init__(name=f"queries at {part.opened.label}")
+        self._part, self._queries = part, queries
+        self._manner = replace(part.manner, labels=tuple(labels))
+        self._stopper = _Stopper()
+        self._account: Account | None = None
+        self.trouble: BaseException | None = None
+
+    def run(self) -> None:
+        part = self._part
+        try:
+            self._account = perform_queries(
+                self._queries, part.opened, part.folder, self._stopper, None, self._manner
+            )
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            self.trouble = error
+
+    def stop(self) -> None:
+        if self._stopper.stop is not None:
+            self._stopper.stop()
+
+    def ended(self) -> Account:
+        if self.trouble is not None:
+            raise self.trouble
+        assert self._account is not None, "it has ended without trouble"  # noqa: S101
+        return self._account
+
+
+def _twice(queries: Iterator[Query]) -> Iterator[Query]:
+    for query in queries:
+        yield query
+        yield replace(query, label=query_lines.warm_label(query.label))
+
+
+def _seconds(accounts: Sequence[Account]) -> float:
+    begun, ended = min(a["start_ns"] for a in accounts), max(a["end_ns"] for a in accounts)
+    return float(max(ended - begun, 1) / 1e9)
+
+
+def _write_latencies(values: Values, samples: query_lines.Samples, out: Write, *, prewarmed: bool) -> None:
+    path = values.text("hdr-latencies")
+    if path:
+        out(f"Saving High Dynamic Range (HDR) Histogram of Response Latencies to {path}\n")
+        _write(path, percentile_lines(samples.histograms(prewarmed=prewarmed)[ALL]))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - a name as it was given
+            file.write(text)
+    except OSError as error:
+        raise RunFailedError(f"{path} cannot be written: {error.strerror}", "Name another file.") from error
+
+
+def _settings(values: Values) -> dict[str, Any]:
+    """Return TSBS's RunnerConfig, in its order."""
+    return {
+        "DBName": values.text("db-name"),
+        "Limit": values.number("max-queries"),
+        "LimitRPS": values.number("max-rps"),
+        "MemProfile": values.text("memprofile"),
+        "HDRLatenciesFile": values.text("hdr-latencies"),
+        "Workers": values.number("workers"),
+        "PrintResponses": values.on("print-responses"),
+        "Debug": values.number("debug"),
+        "FileName": values.text("file"),
+        "BurnIn": values.number("burn-in"),
+        "PrintInterval": values.number("print-interval"),
+        "PrewarmQueries": values.on("prewarm-queries"),
+        "ResultsFile": values.text("results-file"),
+    }
+
+
+def _beyond(
+    run: Run, opened: Sequence[OpenTarget], samples: query_lines.Samples, accounts: Sequence[Account]
+) -> str:
+    histogram = samples.histograms(prewarmed=False)[ALL]
+    lines = ["\nbeyond TSBS, measured by loadstone:\n", f" - target: {', '.join(o.label for o in opened)}\n"]
+    if run.manner.asker is not None or isinstance(opened[0].engine, DriverEngine):
+        lines.append(" - timed by threads of Python around the database's own driver\n")
+    lines.append(query_lines.percentile_line("service time, from the real start", histogram))
+    if run.manner.pace.kind != "closed":
+        lines.append(
+            query_lines.percentile_line("response time, from the start that was due", samples.response)
+        )
+    lines += _dialect_lines(accounts)
+    distinct = sum(len(_listed(account)) for account in accounts)
+    if distinct:
+        lines.append(f" - answers of {distinct} distinct queries were digested\n")
+    for (state, message), count in _errors(accounts):
+        word = "wrong" if state == CHANGED else "failed"
+        lines.append(f" - {word}: {state} (x {count}): {message}\n")
+    dropped = sum(account["counts"]["dropped"] for account in accounts)
+    if dropped:
+        lines.append(f" - dropped: {dropped} queries were due and never begun\n")
+    return "".join(lines)
+
+
+def _dialect_lines(accounts: Sequence[Account]) -> list[str]:
+    translated = sum(a["queries"]["translation"]["translated"] for a in accounts)
+    reasons: Counter[str] = Counter()
+    for account in accounts:
+        reasons.update(account["queries"]["translation"]["as_they_are"])
+    lines = [f" - {translated} queries were put into the target's words\n"] if translated else []
+    lines += [f" - {count} queries were sent as they are: {reason}\n" for reason, count in reasons.items()]
+    return lines
+
+
+def _errors(accounts: Sequence[Account]) -> list[tuple[tuple[str, str], int]]:
+    found: dict[str, tuple[str, int]] = {}
+    for error in chain.from_iterable(account["errors"] for account in accounts):
+        message, count = found.get(error["sqlstate"], (error["message"], 0))
+        found[error["sqlstate"]] = (message, count + error["count"])
+    return [((state, message), count) for state, (message, count) in sorted(found.items())]
+
+
+def _listed(account: Account) -> list[dict[str, Any]]:
+    answers: list[dict[str, Any]] = account["queries"].get("answers") or []
+    return answers
+
+
+def _answers_of(accounts: Sequence[Account]) -> list[dict[str, Any]]:
+    # Hosts that share the queries number their own: only one host's answers have the file's numbers.
+    return _listed(accounts[0]) if len(accounts) == 1 else []
+
+
+def _unix_s() -> int:
+    return time.time_ns() // 10**9  # it is shown, not subtracted

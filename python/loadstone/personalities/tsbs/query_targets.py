@@ -1,0 +1,116 @@
+"""Where queries are run: what --target names, or the hosts of TSBS's flags."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import conninfo as libpq
+
+from loadstone.engine.family import PostgresFamily
+from loadstone.engines import engine as engine_named
+from loadstone.errors import LoadstoneError
+from loadstone.personalities.tsbs.query_replies import ask_postgres, explained
+from loadstone.target import open_target, parse_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.engine.control import Control
+    from loadstone.personalities.tsbs.flags import Values
+    from loadstone.target import OpenTarget, Target
+
+_BY_FLAGS = ("hosts", "port", "user", "pass", "db-name", "postgres")
+_NOT_FROM_STRING = re.compile(r"(host|dbname|user)=\S*\b")
+"""What TSBS takes out of --postgres: it has flags of its own for these."""
+_EXTENSION = "select 1 as one from pg_extension where extname = 'timescaledb'"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One target, which may be several hosts that share the queries."""
+
+    targets: tuple[Target, ...]
+    named: bool
+    """Whether the user named the engine; TSBS's flags do not."""
+
+
+def places_of(values: Values) -> list[Place]:
+    """Return where to run, one place after the other. Raises LoadstoneError."""
+    text = values.text("target")
+    if not text:
+        hosts = values.text("hosts").split(",")
+        return [Place(parse_targets(_conninfo(values, host) for host in hosts), named=False)]
+    clash = sorted(set(_BY_FLAGS) & values.given)
+    if clash:
+        raise LoadstoneError(f"--target says where to run, and so does --{clash[0]}", "Give one of them.")
+    return [Place((target,), named=True) for target in parse_targets(text.split())]
+
+
+@contextmanager
+def opened_at(place: Place, workers: int) -> Iterator[list[OpenTarget]]:
+    """Open all hosts of a place; where TSBS's flags named them, look whether they have TimescaleDB."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_target(target, workers)) for target in place.targets]
+        yield opened if place.named else [_recognised(one) for one in opened]
+
+
+def _recognised(opened: OpenTarget) -> OpenTarget:
+    connection, engine = opened.connection, opened.engine
+    if connection is None or not isinstance(engine, PostgresFamily):
+        return opened
+    with closing(engine.connect(connection)) as control:
+        if control.execute(_EXTENSION).fetchone() is None:
+            return opened
+    timescale = engine_named("timescaledb")
+    return replace(opened, engine=timescale, label=opened.label.replace(engine.title, timescale.title))
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAsker:
+    """A server of PostgreSQL's family, asked through psycopg, so that answers can be shown as they come."""
+
+    opened: OpenTarget
+    engine: PostgresFamily
+    explain: bool
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a failing query raises."""
+        return self.engine.errors
+
+    def connect(self, name: str) -> Control:
+        """Open one worker's connection."""
+        assert self.opened.connection is not None, "reached by the wire protocol"  # noqa: S101
+        return self.engine.connect(replace(self.opened.connection, application_name=name))
+
+    def answer(self, connection: Control, sql: str) -> Any:
+        """Run a query, or show its plan."""
+        return ask_postgres(connection, explained(sql) if self.explain else sql)
+
+    def at_most(self, connection: Control, limit_s: float) -> AbstractContextManager[None]:
+        """Have the server end a query that takes too long."""
+        return self.engine.at_most(connection, limit_s)
+
+    def cut_off(self, connection: Control, name: str) -> None:
+        """Cancel the query under way."""
+        del name
+        if isinstance(connection, psycopg.Connection):
+            connection.cancel_safe(timeout=1.0)
+
+
+def _conninfo(values: Values, host: str) -> str:
+    further = _NOT_FROM_STRING.sub("", values.text("postgres"))
+    try:
+        given: dict[str, Any] = dict(libpq.conninfo_to_dict(further))
+    except psycopg.ProgrammingError:  # its words may hold the password
+        raise LoadstoneError(
+            "--postgres is not a connection string that libpq understands", "Write name=value name=value."
+        ) from None
+    given |= {"host": host, "dbname": values.text("db-name"), "user": values.text("user")}
+    given |= {"port": values.text("port")} if values.text("port") else {}
+    given |= {"password": values.text("pass")} if values.text("pass") else {}
+    return libpq.make_conninfo("", **given)

@@ -1,0 +1,180 @@
+"""`loadstone tsbs run-queries`: TSBS's tsbs_run_queries_timescaledb, against every target.
+
+docs/tsbs.md says what each flag came to, and where this differs from TSBS.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.model import Pace
+from loadstone.personalities.tsbs.flags import Flag, Values, parse
+from loadstone.personalities.tsbs.query_answers import Answers, Known
+from loadstone.personalities.tsbs.query_run import Run, run_at
+from loadstone.personalities.tsbs.query_targets import places_of
+from loadstone.signals import InterruptedRun, Signals
+from loadstone.tsbs.queries import Query, gob
+from loadstone.tsbs.querying import Manner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Write = Callable[[str], object]
+
+PROGRAM = "loadstone tsbs run-queries"
+_MINUTE_NS = 60 * 10**9
+_SECOND_NS = 10**9
+
+FLAGS = (
+    Flag("answers", "string", "", "Write a digest of each query's answer to this file"),
+    Flag("burn-in", "uint", 0, "Queries to run first and leave out of every figure; needs --max-queries"),
+    Flag("compare-answers", "string", "", "Compare the answers with those of this file (of --answers)"),
+    Flag("db-name", "string", "benchmark", "Database to run the queries in"),
+    Flag("debug", "int", 0, "Print each query that is run"),
+    Flag("duration", "duration", 0, "Go round the queries for so long, 0 = run each once", "0s"),
+    Flag("file", "string", "", "File of queries, else standard input"),
+    Flag("force-text-format", "bool", default=False, help="Have answers sent as text"),
+    Flag("hdr-latencies", "string", "", "Write the distribution of latencies to this file"),
+    Flag("hosts", "string", "localhost", "Hosts that share the queries, with commas between"),
+    Flag("max-queries", "uint", 0, "Most queries to run, 0 = all"),
+    Flag("max-rps", "uint", 0, "Queries to begin a second, over all workers, 0 = no limit"),
+    Flag("memprofile", "string", "", "Taken for TSBS's sake; nothing is written there"),
+    Flag("out", "string", "", "New folder for the driver's files (drive.json, series.jsonl, latency.hlog)"),
+    Flag("pass", "string", "", "Password (better: PGPASSWORD or ~/.pgpass)"),
+    Flag("port", "string", "5432", "Port of the hosts"),
+    Flag(
+        "postgres", "string", "host=postgres user=postgres sslmode=disable", "Further connection parameters"
+    ),
+    Flag("prewarm-queries", "bool", default=False, help="Run each query twice, the second time warm"),
+    Flag("print-interval", "uint", 100, "Report on stderr after every so many queries, 0 = never"),
+    Flag("print-responses", "bool", default=False, help="Print each query with its answer, as JSON"),
+    Flag("rate", "float", 0.0, "Open loop: begin so many queries a second, whether or not others have ended"),
+    Flag("results-file", "string", "", "Write the figures to this file, as JSON"),
+    Flag("show-explain", "bool", default=False, help="Print the plan of the first query, and run no other"),
+    Flag("strict-dialect", "bool", default=False, help="Refuse queries that have no text for the target"),
+    Flag("target", "string", "", "Where to run instead: pg, postgres://…, duckdb:/path, …; several compare"),
+    Flag("timeout", "duration", 0, "Longest time for one query, 0 = no limit", "0s"),
+    Flag("user", "string", "postgres", "User to connect as"),
+    Flag("workers", "uint", 1, "Queries under way at once"),
+)
+
+
+def main(arguments: Sequence[str], out: Write, err: Write) -> int:
+    """Run what the arguments say; figures go to `out`, all else to `err`. Returns the exit status."""
+    values = parse(PROGRAM, FLAGS, arguments)
+    _check(values)
+    if values.text("memprofile"):
+        err(f"{PROGRAM}: --memprofile is taken for TSBS's sake: there is no profile\n")
+    places = places_of(values)
+    known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
+    with Signals() as signals, ExitStack() as stack:
+        folder = stack.enter_context(_folder(values.text("out")))
+        source = _Source(values, several=len(places) > 1)
+        outcomes, answers = [], Answers(known)
+        for number, place in enumerate(places):
+            run = Run(values, _manner(values), place, folder / str(number) if len(places) > 1 else folder)
+            outcomes.append(run_at(run, source.queries(answers), answers, signals, (out, err)))
+            signals.check()
+    if values.text("answers"):
+        answers.write(Path(values.text("answers")))
+    return _conclude(outcomes, answers, signals)
+
+
+def _conclude(outcomes: list[Any], answers: Answers, signals: Signals) -> int:
+    if signals.received is not None:
+        return InterruptedRun(signals.received).exit_code
+    if answers.wrong or any(outcome.changed for outcome in outcomes):
+        return ExitCode.WRONG_ANSWER
+    return ExitCode.FAILED if any(outcome.failed for outcome in outcomes) else ExitCode.OK
+
+
+@dataclass(slots=True)
+class _Source:
+    """The queries, read as they are wanted; kept only when they are wanted more than once."""
+
+    values: Values
+    several: bool
+    _kept: list[Query] | None = None
+
+    def queries(self, answers: Answers) -> Iterator[Query]:
+        if not self.several:
+            return answers.noting(self._read())
+        if self._kept is None:
+            self._kept = list(self._read())
+        return answers.noting(iter(self._kept))
+
+    def _read(self) -> Iterator[Query]:
+        most = 1 if self.values.on("show-explain") else self.values.number("max-queries") or None
+        path = self.values.text("file")
+        if not path:
+            yield from islice(gob.read(sys.stdin.buffer, "standard input"), most)
+            return
+        try:
+            with Path(path).open("rb") as file:
+                yield from islice(gob.read(file, path), most)
+        except OSError as error:
+            raise LoadstoneError(
+                f"cannot open file for read {path}: {error.strerror}", "Name a file of queries with --file."
+            ) from error
+
+
+def _check(values: Values) -> None:
+    burn_in, most = values.number("burn-in"), values.number("max-queries")
+    if values.number("workers") == 0:
+        raise LoadstoneError("must have at least one worker", "Give --workers=1 or more.")
+    if burn_in and not values.on("show-explain") and burn_in >= most:
+        said = f"--max-queries={most}" if most else "no --max-queries"
+        raise LoadstoneError(
+            f"burn-in is larger than limit: --burn-in={burn_in} with {said} leaves nothing to measure",
+            f"Say with --max-queries how many to run in all, more than {burn_in}.",
+        )
+    if values.number("max-rps") and values.real("rate"):
+        raise LoadstoneError("--max-rps and --rate both say how fast", "Give one of them.")
+    if values.real("rate") < 0:
+        raise LoadstoneError("--rate is below 0", "Give the queries per second.")
+    if values.number("duration") and most:
+        raise LoadstoneError("--duration and --max-queries both say when to end", "Give one of them.")
+    if values.number("workers") > 100_000:  # noqa: PLR2004 - as in the message
+        raise LoadstoneError("--workers is above 100000", "Give fewer.")
+
+
+def _manner(values: Values) -> Manner:
+    rate = values.real("rate") or float(values.number("max-rps"))
+    duration, timeout = values.number("duration"), values.number("timeout")
+    return Manner(
+        workers=values.number("workers"),
+        pace=Pace("fixed", rate) if rate else Pace(),
+        duration_s=duration / _SECOND_NS if duration else None,
+        burn_in=0 if values.on("show-explain") else values.number("burn-in"),
+        timeout_s=timeout / _SECOND_NS if timeout else 10 * 365 * 86400.0,
+        binary=not values.on("force-text-format"),
+        strict=values.on("strict-dialect"),
+        answers_most=1_000_000 if values.text("answers") or values.text("compare-answers") else 10_000,
+        interval_s=0.2,
+        schema=None,
+    )
+
+
+@contextmanager
+def _folder(wanted: str) -> Iterator[Path]:
+    if not wanted:
+        with tempfile.TemporaryDirectory(prefix="loadstone-tsbs-") as temporary:
+            yield Path(temporary)
+        return
+    folder = Path(wanted)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise LoadstoneError(f"the folder {folder} is not empty", "Name a new one with --out.")
+    except OSError as error:
+        raise LoadstoneError(
+            f"the folder {folder} cannot be made: {error.strerror}", "Name another with --out."
+        ) from error
+    yield folder
