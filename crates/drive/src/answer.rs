@@ -18,8 +18,8 @@
 //! * its *key* is, in column order, every text followed by a zero byte, every time as eight bytes (little
 //!   endian), every NULL (of whatever kind) as the byte 255; numbers and spans leave nothing.
 //! * its *mix* is m = sum of c(j) g(x) over its finite numbers x, j being the number of the column from 0, with
-//!   c(j) = 1/2 + fraction((j + 1) * 0.6180339887498949) and g(x) = sign(x) * (bits(1 + |x|) / 2^52 - 1023), where
-//!   bits() reads an IEEE double as an integer: the logarithm to base 2 with straight lines between powers of two.
+//!   c(j) = 1/2 + fraction((j + 1) * 0.6180339887498949) and g(x) = sign(x) * (`bits`(1 + |x|) / 2^52 - 1023), where
+//!   `bits` reads an IEEE double as an integer: the logarithm to base 2 with straight lines between powers of two.
 //! * its *weight* is w = 1 + crc32(key) / 2^32 + |m - 2 floor(m / 2) - 1|, which lies between 1 and 3.
 //!
 //! The digest is `{"rows", "keys", "columns":[…]}`: `keys` is the sum of crc32(key) over the rows, modulo 2^64. A
@@ -314,3 +314,6 @@ impl Column {
             .then(|| "values stand in other rows".to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests;

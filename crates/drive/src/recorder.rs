@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use loadstone_wire::postgres::{Frontend, Message};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,7 @@ use crate::config::{Config, ns};
 use crate::error::DriveError;
 use crate::output::{Output, write_account};
 use crate::pace::Pace;
+use crate::program::{Failure, Program, Readiness, Step};
 use crate::record::{ErrorClass, Record, count_error};
 use crate::spec::DriveSpec;
 use crate::timeline::Timeline;
@@ -107,6 +109,33 @@ impl Recorded {
         }
         account
     }
+}
+
+/// What the clients of a recorder do, which has none: nothing.
+pub(crate) struct NoProgram;
+
+impl Program for NoProgram {
+    fn ready(&mut self, _now_ns: u64) -> Readiness {
+        Readiness::Ended
+    }
+
+    fn begin(&mut self) -> usize {
+        0
+    }
+
+    fn retry(&mut self) {}
+
+    fn resume(&mut self, _frontend: &mut Frontend<'_>, _statements: &mut Vec<u32>) -> Step {
+        Step::Done
+    }
+
+    fn message(&mut self, _message: &Message<'_>) {}
+
+    fn answered(&mut self, _failed: bool) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn reconnected(&mut self) {}
 }
 
 struct Running {

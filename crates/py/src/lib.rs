@@ -6,6 +6,7 @@ mod errors;
 mod fetch;
 mod generation;
 mod go_rand;
+mod recorder;
 mod script;
 
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<drive::NullServer>()?;
     module.add_class::<generation::Generation>()?;
     module.add_class::<go_rand::GoRand>()?;
+    module.add_class::<recorder::Recorder>()?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;

@@ -48,6 +48,13 @@ struct Account {
     weighted: Sum,
 }
 
+/// What is left of a value when the exact has been booked.
+enum Inexact {
+    Nothing,
+    /// A number or span to be summed.
+    Finite(f64),
+}
+
 /// Computes the digest of one answer at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Digester {
@@ -88,7 +95,7 @@ impl Digester {
             };
             let read = account.read(value, &mut self.key, &mut self.scratch);
             let read = read.ok_or_else(|| account.unreadable(number, value))?;
-            if let Some(value) = read {
+            if let Inexact::Finite(value) = read {
                 if account.column.kind == Kind::Number {
                     mix += account.factor * bent_log2(value);
                 }
@@ -150,13 +157,8 @@ impl Account {
         }
     }
 
-    /// Book what is exact in a value; returns it when it is a finite number or span. `None`: unreadable.
-    fn read(
-        &mut self,
-        value: &[u8],
-        key: &mut Vec<u8>,
-        scratch: &mut Vec<u8>,
-    ) -> Option<Option<f64>> {
+    /// Book what is exact in a value, and say what is not. `None`: unreadable.
+    fn read(&mut self, value: &[u8], key: &mut Vec<u8>, scratch: &mut Vec<u8>) -> Option<Inexact> {
         let cell = read(self.form, self.is_binary, value, scratch)?;
         let column = &mut self.column;
         column.count += 1;
@@ -174,14 +176,14 @@ impl Account {
             }
             Cell::Number(value) | Cell::Span(value) => {
                 if value.is_finite() {
-                    return Some(Some(value));
+                    return Some(Inexact::Finite(value));
                 }
                 column.nan += u64::from(value.is_nan());
                 column.inf += u64::from(value == f64::INFINITY);
                 column.neg_inf += u64::from(value == f64::NEG_INFINITY);
             }
         }
-        Some(None)
+        Some(Inexact::Nothing)
     }
 
     fn unreadable(&self, number: usize, value: &[u8]) -> Unreadable {

@@ -9,16 +9,16 @@ use super::{Cell, Form, Kind, digester, text};
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     columns: Vec<(String, Form, bool)>,
-    rows: Vec<Value>,
-    rows_max: usize,
+    kept: Vec<Value>,
+    max: usize,
     scratch: Vec<u8>,
 }
 
 impl Rows {
     /// Keep at most so many rows of an answer.
-    pub(crate) fn new(rows_max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
-            rows_max,
+            max,
             ..Self::default()
         }
     }
@@ -31,11 +31,11 @@ impl Rows {
                 (name, Form::of(c.type_oid), c.is_binary)
             })
             .collect();
-        self.rows.clear();
+        self.kept.clear();
     }
 
     pub(crate) fn row(&mut self, row: &DataRow<'_>) {
-        if self.rows.len() == self.rows_max {
+        if self.kept.len() == self.max {
             return;
         }
         let scratch = &mut self.scratch;
@@ -43,13 +43,13 @@ impl Rows {
         let values = values.map(|(value, &(_, form, is_binary))| {
             value.map_or(Value::Null, |value| shown(form, is_binary, value, scratch))
         });
-        self.rows.push(Value::Array(values.collect()));
+        self.kept.push(Value::Array(values.collect()));
     }
 
     /// The columns' names and the rows; nothing stays.
     pub(crate) fn take(&mut self) -> (Value, Value) {
         let names = self.columns.iter().map(|(name, ..)| json!(name)).collect();
-        (names, Value::Array(std::mem::take(&mut self.rows)))
+        (names, Value::Array(std::mem::take(&mut self.kept)))
     }
 }
 

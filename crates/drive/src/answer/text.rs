@@ -62,7 +62,7 @@ fn time(text: &str) -> Option<i64> {
     let at = rest.find(['+', '-']).unwrap_or(rest.len());
     let offset_us = match &rest[at..] {
         "" => 0,
-        zone => signed(zone, |text| clock(text))?,
+        zone => signed(zone, clock)?,
     };
     let days = days_since_1970(year, month, day);
     days.checked_mul(DAY_US)?
@@ -102,7 +102,7 @@ pub(super) fn utc(us: i64) -> String {
 fn civil(days: i64) -> (i64, i64, i64) {
     // Early by a few years at most, within the years that a timestamp can have.
     let guess = 1969 + days.div_euclid(366).min(days.div_euclid(365));
-    let year = (guess..)
+    let year = (guess..guess + 2000)
         .find(|&y| days < days_since_1970(y + 1, 1, 1))
         .unwrap_or(guess);
     let month = (1..12)

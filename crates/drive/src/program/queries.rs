@@ -29,7 +29,7 @@ use super::Program;
 use crate::error::DriveError;
 use crate::record::Record;
 use crate::spec::DriveSpec;
-use crate::work::{Draw, Labels, ScriptLabel, StatementLabel};
+use crate::work::{Draw, Labels};
 
 /// The queries of a drive.
 #[derive(Debug, Clone, Deserialize)]
@@ -138,7 +138,7 @@ impl QueryWork {
         let probe = match &spec.probe {
             Some(probe) => {
                 labels = vec!["probe".to_owned()];
-                Some(Arc::new(Probe::new(probe, drive)?))
+                Some(Arc::new(Probe::new(probe, spec.binary, drive)?))
             }
             None => None,
         };
@@ -172,27 +172,12 @@ impl QueryWork {
     }
 
     pub(crate) fn labels(&self) -> Labels {
-        let statement = |(script, label): (usize, &String)| {
-            Some(StatementLabel {
-                script,
-                index: 0,
-                line: None,
-                text: label.clone(),
-            })
-        };
-        let script = |label: &String| ScriptLabel {
-            name: label.clone(),
-            weight: 1,
-        };
-        Labels {
-            scripts: self.labels.iter().map(script).collect(),
-            statements: self.labels.iter().enumerate().map(statement).collect(),
-        }
+        Labels::plain(&self.labels)
     }
 
     pub(crate) fn program(&self, _draw: &Draw) -> Box<dyn Program + Send> {
         match &self.probe {
-            Some(probe) => Box::new(ProbeProgram::new(Arc::clone(probe), self.shared.binary)),
+            Some(probe) => Box::new(ProbeProgram::new(Arc::clone(probe))),
             None => Box::new(QueryProgram::new(Arc::clone(&self.shared))),
         }
     }
@@ -209,22 +194,10 @@ impl QueryWork {
     }
 
     pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
-        let labels = self
-            .labels
-            .iter()
-            .zip(&totals.scripts)
-            .zip(&self.shared.rows);
-        let labels: Vec<Value> = labels
-            .map(|((label, script), rows)| {
-                json!({
-                    "label": label,
-                    "counts": script.counts.measured,
-                    "service": script.service.stats(),
-                    "response": script.response.stats(),
-                    "rows": rows.load(Ordering::Relaxed),
-                })
-            })
-            .collect();
+        let mut labels = self.labels().accounts(totals);
+        for (label, rows) in labels.iter_mut().zip(&self.shared.rows) {
+            label["rows"] = json!(rows.load(Ordering::Relaxed));
+        }
         let (answers, left_out) = self.shared.answers.account();
         let queries = json!({
             "labels": labels,

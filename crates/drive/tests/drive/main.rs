@@ -13,6 +13,7 @@ mod many;
 mod outcomes;
 mod output;
 mod pace;
+mod queries;
 mod scripts;
 mod security;
 mod stopping;

@@ -24,13 +24,18 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Probe {
     sql: String,
+    binary: bool,
     path: PathBuf,
     state: Mutex<State>,
 }
 
 impl Probe {
     /// Create the file.
-    pub(super) fn new(spec: &ProbeSpec, drive: &DriveSpec) -> Result<Self, DriveError> {
+    pub(super) fn new(
+        spec: &ProbeSpec,
+        binary: bool,
+        drive: &DriveSpec,
+    ) -> Result<Self, DriveError> {
         let Some(dir) = &drive.out_dir else {
             return Err(DriveError::bad_spec(
                 "a probe has nowhere to write its answers".to_owned(),
@@ -53,6 +58,7 @@ impl Probe {
         let failure = None;
         Ok(Self {
             sql: spec.sql.clone(),
+            binary,
             path,
             state: Mutex::new(State { file, failure }),
         })
@@ -78,7 +84,6 @@ impl Probe {
 
 pub(super) struct ProbeProgram {
     probe: Arc<Probe>,
-    binary: bool,
     is_prepared: bool,
     is_sent: bool,
     /// Type and form of the first column.
@@ -91,10 +96,9 @@ pub(super) struct ProbeProgram {
 const NAME: &str = "probe";
 
 impl ProbeProgram {
-    pub(super) fn new(probe: Arc<Probe>, binary: bool) -> Self {
+    pub(super) fn new(probe: Arc<Probe>) -> Self {
         Self {
             probe,
-            binary,
             is_prepared: false,
             is_sent: false,
             column: None,
@@ -107,7 +111,7 @@ impl ProbeProgram {
         if !self.is_prepared {
             frontend.parse(NAME, self.probe.sql.as_bytes())?;
         }
-        frontend.bind_plain(NAME, self.binary)?;
+        frontend.bind_plain(NAME, self.probe.binary)?;
         frontend.describe_portal();
         frontend.execute();
         frontend.sync();
