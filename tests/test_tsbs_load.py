@@ -491,6 +491,7 @@ def test_lines_are_those_of_tsbs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_report.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(load_report.time, "time", lambda: 1451606400.7)
     reporter = load_report.Reporter(10.0, out.append)
+    reporter.begin()
     reporter.line(0, 0)
     reporter.line(2_500_000, 250_000)
     assert out == [

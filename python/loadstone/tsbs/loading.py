@@ -322,7 +322,9 @@ class _Loading:
             compression = self.series.compression(control, name) if name in rows else None
             if compression is not None:
                 before, after = before + compression.before_bytes, after + compression.after_bytes
-            count = rows.get(name) or (loaded["tags_rows"] if name not in rows else 0)
+            count = rows.get(name) or (
+                loaded.get("tags_total", loaded["tags_rows"]) if name not in rows else 0
+            )
             total = size.table_bytes + size.index_bytes
             sizes.append(
                 {

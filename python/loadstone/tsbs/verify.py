@@ -28,7 +28,8 @@ def checks(
         expected = {"rows": 0} if found is None else found["fingerprint"]
         yield check_table(control, series, table, expected)
     if dataset["tags"]:
-        yield _check_tags(control, dataset["tags"]["name"], int(loaded["tags_rows"]))
+        expected_tags = loaded.get("tags_total", loaded["tags_rows"])
+        yield _check_tags(control, dataset["tags"]["name"], int(expected_tags))
 
 
 def fingerprint(control: Control, series: SeriesAnswers, table: Table) -> dict[str, Any]:

@@ -34,6 +34,8 @@ pub(crate) struct Tally {
     skipped: u64,
     /// Of those, and of the batches that an earlier load has stored.
     held: Option<Tables>,
+    /// Rows of tags of all these.
+    tags_held: u64,
     in_doubt: Vec<u64>,
     failed: Vec<u64>,
     unsent: u64,
@@ -75,6 +77,7 @@ impl Tally {
     }
 
     fn hold(&mut self, content: &Content) {
+        self.tags_held += content.tags_rows;
         match (&mut self.held, &content.fingerprints) {
             (Some(held), Some(more)) => held.merge(more),
             (held, more) => held.clone_from(more),
@@ -140,6 +143,7 @@ impl Tally {
             "rows": content.rows,
             "metrics": content.metrics,
             "tags_rows": content.tags_rows,
+            "tags_total": self.tags_held,
             "batches": self.batches,
             "skipped_batches": self.skipped,
             "unsent_batches": self.unsent,

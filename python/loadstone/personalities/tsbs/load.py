@@ -85,7 +85,12 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
         err(f"{PROGRAM}: loading into {opened.label}\n")
         reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)
         begun_s = load_report.unix_s()
-        manner = replace(order.manner, driven=lambda account: out(load_report.summary_of(account)))
+
+        def driven(account: dict[str, Any]) -> None:
+            reporter.begin()
+            out(load_report.summary_of(account))
+
+        manner = replace(order.manner, driven=driven)
         account = perform_load(load, opened, folder, signals, reporter.show, manner)
         loaded = account["load"]
         out(load_report.beyond(account, folder))
@@ -105,6 +110,7 @@ def _only_read(load: Load, content: Content, values: Values, signals: Signals, o
     """Make or read the rows and drop them, as with --do-load=false: TSBS counts no metrics then."""
     reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)
     begun = time.monotonic()
+    reporter.begin()
     try:
         stream = _core.DataStream(json.dumps(content.data))
         while not load.limit_rows or stream.rows < load.limit_rows:

@@ -39,16 +39,23 @@ class Reporter:
     """Prints a line of TSBS's each period."""
 
     def __init__(self, period_s: float, out: Callable[[str], object]) -> None:
-        """Print the header; without a period, nothing is ever printed."""
+        """Prepare; without a period, nothing is ever printed."""
         self._period_s = period_s
         self._out = out
-        self._begun = self._before = time.monotonic()
+        self._begun = self._before = 0.0
         self._metrics = self._rows = 0
-        if period_s > 0:
-            out(HEADER)
+
+    def begin(self) -> None:
+        """Start the clock and print the header, once."""
+        if self._begun:
+            return
+        self._begun = self._before = time.monotonic()
+        if self._period_s > 0:
+            self._out(HEADER)
 
     def show(self, progress: Progress) -> None:
         """Take the driver's totals; print when a period is over."""
+        self.begin()
         if self._period_s > 0 and time.monotonic() - self._before >= self._period_s:
             self.line(int(progress.get("metrics") or 0), int(progress.get("rows") or 0))
 
