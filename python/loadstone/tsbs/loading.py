@@ -315,7 +315,8 @@ class _Loading:
         self._measure(control, loaded)
 
     def _measure(self, control: Control, loaded: dict[str, Any]) -> None:
-        rows = {table["name"]: table["rows"] for table in loaded["tables"]}
+        # Those of an earlier load that this one continues are in the fingerprint alone.
+        rows = {t["name"]: int((t.get("fingerprint") or t)["rows"]) for t in loaded["tables"]}
         sizes, before, after = [], 0, 0
         for name in names(self.dataset):
             size = self.series.size(control, name)
