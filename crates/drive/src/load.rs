@@ -29,7 +29,7 @@ pub(crate) use self::intervals::Interval;
 use self::producer::{Making, Producer};
 pub(crate) use self::queue::{Found, Queue};
 use self::ranges::Ranges;
-pub use self::spec::LoadSpec;
+pub(crate) use self::spec::LoadSpec;
 pub(crate) use self::tables::{Tables, shape_name};
 pub(crate) use self::tally::{Mark, Tally};
 use crate::clock::CpuTime;

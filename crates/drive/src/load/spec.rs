@@ -111,6 +111,19 @@ impl LoadSpec {
                 "name its table, or use null",
             );
         }
+        if self.texts().any(|text| text.contains('\0')) {
+            return refuse(
+                "a name of a table or a column contains a NUL byte".to_owned(),
+                "PostgreSQL has no such names",
+            );
+        }
         self.data.check()
+    }
+
+    /// All that becomes part of SQL.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let tables = self.tables.iter().flat_map(BTreeMap::values).flatten();
+        let names = tables.flat_map(|table| std::iter::once(&table.name).chain(&table.columns));
+        names.chain(&self.ledger)
     }
 }

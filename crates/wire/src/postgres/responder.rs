@@ -34,6 +34,8 @@ pub struct Responder {
     skip_to_sync: bool,
     /// COPY data is coming; inside a simple query its end brings `ReadyForQuery`.
     copying: Option<Copying>,
+    /// Bytes of COPY data still to come that nobody looks at.
+    discard: usize,
     queries: u64,
     delay_ns: u64,
     /// Set once the connection is to be closed or left silent.
@@ -66,6 +68,7 @@ impl Responder {
             status: TransactionStatus::Idle,
             skip_to_sync: false,
             copying: None,
+            discard: 0,
             queries: 0,
             delay_ns: 0,
             stopped: None,
@@ -127,6 +130,9 @@ impl Responder {
     }
 
     fn respond_plain(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Action, WireError> {
+        let discarded = self.discard.min(input.len());
+        self.discard -= discarded;
+        let input = &input[discarded..];
         if self.tail.is_empty() {
             let (used, action) = self.respond_whole(input, out)?;
             // The tunnel may have opened in the middle of the input.
@@ -164,9 +170,16 @@ impl Responder {
                 used += size;
                 self.log_in(login, message, out)?
             } else {
-                let Some(size) = announced_bytes(rest)?.filter(|size| *size <= rest.len()) else {
+                let Some(size) = announced_bytes(rest)? else {
                     return Ok((used, Action::Continue));
                 };
+                if size > rest.len() {
+                    if self.copying.is_some() && rest[0] == b'd' {
+                        self.discard = size - rest.len();
+                        used = input.len();
+                    }
+                    return Ok((used, Action::Continue));
+                }
                 used += size;
                 self.answer(rest[0], &rest[5..size], out)?
             };
