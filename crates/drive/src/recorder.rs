@@ -315,7 +315,7 @@ impl Recorder {
         account.insert("state".to_owned(), json!(state));
         account.insert("reason".to_owned(), json!(reason));
         // Who else spends time in this process cannot be told apart, nor is there an event loop.
-        for unknown in ["client_cpu", "loop", "bytes_sent", "bytes_received"] {
+        for unknown in ["client_cpu", "loop"] {
             account.insert(unknown.to_owned(), Value::Null);
         }
         for (key, value) in more {
@@ -343,7 +343,13 @@ impl Recorder {
         burnt_in: bool,
     ) {
         let record = &mut *running.record;
-        let in_window = times.intended_ns >= running.timeline.measure_ns;
+        // In a closed loop nothing waits between intention and start.
+        let intended_ns = if self.config.under_a_rate {
+            times.intended_ns
+        } else {
+            times.start_ns
+        };
+        let in_window = intended_ns >= running.timeline.measure_ns;
         let measured = in_window && burnt_in;
         let script = &mut record.scripts[label];
         let (all, own) = (record.counts.of(measured), script.counts.of(measured));
@@ -364,12 +370,7 @@ impl Recorder {
             return;
         }
         let service_ns = times.end_ns.saturating_sub(times.start_ns);
-        let under_a_rate = self.config.under_a_rate;
-        let response_ns = if under_a_rate {
-            times.end_ns.saturating_sub(times.intended_ns)
-        } else {
-            service_ns
-        };
+        let response_ns = times.end_ns.saturating_sub(intended_ns);
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
         record.late += u64::from(response_ns > limit_ns);
         script.service.record(service_ns);
@@ -380,7 +381,7 @@ impl Recorder {
             service.record(service_ns);
             record
                 .lag
-                .record(times.start_ns.saturating_sub(times.intended_ns));
+                .record(times.start_ns.saturating_sub(intended_ns));
         }
     }
 
