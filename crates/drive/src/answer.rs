@@ -59,6 +59,8 @@ pub(crate) use self::render::{Rows, whole};
 const SUM_TOLERANCE: f64 = 1e-9;
 /// Agreement of weighted sums, relative to the sum of absolute values.
 const WEIGHTED_TOLERANCE: f64 = 1e-8;
+/// No weight is larger.
+const WEIGHT_MAX: f64 = 3.0;
 /// What a value may differ by in any case.
 const VALUE_TOLERANCE: f64 = 1e-12;
 /// What a span may differ by in any case, microseconds.
@@ -260,7 +262,12 @@ impl Digest {
         if self.keys != other.keys {
             return Some("texts, times or NULLs stand in other rows".to_owned());
         }
-        pairs().find_map(|(number, (a, b))| Some(named(number, a.sum_difference(b)?)))
+        // All sums before all weighted ones: a changed number changes its row's weight, and so every other column.
+        let sums =
+            || pairs().find_map(|(number, (a, b))| Some(named(number, a.sum_difference(b)?)));
+        let weighted =
+            || pairs().find_map(|(number, (a, b))| Some(named(number, a.weighted_difference(b)?)));
+        sums().or_else(weighted)
     }
 }
 
@@ -297,20 +304,27 @@ impl Column {
         format!("{}s differ", self.kind.word())
     }
 
-    fn sum_difference(&self, other: &Self) -> Option<String> {
-        let abs = self.abs.max(other.abs);
+    /// The sum of absolute values, and what sums may differ by in any case.
+    fn size(&self, other: &Self) -> (f64, f64) {
         let each = match self.kind {
             Kind::Span => SPAN_TOLERANCE_US,
             _ => VALUE_TOLERANCE,
         };
         #[expect(clippy::cast_precision_loss, reason = "a tolerance needs few digits")]
         let free = each * self.count as f64;
+        (self.abs.max(other.abs), free)
+    }
+
+    fn sum_difference(&self, other: &Self) -> Option<String> {
+        let (abs, free) = self.size(other);
         let apart = (self.sum - other.sum).abs();
-        if apart > SUM_TOLERANCE * abs + free {
-            return Some(format!("sums differ by {:.2e}", apart / abs));
-        }
-        // A weight is at most three.
-        ((self.weighted - other.weighted).abs() > WEIGHTED_TOLERANCE * abs + 3.0 * free)
+        (apart > SUM_TOLERANCE * abs + free).then(|| format!("sums differ by {:.2e}", apart / abs))
+    }
+
+    fn weighted_difference(&self, other: &Self) -> Option<String> {
+        let (abs, free) = self.size(other);
+        let apart = (self.weighted - other.weighted).abs();
+        (apart > WEIGHTED_TOLERANCE * abs + WEIGHT_MAX * free)
             .then(|| "values stand in other rows".to_owned())
     }
 }

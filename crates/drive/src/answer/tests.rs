@@ -303,7 +303,7 @@ fn numerics_become_the_nearest_doubles() {
     ] {
         let sum = binary(&[NUMERIC], &[vec![value]]).columns[0].sum;
         assert!(
-            (sum - expected).abs() <= expected.abs() * 3e-16,
+            (sum - expected).abs() <= expected.abs() * 1e-14,
             "{sum} {expected}"
         );
     }

@@ -116,11 +116,14 @@ fn clock(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut us = 0;
     let mut unit_us = 3600 * SECOND_US;
-    for part in whole.split(':') {
+    for (place, part) in whole.split(':').enumerate() {
+        if place > 2 {
+            return None;
+        }
         us += digits(part)?.checked_mul(unit_us)?;
         unit_us /= 60;
     }
-    if unit_us < 1 || fraction.len() > 6 {
+    if fraction.len() > 6 {
         return None;
     }
     if !fraction.is_empty() {
