@@ -1,6 +1,7 @@
 //! How fast rows are made, encoded and fingerprinted on one thread: `encode_speed USE_CASE SCALE EPOCHS
-//! [ROUNDS]`. Figures go to standard error. With `write=FOLDER` the rows go there as CSV instead, a file
-//! a table, with the fingerprints beside them: what a database is checked against.
+//! [ROUNDS]`. Figures go to standard error. `encode_speed texts` takes a table of texts instead. With
+//! `write=FOLDER` the rows go there as CSV, and in `COPY`'s two formats, a file a table, with the
+//! fingerprints beside them: what a database is checked against.
 
 #![expect(
     clippy::print_stderr,
@@ -10,15 +11,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
-use loadstone_gen::dataset::{Chunk, Source};
-use loadstone_gen::encode::{copy_binary, copy_text, csv, csv_header};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use loadstone_gen::dataset::{Chunk, Source, TableRows};
+use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv, csv_header};
 use loadstone_gen::fingerprint::Tables;
 use loadstone_gen::tsbs::{Config, SimulationSource, UseCase};
 
 type Failure = Box<dyn std::error::Error>;
+
+type Encoder = fn(&RecordBatch, &mut Vec<u8>) -> Result<(), EncodeError>;
 
 const ROWS: usize = 10_000;
 
@@ -79,6 +83,51 @@ fn measure_encoder(
     Ok(())
 }
 
+/// Lines of a log, as they come: a number, a time, texts of 5 to 60 bytes.
+fn texts() -> Result<Vec<Chunk>, Failure> {
+    let numbers = 0..10_000_i64;
+    let times = numbers.clone().map(|n| 1_451_606_400_000_000 + n * 1000);
+    let text = |length: i64| {
+        let line = move |n: i64| {
+            "the quick brown fox jumps over the lazy dog and is gone by then "
+                .chars()
+                .take(usize::try_from(length + n % 8).unwrap_or(0))
+                .collect::<String>()
+        };
+        StringArray::from_iter_values((0..10_000).map(line))
+    };
+    let rows = RecordBatch::try_from_iter([
+        (
+            "id",
+            Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef,
+        ),
+        (
+            "time",
+            Arc::new(TimestampMicrosecondArray::from_iter_values(times)),
+        ),
+        ("level", Arc::new(text(5))),
+        ("host", Arc::new(text(12))),
+        ("path", Arc::new(text(30))),
+        ("line", Arc::new(text(52))),
+    ])?;
+    Ok(vec![Chunk {
+        rows: 10_000,
+        metrics: 60_000,
+        tables: vec![TableRows { table: 0, rows }],
+        ..Chunk::default()
+    }])
+}
+
+fn measure_encoders(chunks: &[Chunk], rounds: u32) -> Result<(), Failure> {
+    measure_encoder("copy binary", chunks, rounds, |rows, out| {
+        Ok(copy_binary(rows, out)?)
+    })?;
+    measure_encoder("copy text", chunks, rounds, |rows, out| {
+        Ok(copy_text(rows, out)?)
+    })?;
+    measure_encoder("csv", chunks, rounds, |rows, out| Ok(csv(rows, out)?))
+}
+
 fn measure(config: &Config, rounds: u32) -> Result<(), Failure> {
     let mut source = SimulationSource::new(config)?;
     let mut prints = Tables::new(source.dataset());
@@ -91,13 +140,7 @@ fn measure(config: &Config, rounds: u32) -> Result<(), Failure> {
         }
     }
     show("simulate", metrics, 0, start.elapsed());
-    measure_encoder("copy binary", &chunks, rounds, |rows, out| {
-        Ok(copy_binary(rows, out)?)
-    })?;
-    measure_encoder("copy text", &chunks, rounds, |rows, out| {
-        Ok(copy_text(rows, out)?)
-    })?;
-    measure_encoder("csv", &chunks, rounds, |rows, out| Ok(csv(rows, out)?))?;
+    measure_encoders(&chunks, rounds)?;
     let start = now();
     for _ in 0..rounds {
         for chunk in &chunks {
@@ -118,22 +161,32 @@ fn write(config: &Config, folder: &str) -> Result<(), Failure> {
     let mut source = SimulationSource::new(config)?;
     let dataset = source.dataset().clone();
     let mut prints = Tables::new(&dataset);
-    let mut texts = BTreeMap::new();
+    let encoders: [(&str, Encoder); 3] = [("csv", csv), ("bin", copy_binary), ("txt", copy_text)];
+    let mut files = BTreeMap::new();
     for (number, table) in dataset.tables.iter().enumerate() {
         let mut text = Vec::new();
         csv_header(&table.schema, &mut text);
-        texts.insert(number, text);
+        files.insert((number, "csv"), text);
+        files.insert((number, "bin"), copy_binary::HEADER.to_vec());
     }
     while let Some(chunk) = source.next(ROWS)? {
         prints.add(&chunk)?;
         for table in &chunk.tables {
-            csv(&table.rows, texts.entry(table.table).or_default())?;
+            for (kind, encode) in encoders {
+                let file = files.entry((table.table, kind)).or_default();
+                encode(&table.rows, file)?;
+            }
         }
     }
-    for (number, text) in texts {
+    for ((number, kind), mut file) in files {
+        if kind == "bin" {
+            file.extend_from_slice(&copy_binary::TRAILER);
+        }
         let name = &dataset.tables[number].name;
-        fs::write(format!("{folder}/{name}.csv"), text)?;
-        let print = &prints.as_slice()[number];
+        fs::write(format!("{folder}/{name}.{kind}"), file)?;
+    }
+    for (print, table) in prints.as_slice().iter().zip(&dataset.tables) {
+        let name = &table.name;
         let nulls: Vec<_> = print.nulls().iter().map(u64::to_string).collect();
         let line = format!(
             "{}|{}|{}|{}|{}\n",
@@ -150,6 +203,9 @@ fn write(config: &Config, folder: &str) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|what| what == "texts") {
+        return measure_encoders(&texts()?, 500);
+    }
     let config = config(&arguments)?;
     match arguments.get(3).map_or("20", String::as_str) {
         folder if folder.starts_with("write=") => write(&config, &folder["write=".len()..]),
