@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import psycopg
 import pyarrow as pa
 
 from loadstone import _core
@@ -16,7 +14,9 @@ from loadstone.model import SeriesTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    import psycopg
     from desk import Database
 
 START_NS = 1_451_606_400 * 10**9

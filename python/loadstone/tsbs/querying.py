@@ -63,6 +63,8 @@ class Manner:
     interval_s: float = 1.0
     labels: tuple[str, ...] = ()
     """Labels that are numbered before those that come with the queries."""
+    suffixes: tuple[str, ...] = ("",)
+    """Each query is run once for each, one after the other, with this behind its label."""
     asker: Asker | None = None
     """Who carries the queries in place of what is usual for the target, by threads of Python."""
     told: Callable[[str, Any], None] | None = None
@@ -132,10 +134,10 @@ def perform_queries(
     else:
         document["connection"] = connection_document(_connection(opened, manner))
         account = perform(document, signals, show)
-    account.setdefault("queries", {})["translation"] = {
-        "translated": prepared.translated,
-        "as_they_are": prepared.reasons,
-    }
+    found = account["queries"]
+    found["translation"] = {"translated": prepared.translated, "as_they_are": prepared.reasons}
+    for answer in found["answers"]:
+        answer["query"] //= len(manner.suffixes)
     return account
 
 
@@ -159,8 +161,9 @@ def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, manner: Ma
                     )
                 prepared.reasons[found.reason] = prepared.reasons.get(found.reason, 0) + 1
             prepared.translated += found.query.sql != query.sql
-            number = numbers.setdefault(query.label, len(numbers))
-            out.write(json.dumps([number, found.query.sql]) + "\n")
+            for suffix in manner.suffixes:
+                number = numbers.setdefault(query.label + suffix, len(numbers))
+                out.write(json.dumps([number, found.query.sql]) + "\n")
             prepared.count += 1
     prepared.labels = list(numbers)
     if not prepared.count:

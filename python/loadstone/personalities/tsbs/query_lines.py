@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,8 @@ PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 _RESPONSE = "response"
 _STATEMENT = "statement-"
 _WARMUP = "warmup-"
-_WARM_MARK = "\0warm"
+WARM_MARK = "\0warm"
 """Behind a label: the second of two runs of one query."""
-
-
-def warm_label(label: str) -> str:
-    """Return what the driver calls the second run of a query."""
-    return label + _WARM_MARK
 
 
 @dataclass(slots=True)
@@ -38,6 +32,8 @@ class Samples:
     response: Histogram = field(default_factory=Histogram)
     burnt: int = 0
     """Samples of the warm-up."""
+    elapsed_s: float = 0.0
+    """From the drive's beginning to the end of the last interval that was read."""
     _offsets: dict[Path, int] = field(default_factory=dict)
 
     def read(self, logs: Sequence[Path]) -> None:
@@ -46,6 +42,7 @@ class Samples:
             lines, self._offsets[log] = read_more(log, self._offsets.get(log, 0))
             for line in lines:
                 self._take(line.tag, line.first, line.counts)
+                self.elapsed_s = max(self.elapsed_s, line.start_s + line.length_s)
 
     def _take(self, tag: str, first: int, counts: Any) -> None:
         plain_tag = tag.removeprefix(_WARMUP)
@@ -62,7 +59,7 @@ class Samples:
     @property
     def count(self) -> int:
         """Queries that count: of two runs of one query, the first."""
-        return sum(h.count for label, h in self.by_label.items() if not label.endswith(_WARM_MARK))
+        return sum(h.count for label, h in self.by_label.items() if not label.endswith(WARM_MARK))
 
     @property
     def all_count(self) -> int:
@@ -76,9 +73,9 @@ class Samples:
             found |= {COLD: [], WARM: []}
         for label, histogram in self.by_label.items():
             found[ALL].append(histogram)
-            found.setdefault(label.removesuffix(_WARM_MARK), []).append(histogram)
+            found.setdefault(label.removesuffix(WARM_MARK), []).append(histogram)
             if prewarmed:
-                found[WARM if label.endswith(_WARM_MARK) else COLD].append(histogram)
+                found[WARM if label.endswith(WARM_MARK) else COLD].append(histogram)
         return {label: merged(parts) for label, parts in found.items()}
 
 
@@ -91,7 +88,7 @@ class IntervalLines:
         """Take where the samples come from; `asked` holds `interval`, `workers`, `burn_in` and `most`."""
         self._samples, self._logs, self._asked = samples, logs, asked
         self._prewarmed, self._err = prewarmed, err
-        self._begun = self._previous_time = time.monotonic()
+        self._previous_s = 0.0
         self._previous = self._reported = 0
         self._burning = asked["burn_in"] > 0
 
@@ -112,9 +109,9 @@ class IntervalLines:
             self._report(count)
 
     def _report(self, count: int) -> None:
-        now, everything = time.monotonic(), self._samples.all_count
-        recent = (everything - self._previous) / max(now - self._previous_time, 1e-9)
-        overall = everything / max(now - self._begun, 1e-9)
+        now_s, everything = self._samples.elapsed_s, self._samples.all_count
+        recent = (everything - self._previous) / max(now_s - self._previous_s, 1e-9)
+        overall = everything / max(now_s, 1e-9)
         groups = self._samples.histograms(prewarmed=self._prewarmed)
         self._err(
             f"After {count} queries with {self._asked['workers']} workers:\n"
@@ -122,7 +119,7 @@ class IntervalLines:
             + block({label: Group.of(found) for label, found in groups.items()})
             + "\n"
         )
-        self._previous, self._previous_time = everything, now
+        self._previous, self._previous_s = everything, now_s
 
 
 def final_block(samples: Samples, seconds: float, workers: int, *, prewarmed: bool) -> str:

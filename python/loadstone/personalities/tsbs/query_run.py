@@ -67,7 +67,7 @@ def run_at(
     with opened_at(run.place, run.manner.workers) as opened:
         for note in chain.from_iterable(one.notes for one in opened):
             err(f"loadstone tsbs run-queries: note: {note}\n")
-        parts = _parts(run, opened, _twice(queries) if values.on("prewarm-queries") else queries, out)
+        parts = _parts(run, opened, queries, out)
         samples, accounts = _perform(run, parts, signals, err)
     prewarmed = values.on("prewarm-queries")
     seconds = _seconds(accounts)
@@ -178,7 +178,7 @@ def _perform(
     lines = query_lines.IntervalLines(samples, logs, asked, prewarmed=values.on("prewarm-queries"), err=err)
     if len(parts) == 1:
         part = parts[0]
-        labelled = _Labelled(part.queries, samples)
+        labelled = _Labelled(part.queries, samples, part.manner.suffixes)
         accounts.append(
             perform_queries(labelled.each(), part.opened, part.folder, signals, lines.show, part.manner)
         )
@@ -191,14 +191,16 @@ def _perform(
 class _Labelled:
     """Notes each new label as the driver numbers them."""
 
-    def __init__(self, queries: Iterator[Query], samples: query_lines.Samples) -> None:
-        self._queries, self._samples = queries, samples
+    def __init__(
+        self, queries: Iterator[Query], samples: query_lines.Samples, suffixes: Sequence[str]
+    ) -> None:
+        self._queries, self._samples, self._suffixes = queries, samples, suffixes
 
     def each(self) -> Iterator[Query]:
         labels: dict[str, None] = dict.fromkeys(self._samples.labels)
         for query in self._queries:
-            if query.label not in labels:
-                labels[query.label] = None
+            if query.label + self._suffixes[0] not in labels:
+                labels |= dict.fromkeys(query.label + suffix for suffix in self._suffixes)
                 self._samples.labels = list(labels)
             yield query
 
@@ -219,7 +221,9 @@ def _at_once(
 ) -> list[Account]:
     # Every host's driver numbers the labels alike.
     every = [list(part.queries) for part in parts]
-    samples.labels = list(dict.fromkeys(query.label for dealt in every for query in dealt))
+    suffixes = parts[0].manner.suffixes
+    names = (query.label + suffix for dealt in every for query in dealt for suffix in suffixes)
+    samples.labels = list(dict.fromkeys(names))
     drives = [_Drive(part, dealt, samples.labels) for part, dealt in zip(parts, every, strict=True)]
 
     def stop_all() -> None:
@@ -267,12 +271,6 @@ class _Drive(threading.Thread):
             raise self.trouble
         assert self._account is not None, "it has ended without trouble"  # noqa: S101
         return self._account
-
-
-def _twice(queries: Iterator[Query]) -> Iterator[Query]:
-    for query in queries:
-        yield query
-        yield replace(query, label=query_lines.warm_label(query.label))
 
 
 def _seconds(accounts: Sequence[Account]) -> float:

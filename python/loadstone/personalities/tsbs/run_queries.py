@@ -17,6 +17,7 @@ from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import Pace
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
 from loadstone.personalities.tsbs.query_answers import Answers, Known
+from loadstone.personalities.tsbs.query_lines import WARM_MARK
 from loadstone.personalities.tsbs.query_run import Run, run_at
 from loadstone.personalities.tsbs.query_targets import places_of
 from loadstone.signals import InterruptedRun, Signals
@@ -157,6 +158,7 @@ def _manner(values: Values) -> Manner:
         binary=not values.on("force-text-format"),
         strict=values.on("strict-dialect"),
         answers_most=1_000_000 if values.text("answers") or values.text("compare-answers") else 10_000,
+        suffixes=("", WARM_MARK) if values.on("prewarm-queries") else ("",),
         interval_s=0.2,
         schema=None,
     )
