@@ -9,6 +9,7 @@
 
 mod faults;
 mod harness;
+mod load;
 mod many;
 mod outcomes;
 mod output;
@@ -17,3 +18,4 @@ mod queries;
 mod scripts;
 mod security;
 mod stopping;
+mod store;
