@@ -3,17 +3,21 @@
 mod stream;
 
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
 
+use flate2::read::MultiGzDecoder;
 use loadstone_gen::dataset::Source;
-use loadstone_gen::tsbs::{Config, ConfigError, SimulationSource, UseCase};
+use loadstone_gen::tsbs::{Config, ConfigError, SimulationSource, TextSource, UseCase};
 use serde::Deserialize;
 
 use crate::error::DriveError;
 use crate::files::duplicate;
 
 pub use stream::{DataStream, FingerprintDocument, TableBatch, document};
+
+/// Compressed bytes read at a time.
+const COMPRESSED_BYTES: usize = 1 << 17;
 
 /// A data set, by the way in which it is made or read.
 #[derive(Debug, Clone, Deserialize)]
@@ -156,10 +160,7 @@ impl DataSpec {
                 Ok(Box::new(source))
             }
             Self::Native(_) => not_yet("native data"),
-            Self::Text(spec) => {
-                drop(spec.reader()?);
-                not_yet("rows of TSBS's text format")
-            }
+            Self::Text(spec) => Ok(Box::new(TextSource::new(spec.reader()?)?)),
         }
     }
 }
@@ -198,7 +199,7 @@ impl TextSpec {
         Ok(())
     }
 
-    /// The bytes of the file.
+    /// The text of the file, which may be compressed.
     fn reader(&self) -> Result<Box<dyn Read + Send>, DriveError> {
         let (name, opened) = match (&self.path, self.fd) {
             (Some(path), _) => (path.display().to_string(), File::open(path)),
@@ -207,13 +208,36 @@ impl TextSpec {
                 (format!("file descriptor {fd}"), duplicate(fd))
             }
         };
-        let file = opened.map_err(|source| DriveError::System {
+        let failed = |source| DriveError::System {
             what: format!("opening {name}"),
             source,
             hint: "give a file of TSBS's text that can be read".to_owned(),
-        })?;
+        };
+        let file = opened.map_err(failed)?;
+        if self.head.is_empty() {
+            return plain(file).map_err(failed);
+        }
         Ok(Box::new(Cursor::new(self.head.clone()).chain(file)))
     }
+}
+
+/// What the file holds, decompressed if it begins as gzip or zstd does.
+fn plain(mut file: File) -> io::Result<Box<dyn Read + Send>> {
+    let mut first = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut first)?;
+    let is_gzip = first.starts_with(&[0x1f, 0x8b]);
+    let is_zstd = first == [0x28, 0xb5, 0x2f, 0xfd];
+    let whole = Cursor::new(first).chain(file);
+    Ok(if is_gzip {
+        Box::new(MultiGzDecoder::new(BufReader::with_capacity(
+            COMPRESSED_BYTES,
+            whole,
+        )))
+    } else if is_zstd {
+        Box::new(zstd::Decoder::new(whole)?)
+    } else {
+        Box::new(whole)
+    })
 }
 
 fn use_case(name: &str) -> Result<UseCase, DriveError> {
@@ -235,4 +259,105 @@ fn check_times(start_ns: i64, end_ns: i64, interval_ns: i64) -> Result<(), Drive
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::io::Write;
+    use tempfile::TempDir;
+
+    const START_NS: i64 = 1_451_606_400_000_000_000;
+
+    fn tsbs(more: &Value) -> Result<DataSpec, DriveError> {
+        let mut spec = json!({
+            "kind": "tsbs", "use_case": "iot", "seed": 123, "scale": 5, "start_ns": START_NS,
+            "end_ns": START_NS + 600_000_000_000_i64, "interval_ns": 10_000_000_000_i64,
+        });
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        DataSpec::from_json(&spec.to_string())
+    }
+
+    #[test]
+    fn what_no_source_can_make_is_refused_in_words() {
+        let cases = [
+            (json!({"use_case": "iox"}), "use case \"iox\" is unknown"),
+            (json!({"end_ns": START_NS - 1}), "ends before it begins"),
+            (json!({"interval_ns": 0}), "log interval"),
+            (json!({"interval_ns": -1}), "log interval"),
+            (json!({"colour": "red"}), "unknown field `colour`"),
+            (json!({"kind": "parquet"}), "unknown variant `parquet`"),
+            (json!({"kind": "text"}), "unknown field"),
+        ];
+        for (more, words) in cases {
+            let error = tsbs(&more).unwrap_err().to_string();
+            assert!(error.contains(words), "{more}: {error}");
+        }
+        for (more, words) in [
+            (json!({"scale": 0}), "scale"),
+            (json!({"group": 1}), "group"),
+        ] {
+            let error = tsbs(&more).unwrap().open().err().unwrap().to_string();
+            assert!(error.contains(words), "{more}: {error}");
+        }
+        for text in [
+            json!({"kind": "text"}),
+            json!({"kind": "text", "fd": 0, "path": "x"}),
+        ] {
+            let error = DataSpec::from_json(&text.to_string()).unwrap_err();
+            assert_eq!(error.to_string(), "text is read from one file");
+        }
+        let missing = json!({"kind": "text", "path": "/nosuch"}).to_string();
+        let error = DataSpec::from_json(&missing).unwrap().open().err().unwrap();
+        assert!(
+            error.to_string().starts_with("opening /nosuch: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn text_is_read_as_it_is_or_compressed() {
+        let spec = tsbs(&json!({})).unwrap();
+        let DataSpec::Tsbs(parameters) = &spec else {
+            unreachable!("kind is tsbs");
+        };
+        let mut text = Vec::new();
+        loadstone_gen::tsbs::write(&parameters.config().unwrap(), &mut text).unwrap();
+        let rows = count(&spec);
+        let folder = TempDir::new().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            json!({"kind": "text", "path": path}).to_string()
+        };
+        let gzip = |bytes: &[u8]| {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let (first, second) = text.split_at(text.len() / 2);
+        let documents = [
+            write("plain", &text),
+            write("gzip", &[gzip(first), gzip(second)].concat()),
+            write("zstd", &zstd::encode_all(&text[..], 1).unwrap()),
+        ];
+        for document in documents {
+            let read = DataSpec::from_json(&document).unwrap();
+            assert_eq!(count(&read), rows, "{document}");
+        }
+    }
+
+    fn count(spec: &DataSpec) -> u64 {
+        let mut source = spec.open().unwrap();
+        let mut rows = 0;
+        while let Some(chunk) = source.next(100).unwrap() {
+            rows += chunk.rows;
+        }
+        assert!(rows > 400, "{rows}");
+        rows
+    }
 }

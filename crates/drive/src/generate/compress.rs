@@ -91,3 +91,54 @@ fn deflate(compress: &mut Compress, plain: &[u8], packed: &mut Vec<u8>) -> io::R
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Read;
+
+    fn packed(compression: Compression, pieces: &[Vec<u8>]) -> Vec<u8> {
+        let mut compressor = compression.compressor().unwrap();
+        let (mut all, mut buffer) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            all.extend_from_slice(compressor.pack(piece, &mut buffer).unwrap());
+        }
+        all
+    }
+
+    fn unpacked(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+        let mut plain = Vec::new();
+        match compression {
+            Compression::None => plain.extend_from_slice(bytes),
+            Compression::Gzip => {
+                let mut reader = flate2::read::MultiGzDecoder::new(bytes);
+                reader.read_to_end(&mut plain).unwrap();
+            }
+            Compression::Zstd => plain = zstd::decode_all(bytes).unwrap(),
+        }
+        plain
+    }
+
+    proptest! {
+        #[test]
+        fn joined_pieces_are_one_stream(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..5000), 0..6)
+        ) {
+            for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+                let bytes = packed(compression, &pieces);
+                prop_assert_eq!(unpacked(compression, &bytes), pieces.concat());
+            }
+        }
+    }
+
+    #[test]
+    fn text_becomes_smaller() {
+        let text = vec![b"tags,name=truck_1\nreadings,1451606400000000000,1,2,3\n".repeat(20_000)];
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            let bytes = packed(compression, &text);
+            assert!(bytes.len() * 20 < text[0].len(), "{}", bytes.len());
+            assert_eq!(unpacked(compression, &bytes), text[0]);
+        }
+    }
+}

@@ -193,3 +193,145 @@ fn take_all<S: Stages>(
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Range;
+    use std::time::Duration;
+
+    /// Squares of numbers; slow for some, so that threads overtake each other.
+    struct Squares {
+        fails_at: u64,
+        panics_at: u64,
+        tools: bool,
+    }
+
+    const SQUARES: Squares = Squares {
+        fails_at: u64::MAX,
+        panics_at: u64::MAX,
+        tools: true,
+    };
+
+    impl Stages for Squares {
+        type Piece = (u64, u64);
+        type Error = String;
+        type Maker = Range<u64>;
+        type Tools = ();
+
+        fn make(maker: &mut Range<u64>, piece: &mut (u64, u64)) -> Result<bool, String> {
+            let Some(number) = maker.next() else {
+                return Ok(false);
+            };
+            piece.0 = number;
+            if number == 5000 {
+                return Err("cannot make 5000".to_owned());
+            }
+            Ok(true)
+        }
+
+        fn tools(&self) -> Result<(), String> {
+            if self.tools {
+                Ok(())
+            } else {
+                Err("no tools".to_owned())
+            }
+        }
+
+        fn work(&self, (): &mut (), piece: &mut (u64, u64)) -> Result<(), String> {
+            if piece.0 % 7 == 0 {
+                thread::sleep(Duration::from_micros(200));
+            }
+            assert_ne!(piece.0, self.panics_at, "as asked");
+            if piece.0 == self.fails_at {
+                return Err(format!("cannot square {}", piece.0));
+            }
+            piece.1 = piece.0 * piece.0;
+            Ok(())
+        }
+    }
+
+    fn squares(stages: &Squares, count: u64, threads: usize) -> (Result<End, String>, Vec<u64>) {
+        let mut taken = Vec::new();
+        let end = run(
+            stages,
+            0..count,
+            threads,
+            &AtomicBool::new(false),
+            |piece| {
+                taken.push(piece.1);
+                Ok(())
+            },
+        );
+        (end, taken)
+    }
+
+    #[test]
+    fn pieces_come_in_order_whoever_works_on_them() {
+        for threads in [1, 2, 3, 8] {
+            let (end, taken) = squares(&SQUARES, 500, threads);
+            assert_eq!(end, Ok(End::Complete));
+            assert_eq!(taken, (0..500).map(|n| n * n).collect::<Vec<u64>>());
+        }
+    }
+
+    #[test]
+    fn whatever_fails_ends_it_with_the_reason() {
+        for threads in [1, 2, 5] {
+            let failing = Squares {
+                fails_at: 100,
+                ..SQUARES
+            };
+            let (end, taken) = squares(&failing, 10_000, threads);
+            assert_eq!(end, Err("cannot square 100".to_owned()));
+            assert!(taken.len() <= 100);
+            let (end, _) = squares(&SQUARES, 10_000, threads);
+            assert_eq!(end, Err("cannot make 5000".to_owned()));
+            let without = Squares {
+                tools: false,
+                ..SQUARES
+            };
+            assert_eq!(squares(&without, 9, threads).0, Err("no tools".to_owned()));
+            let end = run(
+                &SQUARES,
+                0..4000,
+                threads,
+                &AtomicBool::new(false),
+                |piece| {
+                    if piece.0 == 50 {
+                        Err("full".to_owned())
+                    } else {
+                        Ok(())
+                    }
+                },
+            );
+            assert_eq!(end, Err("full".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_thread_that_breaks_does_not_hang_the_others() {
+        let panicking = Squares {
+            panics_at: 100,
+            ..SQUARES
+        };
+        let (end, taken) = squares(&panicking, 10_000, 3);
+        assert_eq!(end, Ok(End::Broken));
+        assert!(taken.len() <= 100);
+    }
+
+    #[test]
+    fn a_stop_ends_it_early() {
+        for threads in [1, 4] {
+            let stop = AtomicBool::new(false);
+            let mut taken = 0;
+            let end = run(&SQUARES, 0..4000, threads, &stop, |_| {
+                taken += 1;
+                stop.store(taken >= 20, Ordering::Relaxed);
+                Ok(())
+            });
+            assert_eq!(end, Ok(End::Stopped));
+            assert!((20..100).contains(&taken), "{taken}");
+        }
+    }
+}

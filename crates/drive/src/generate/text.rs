@@ -48,12 +48,6 @@ impl Job {
                 "choose another format for this data",
             ));
         };
-        if spec.format == Format::Influx {
-            return Err(DriveError::bad_spec(
-                "Influx's line protocol cannot be made by this build".to_owned(),
-                "choose timescaledb",
-            ));
-        }
         let refused =
             |error: loadstone_gen::tsbs::ConfigError| DriveError::bad_spec(error.to_string(), "");
         let simulation = Simulation::new(&data.config()?).map_err(refused)?;
@@ -137,7 +131,10 @@ impl Stages for Formatting {
         piece.text.clear();
         (piece.rows, piece.metrics) = (0, 0);
         for block in &piece.blocks[..piece.filled] {
-            self.catalog.format(block, &mut piece.text);
+            match self.format {
+                Format::Influx => self.catalog.format_influx(block, &mut piece.text),
+                _ => self.catalog.format(block, &mut piece.text),
+            }
             piece.rows += block.rows() as u64;
             piece.metrics += self.catalog.metrics(block);
         }
