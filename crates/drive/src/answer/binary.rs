@@ -43,7 +43,10 @@ fn date(days: i32) -> i64 {
     match days {
         i32::MAX => i64::MAX,
         i32::MIN => i64::MIN,
-        days => i64::from(days) * DAY_US + EPOCH_US,
+        // No server sends a date beyond the year 5,874,897, and that fits.
+        days => i64::from(days)
+            .saturating_mul(DAY_US)
+            .saturating_add(EPOCH_US),
     }
 }
 

@@ -65,8 +65,8 @@ fn time(text: &str) -> Option<i64> {
         zone => signed(zone, clock)?,
     };
     let days = days_since_1970(year, month, day);
-    days.checked_mul(DAY_US)?
-        .checked_add(clock(&rest[..at])? - offset_us)
+    let us = days.checked_mul(DAY_US)?.checked_add(clock(&rest[..at])?)?;
+    us.checked_sub(offset_us)
 }
 
 /// Days of the proleptic Gregorian calendar, counted in years that begin in March.
@@ -114,13 +114,13 @@ fn civil(days: i64) -> (i64, i64, i64) {
 /// `12`, `12:30`, `12:30:05`, `12:30:05.25`: microseconds.
 fn clock(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let mut us = 0;
+    let mut us: i64 = 0;
     let mut unit_us = 3600 * SECOND_US;
     for (place, part) in whole.split(':').enumerate() {
         if place > 2 {
             return None;
         }
-        us += digits(part)?.checked_mul(unit_us)?;
+        us = us.checked_add(digits(part)?.checked_mul(unit_us)?)?;
         unit_us /= 60;
     }
     if fraction.len() > 6 {
@@ -128,14 +128,14 @@ fn clock(text: &str) -> Option<i64> {
     }
     if !fraction.is_empty() {
         let scale = 10_i64.pow(6 - u32::try_from(fraction.len()).ok()?);
-        us += digits(fraction)? * scale;
+        us = us.checked_add(digits(fraction)? * scale)?;
     }
     Some(us)
 }
 
-/// Unsigned; nothing but digits.
+/// Unsigned; nothing but digits, no more than any part of a time or span has.
 fn digits(text: &str) -> Option<i64> {
-    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok())?
 }
 
