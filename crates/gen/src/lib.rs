@@ -6,6 +6,7 @@
 pub mod dataset;
 pub mod encode;
 pub mod fingerprint;
+pub mod native;
 mod number;
 pub mod random;
 pub mod tsbs;

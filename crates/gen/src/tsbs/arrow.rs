@@ -195,16 +195,18 @@ impl Source for SimulationSource {
 }
 
 /// What a source is made of, by use case.
-struct Parts {
-    tags: Table,
-    tables: Vec<Table>,
-    numbers: Vec<usize>,
+pub(super) struct Parts {
+    pub(super) tags: Table,
+    pub(super) tables: Vec<Table>,
+    /// The number in the data set of each table of a simulation of hosts.
+    pub(super) numbers: Vec<usize>,
     ids: Ids,
-    additional: Vec<Option<Strings>>,
+    /// By the simulation's number: each host's own tags of this table as JSON, if it has any.
+    pub(super) additional: Vec<Option<Strings>>,
 }
 
 impl Parts {
-    fn of(catalog: &Catalog) -> Self {
+    pub(super) fn of(catalog: &Catalog) -> Self {
         match &catalog.0 {
             CatalogKind::Hosts(hosts) => Self::of_hosts(hosts),
             CatalogKind::Trucks(lines) => Self::of_trucks(lines),

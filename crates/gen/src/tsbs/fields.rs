@@ -8,7 +8,7 @@ use super::tables::DISK_BYTES;
     clippy::cast_possible_truncation,
     reason = "fractions are cut off as TSBS does"
 )]
-pub(super) fn whole(state: f64) -> i64 {
+pub(crate) fn whole(state: f64) -> i64 {
     state as i64
 }
 
@@ -18,12 +18,12 @@ pub(super) fn whole(state: f64) -> i64 {
     clippy::cast_precision_loss,
     reason = "rounds to the nearest, as reading the text does"
 )]
-pub(super) fn as_double(value: i64) -> f64 {
+pub(crate) fn as_double(value: i64) -> f64 {
     value as f64
 }
 
 /// The fields of `disk`, from the free space.
-pub(super) fn disk(free: f64) -> [i64; 7] {
+pub(crate) fn disk(free: f64) -> [i64; 7] {
     let free = whole(free);
     let used = DISK_BYTES - free;
     let percent = whole(100.0 * (as_double(used) / as_double(DISK_BYTES)));
@@ -44,7 +44,7 @@ pub(super) fn disk(free: f64) -> [i64; 7] {
 ///
 /// TSBS shows the available bytes a second time as free, and computes the last per cent in another
 /// order than the two before it.
-pub(super) fn memory(total: i64, states: &[f64]) -> ([i64; 6], [f64; 3]) {
+pub(crate) fn memory(total: i64, states: &[f64]) -> ([i64; 6], [f64; 3]) {
     let [used, cached, buffered] = [0, 1, 2].map(|i| whole(states[i]));
     let available = total - used;
     let of_total = |part: i64| 100.0 * (as_double(part) / as_double(total));

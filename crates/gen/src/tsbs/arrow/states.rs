@@ -94,7 +94,7 @@ impl TagRows {
 }
 
 /// The values of a line of tags `tags,name=value,…`.
-pub(super) fn tag_values(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+pub(in crate::tsbs) fn tag_values(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let pairs = line.split(|&byte| byte == b',').skip(1);
     pairs.map(|pair| {
         let name_end = pair.iter().position(|&byte| byte == b'=');

@@ -1,0 +1,75 @@
+//! Random numbers by their place: the same place has the same number, and no other place is needed for it.
+//!
+//! Numbers are those of wyrand (Wang Yi, <https://github.com/wangyi-fudan/wyhash>), whose state is a counter: it is
+//! set to a device's key plus a multiple of wyrand's step. Keys come from the finalizer of `SplitMix64` (G. L.
+//! Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), so that the counters of
+//! two devices are far from each other.
+
+/// wyrand's step and its mask.
+const STEP: u64 = 0xa076_1d64_78bd_642f;
+const MASK: u64 = 0xe703_7ed1_a0b4_28db;
+
+/// The odd integer nearest to 2^64 divided by the golden ratio.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// `SplitMix64`'s finalizer.
+fn finalize(mut word: u64) -> u64 {
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// wyrand's number for a state: both halves of a product.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+fn mix(state: u64) -> u64 {
+    let product = u128::from(state) * u128::from(state ^ MASK);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Which of its numbers a field asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Use {
+    /// What changes within hours.
+    Slow = 0,
+    /// What changes within minutes.
+    Fast = 1,
+    /// What each row has of its own.
+    Noise = 2,
+    /// What never changes.
+    Fixed = 3,
+}
+
+/// The place of a number but for the device, as what is added to the device's key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(u64);
+
+impl Place {
+    /// The `number`th (below 2^48) number for this use of a column (below 2^14).
+    pub(super) fn new(column: u64, used: Use, number: u64) -> Self {
+        let index = (4 * column + used as u64) << 48 | number;
+        Self(index.wrapping_mul(STEP))
+    }
+
+    /// The number that follows.
+    pub(super) fn next(self) -> Self {
+        Self(self.0.wrapping_add(STEP))
+    }
+
+    /// The random number at this place of a device, from 0 to 2^53 - 1.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
+    pub(super) fn number(self, key: u64) -> f64 {
+        (mix(key.wrapping_add(self.0)) >> 11).cast_signed() as f64
+    }
+}
+
+/// What [`Place::number`] is multiplied by to lie between 0 and 1.
+pub(super) const UNIT: f64 = f64::EPSILON / 2.0; // 2^-53
+
+/// The keys of so many devices.
+pub(super) fn keys(seed: i64, devices: u64) -> Vec<u64> {
+    let seed = finalize(seed.cast_unsigned().wrapping_add(GAMMA));
+    let key = |device: u64| finalize(seed.wrapping_add((device + 1).wrapping_mul(GAMMA)));
+    (0..devices).map(key).collect()
+}
