@@ -162,6 +162,7 @@ class TimescaleDB(PostgresFamily):
     title = "TimescaleDB"
     schemes = ("timescaledb", "timescale")
     embedded_prefix = None
+    status = "verified against TimescaleDB 2.28.3 on PostgreSQL 15, on Linux"
     series = TimescaleSeries()
 
     def identify(self, connection: Control) -> Identity:
