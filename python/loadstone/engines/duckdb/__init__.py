@@ -295,10 +295,10 @@ class DuckDB(DriverEngine):
 
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer."""
-        relation = duck(connection).relation(sql)
-        if relation is None:
+        found = duck(connection).table(sql)
+        if found is None:
             raise not_one_value(0, 0, sql)
-        return relation.to_arrow_table()
+        return found
 
     @contextlib.contextmanager
     def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,8 +17,10 @@ from loadstone.engine.series import literal, quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    import pyarrow as pa
 
     from loadstone.engine.control import Control, Row
 
@@ -28,6 +31,7 @@ PINNED = {
     # An unknown table is an error, never a variable of ours that happens to have its name.
     "python_enable_replacements": "false",
 }
+_POLL_S = 0.05
 _HOLDER = re.compile(r"Conflicting lock is held in (\S+) \(PID (\d+)\)")
 SCHEMAS = """
 select count(*) as n from duckdb_schemas() where schema_name = $schema and database_name = current_database()
@@ -59,13 +63,30 @@ class DuckControl:
 
     def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> DuckResult:
         """Run one statement to its end; parameters are written `$name`."""
-        text = query.decode() if isinstance(query, bytes) else query
-        relation = self.relation(text, params)
-        return DuckResult(relation.to_arrow_table().to_pylist() if relation is not None else [])
+        found = self.table(query.decode() if isinstance(query, bytes) else query, params)
+        return DuckResult(found.to_pylist() if found is not None else [])
 
-    def relation(self, text: str, params: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyRelation | None:
-        """Hand over a statement: a query is run when its answer is asked for, anything else at once."""
-        return self.cursor.sql(text, params=dict(params) if params else None)
+    def table(self, text: str, params: Mapping[str, Any] | None = None) -> pa.Table | None:
+        """Run one statement to its end and return its whole answer; None when it has none."""
+        cursor, values = self.cursor, dict(params) if params else None
+
+        def work() -> pa.Table | None:
+            relation: duckdb.DuckDBPyRelation | None = cursor.sql(text, params=values)
+            return relation.to_arrow_table() if relation is not None else None
+
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        return self._aside(work)
+
+    def _aside(self, work: Callable[[], pa.Table | None]) -> pa.Table | None:
+        """Work in another thread: DuckDB replaces what a signal's handler raises by an error of its own."""
+        done = self.database.helper.submit(work)
+        try:
+            return done.result()
+        finally:
+            while not done.done():
+                self.interrupt()
+                wait([done], _POLL_S)
 
     def another(self, name: str) -> DuckControl:
         """Open another connection to the same database."""
@@ -120,6 +141,8 @@ class DuckDatabase:
         self._folder = folder
         self._controls: weakref.WeakSet[DuckControl] = weakref.WeakSet()
         self._root: duckdb.DuckDBPyConnection | None = None
+        self.helper = ThreadPoolExecutor(1, "loadstone-duckdb")
+        """Runs what the main thread wants of DuckDB."""
         self._claim()
         try:
             self._root = self._connect()
@@ -175,6 +198,7 @@ class DuckDatabase:
     def close(self) -> None:
         """End all connections and close it; DuckDB then writes what is only in the WAL into the file."""
         self._shut()
+        self.helper.shutdown()
         self._release()
 
     def _shut(self) -> None:

@@ -149,7 +149,7 @@ def _texts(column: pa.Array) -> list[str]:
     """Write a column's values as SQL does."""
     if pa.types.is_timestamp(column.type):
         micros = pc.cast(column, pa.timestamp("us", tz="UTC"), safe=False)
-        return [f"make_timestamptz({value})" for value in pc.cast(micros, pa.int64()).to_pylist()]
+        return [f"'{value}+00'" for value in pc.strftime(micros, "%Y-%m-%d %H:%M:%S").to_pylist()]
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return ["null" if value is None else literal(value) for value in column.to_pylist()]
     return ["null" if value is None else repr(value) for value in column.to_pylist()]
