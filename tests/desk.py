@@ -128,6 +128,10 @@ class Running:
     def err(self) -> str:
         return self.stem.with_suffix(".err").read_text()
 
+    @property
+    def out(self) -> str:
+        return self.stem.with_suffix(".out").read_text()
+
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
         def come() -> bool:
             assert self.process.poll() is None, f"it ended while we waited for: {what}\n{self.err}"
@@ -314,6 +318,33 @@ def make_base() -> Path:
     base = Path(tempfile.mkdtemp(prefix="ls-", dir="/var/tmp"))
     base.chmod(0o755)
     return base
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a disk that is soon full."""
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(folder: Path, leave_bytes: int) -> Path:
+    """Fill a disk but for about so many bytes, while others write to it as well."""
+    ballast = folder / "ballast"
+    handle = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+    size, step = 0, 1 << 20
+    while step >= 4096 and shutil.disk_usage(folder).free > leave_bytes:
+        try:
+            os.posix_fallocate(handle, size, step)
+        except OSError:
+            step //= 2
+        else:
+            size += step
+    os.close(handle)
+    return ballast
 
 
 class Database:

@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shutil
 import socket
-import subprocess
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import COUNTED, INSERT, NOBODY
+from desk import COUNTED, INSERT, NOBODY, fill, small_disk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from desk import Database, Desk
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """Mount a disk that is soon full."""
-    folder.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def fill(folder: Path, leave_bytes: int) -> Path:
-    """Fill a disk but for about so many bytes, while others write to it as well."""
-    ballast = folder / "ballast"
-    handle = os.open(ballast, os.O_WRONLY | os.O_CREAT)
-    size, step = 0, 1 << 20
-    while step >= 4096 and shutil.disk_usage(folder).free > leave_bytes:
-        try:
-            os.posix_fallocate(handle, size, step)
-        except OSError:
-            step //= 2
-        else:
-            size += step
-    os.close(handle)
-    return ballast
 
 
 @ROOT

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 import pytest
-from desk import COMMAND, Database, wait_until
+from desk import COMMAND, Database, fill, small_disk, wait_until
 
 from loadstone.embedded import EmbeddedServer, Order
 
@@ -37,6 +37,7 @@ HOUR = ("--use-case=cpu-only", "--seed=123", "--scale=20", "--timestamp-end=2016
 HOUR_ROWS = 20 * 360
 METHODS = ("copy_binary", "copy_text", "insert")
 SYSTEM = Path("/usr/lib/postgresql")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
 def load(desk: Desk, database: Database, *arguments: str) -> Ended:
@@ -310,23 +311,35 @@ def test_what_is_no_text_of_tsbs_touches_nothing(desk: Desk, database: Database,
     assert database.value("select count(*) from pg_class where relname in ('tags', 'loadstone_batches')") == 0
 
 
+@ROOT
+@pytest.mark.slow
 def test_a_disk_that_fills_up_on_the_server_ends_the_load_in_words(desk: Desk) -> None:
-    place = Path("/dev/shm") / f"ls-{os.getpid()}"
-    place.mkdir(mode=0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m,mode=777", "tmpfs", str(place)], check=True)
-    try:
-        order = Order(
-            "pg", clients=5, storage=place, settings={"max_wal_size": "64MB", "min_wal_size": "32MB"}
-        )
-        with EmbeddedServer(order) as server:
-            database = Database(server, server.connection.database)
-            data = ("--use-case=devops", "--seed=1", "--scale=100", "--timestamp-end=2016-01-01T06:00:00Z")
-            ended = load(desk, database, *data)
-            assert ended.code == 2, ended.err
-            assert re.search(r"disk is full|No space left", ended.err), ended.err
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-        place.rmdir()
+    data = ("--use-case=devops", "--seed=1", "--scale=100", "--timestamp-end=2016-01-01T12:00:00Z")
+    with small_disk(desk.base / "disk", 700) as disk:
+        disk.chmod(0o777)
+        arguments = ("--reporting-period=200ms", "--workers=2", "--storage", disk, *data)
+        running = desk.start("tsbs", "load", "--target", "pg", *arguments)
+        running.wait_for(lambda: "E+05" in running.out, "rows that are loaded")
+        fill(disk, 20 << 20)
+        ended = running.finish()
+        assert ended.code == 2, ended.err
+        assert "the server's disk is full: batch" in ended.err
+        assert "No space left on device" in ended.err
+        assert "Traceback" not in ended.err
+
+
+@ROOT
+@pytest.mark.slow
+def test_a_disk_that_fills_up_here_ends_the_load_in_words(desk: Desk, database: Database) -> None:
+    with small_disk(desk.work / "disk", 2) as disk:
+        running = slow_load(desk, database, "--out", str(disk / "out"))
+        running.wait_for(lambda: booked(database) >= 4, "four batches")
+        fill(disk, 0)
+        ended = running.finish()
+        assert ended.code == 2, ended.err
+        assert "No space left on device" in ended.err
+        assert "Traceback" not in ended.err
+    check_resumed(desk, database)
 
 
 # TimescaleDB

@@ -192,6 +192,8 @@ def _why(account: Mapping[str, Any]) -> str:
     errors = account["errors"]
     first = min(errors, key=lambda error: int(error["first_ns"])) if errors else None
     reason = str(account["reason"] or account["state"])
+    if account.get("output_error"):
+        return f"its records can no longer be written down: {account['output_error']}"
     if first is None:
         return reason
     full = "the server's disk is full: " if first["sqlstate"] == _DISK_FULL else ""
