@@ -15,6 +15,7 @@ from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.personalities.tsbs.query_replies import ask_postgres, explained
 from loadstone.target import open_target, parse_targets
+from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,19 +55,19 @@ def places_of(values: Values) -> list[Place]:
 def opened_at(place: Place, workers: int) -> Iterator[list[OpenTarget]]:
     """Open all hosts of a place; where TSBS's flags named them, look whether they have TimescaleDB."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(open_target(target, workers)) for target in place.targets]
-        yield opened if place.named else [_recognised(one) for one in opened]
+        targets = place.targets if place.named else map(_recognised, place.targets)
+        yield [stack.enter_context(open_target(target, workers)) for target in targets]
 
 
-def _recognised(opened: OpenTarget) -> OpenTarget:
-    connection, engine = opened.connection, opened.engine
+def _recognised(target: Target) -> Target:
+    engine, connection = engine_named(target.engine), target.connection
     if connection is None or not isinstance(engine, PostgresFamily):
-        return opened
+        return target
     with closing(engine.connect(connection)) as control:
         if control.execute(_EXTENSION).fetchone() is None:
-            return opened
+            return target
     timescale = engine_named("timescaledb")
-    return replace(opened, engine=timescale, label=opened.label.replace(engine.title, timescale.title))
+    return replace(target, engine=timescale.name, url=redacted_url(timescale.schemes[0], connection))
 
 
 @dataclass(frozen=True, slots=True)
