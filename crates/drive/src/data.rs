@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use flate2::read::MultiGzDecoder;
 use loadstone_gen::dataset::Source;
+use loadstone_gen::native::{self, NativeSource};
 use loadstone_gen::tsbs::{Config, ConfigError, SimulationSource, TextSource, UseCase};
 use serde::Deserialize;
 
@@ -137,7 +138,7 @@ impl DataSpec {
             }
             Self::Native(spec) => {
                 check_times(spec.start_ns, spec.end_ns, spec.interval_ns)?;
-                use_case(&spec.use_case).map(drop)
+                spec.config().map(drop)
             }
             Self::Text(spec) => spec.check(),
         }
@@ -149,17 +150,18 @@ impl DataSpec {
     /// [`DriveError`] when the data cannot be made, or the file not be opened.
     pub fn open(&self) -> Result<Box<dyn Source>, DriveError> {
         self.check()?;
-        let not_yet = |what: &str| {
-            let message = format!("{what} cannot be made by this build");
-            Err(DriveError::bad_spec(message, "use a newer one"))
-        };
         match self {
             Self::Tsbs(spec) => {
                 let refused = |error: ConfigError| DriveError::bad_spec(error.to_string(), "");
                 let source = SimulationSource::new(&spec.config()?).map_err(refused)?;
                 Ok(Box::new(source))
             }
-            Self::Native(_) => not_yet("native data"),
+            Self::Native(spec) => {
+                let refused =
+                    |error: native::ConfigError| DriveError::bad_spec(error.to_string(), "");
+                let source = NativeSource::new(&spec.config()?).map_err(refused)?;
+                Ok(Box::new(source))
+            }
             Self::Text(spec) => Ok(Box::new(TextSource::new(spec.reader()?)?)),
         }
     }
@@ -183,6 +185,20 @@ impl TsbsSpec {
             max_metrics: self.max_metrics,
             group: self.group,
             groups: self.groups,
+        })
+    }
+}
+
+impl NativeSpec {
+    fn config(&self) -> Result<native::Config, DriveError> {
+        Ok(native::Config {
+            use_case: use_case(&self.use_case)?,
+            seed: self.seed,
+            scale: self.scale,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            interval_ns: self.interval_ns,
+            slice: self.slice,
         })
     }
 }
