@@ -212,11 +212,8 @@ fn add_fields(fields: &[ArrayRef], first: usize, sums: &mut [f64]) {
             }
             Some(nulls) => {
                 for ((row, sum), value) in (first..).zip(sums.iter_mut()).zip(values) {
-                    *sum += if nulls.is_valid(row) {
-                        value * factor
-                    } else {
-                        0.0
-                    };
+                    let mask = u64::from(nulls.is_valid(row)).wrapping_neg();
+                    *sum += f64::from_bits(value.to_bits() & mask) * factor;
                 }
             }
         }
@@ -232,8 +229,23 @@ fn add_fields(fields: &[ArrayRef], first: usize, sums: &mut [f64]) {
 )]
 fn fraction(sum: f64) -> i64 {
     let modulus = MODULUS as f64;
-    let left = sum - (sum / modulus).floor() * modulus;
-    (left * FRACTION).floor() as i64
+    let left = sum - floor(sum / modulus) * modulus;
+    floor(left * FRACTION) as i64
+}
+
+/// The greatest whole number that is not above a value, without a call into the C library.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "from 2^52 on every double is whole"
+)]
+fn floor(value: f64) -> f64 {
+    if value.abs() >= 4_503_599_627_370_496.0 {
+        return value;
+    }
+    let cut = value as i64 as f64;
+    if cut > value { cut - 1.0 } else { cut }
 }
 
 /// The fingerprints of all tables of a data set.

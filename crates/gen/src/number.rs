@@ -36,7 +36,7 @@ fn put_first(out: &mut [u8], at: usize, value: u32) -> usize {
 
 /// Three digits of a number below 1000, leading zeros included.
 #[inline]
-fn put_three(out: &mut [u8], at: usize, value: u32) -> usize {
+pub(crate) fn put_three(out: &mut [u8], at: usize, value: u32) -> usize {
     let [_, _, _, _, digits @ ..] = THREE_DIGITS[value as usize].to_le_bytes();
     out[at..at + 4].copy_from_slice(&digits);
     at + 3

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 
 use super::EncodeError;
-use super::lines::{Format, put_rows};
+use super::lines::{Format, has_any, put_rows};
 use super::time::{Clock, Style};
 
 struct CopyText;
@@ -36,10 +36,7 @@ impl Format for CopyText {
 
     #[inline]
     fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
-        if text
-            .iter()
-            .fold(false, |found, &byte| found | special(byte))
-        {
+        if has_any(text, [b'\\']) {
             return put_escaped(out, at, text);
         }
         out[at..at + text.len()].copy_from_slice(text);

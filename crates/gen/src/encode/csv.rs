@@ -4,14 +4,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use super::EncodeError;
-use super::lines::{Format, put_rows};
+use super::lines::{Format, has_any, put_rows};
 use super::time::{Clock, Style};
 
 struct Csv;
 
 /// Appends the rows as lines, each ended by a carriage return and a line feed.
 ///
-/// Null is an empty field, an empty text is `""`. Texts with quotes, commas or ends of lines are quoted.
+/// Null is an empty field, an empty text is `""`. Texts with quotes, commas or control characters are quoted.
 /// Times are as `2016-01-01T00:00:00.5Z`, doubles the shortest decimals that read back as them, or
 /// `NaN`, `Infinity`, `-Infinity`.
 ///
@@ -53,22 +53,12 @@ impl Format for Csv {
 
     #[inline]
     fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
-        if text.is_empty()
-            || text
-                .iter()
-                .fold(false, |found, &byte| found | special(byte))
-        {
+        if text.is_empty() || has_any(text, [b'"', b',']) {
             return put_quoted(out, at, text);
         }
         out[at..at + text.len()].copy_from_slice(text);
         at + text.len()
     }
-}
-
-/// Whether a text with this byte must be quoted.
-#[inline]
-fn special(byte: u8) -> bool {
-    byte == b'"' || byte == b',' || byte == b'\n' || byte == b'\r'
 }
 
 #[cold]

@@ -260,3 +260,34 @@ fn not_finite(value: f64) -> &'static [u8] {
         b"-Infinity"
     }
 }
+
+/// Whether a text has control characters or one of these; eight bytes at a time.
+#[inline]
+pub(super) fn has_any<const N: usize>(text: &[u8], wanted: [u8; N]) -> bool {
+    if let Some(last) = text.last_chunk::<8>() {
+        let chunks = text.as_chunks::<8>().0;
+        let found = chunks
+            .iter()
+            .fold(0, |found, chunk| found | find(*chunk, wanted));
+        return (found | find(*last, wanted)) != 0;
+    }
+    let short = text.iter();
+    short.fold(false, |found, byte| {
+        found | (*byte < b' ' || wanted.contains(byte))
+    })
+}
+
+/// Not 0 if one of eight bytes is a control character or one of these. A byte is below `n` where
+/// subtracting `n` borrows into its highest bit, which was not set; it is equal to another where the
+/// bits by which they differ are below 1.
+#[inline]
+fn find<const N: usize>(bytes: [u8; 8], wanted: [u8; N]) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHEST: u64 = ONES << 7;
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGHEST;
+    let word = u64::from_le_bytes(bytes);
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    wanted
+        .into_iter()
+        .fold(below(word, 0x20), |found, byte| found | equal(byte))
+}

@@ -1,5 +1,7 @@
 //! Times: PostgreSQL's number, and text.
 
+use crate::number::put_three;
+
 /// Microseconds from 1970 to 2000, PostgreSQL's first moment.
 const EPOCH_US: i64 = 946_684_800_000_000;
 const DAY_S: i64 = 86_400;
@@ -133,19 +135,20 @@ fn digit(number: i64) -> u8 {
     b'0' + u8::try_from(number % 10).unwrap_or(0)
 }
 
-/// A point and the decimals of a part, less the zeros at its end.
-#[cold]
-fn put_fraction(out: &mut [u8], at: usize, mut part: i64, mut places: usize) -> usize {
-    while part % 10 == 0 {
-        part /= 10;
-        places -= 1;
-    }
+/// A point and the decimals of a part, six or nine, less the zeros at its end.
+fn put_fraction(out: &mut [u8], at: usize, part: i64, places: usize) -> usize {
+    let part = u32::try_from(part).unwrap_or(0);
     out[at] = b'.';
-    for place in (1..=places).rev() {
-        out[at + place] = digit(part);
-        part /= 10;
+    let mut end = at + 1;
+    if places > 6 {
+        end = put_three(out, end, part / 1_000_000);
     }
-    at + 1 + places
+    end = put_three(out, end, part / 1000 % 1000);
+    end = put_three(out, end, part % 1000);
+    while out[end - 1] == b'0' {
+        end -= 1;
+    }
+    end
 }
 
 /// Year, month and day of a number of days since 1970, by the Gregorian calendar. A year is counted from
