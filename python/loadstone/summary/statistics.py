@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
     widen = _widening(means)
     k = len(means)
     se = float(means.std(ddof=1)) / math.sqrt(k) * widen
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, k - 1)) * se
+    half = float(special.stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * se
     method = f"batch means: {k} batches of {batch} intervals, Student's t, {CONFIDENCE:.0%}"
     if widen > 1:
         method += f", widened by {widen:.2f} for correlation that remained"
@@ -65,7 +65,7 @@ def ratio_interval(ours: Interval, base: Interval) -> tuple[float, float, float]
     if a + b == 0:
         return ratio, ratio, ratio
     freedom = (a + b) ** 2 / (a**2 / ours.degrees_of_freedom + b**2 / base.degrees_of_freedom)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(a + b)
+    half = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(a + b)
     return ratio, ratio * math.exp(-half), ratio * math.exp(half)
 
 
@@ -77,6 +77,8 @@ def drift(rates: Sequence[float]) -> tuple[float, float] | None:
         return None
     first, last = values[:third], values[-third:]
     change = float(last.mean() / first.mean() - 1)
+    from scipy import stats  # noqa: PLC0415 - loading it takes longer than most commands
+
     if first.std() == 0 and last.std() == 0:
         return change, 0.0 if change else 1.0
     return change, float(stats.ttest_ind(first, last, equal_var=False).pvalue)
