@@ -36,7 +36,10 @@ def summarise_load(drive: Json | None, phase: Json) -> Json | None:
         "table_bytes_per_row": per_unit.get("table_bytes_per_row"),
         "index_bytes_per_row": per_unit.get("index_bytes_per_row"),
         "compression": load.get("compression"),
-        "bytes_per_row_on_the_wire": drive["bytes_sent"] / load["rows"] if load["rows"] else None,
+        # There is no wire to an engine in our own process.
+        "bytes_per_row_on_the_wire": drive["bytes_sent"] / load["rows"]
+        if load["rows"] and drive["bytes_sent"] is not None
+        else None,
     }
 
 
