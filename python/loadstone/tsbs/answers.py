@@ -1,7 +1,6 @@
-"""Answers of queries as values that engines can be compared by, and their comparison.
+"""Digests of answers that a Python driver gives as Arrow, column by column.
 
-The definition of the digest is the core's (`crates/drive/src/answer.rs`), which computes it for what comes by
-the wire protocol. Here it is computed for answers that a Python driver gives as Arrow, to the same values.
+The definition is the core's (`crates/drive/src/answer.rs`); `answer.py` computes it row by row.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
 
 Digest = dict[str, Any]
 """DIGEST of docs/run-folder.md."""
-
-SUM_TOLERANCE = 1e-9
-WEIGHTED_TOLERANCE = 1e-8
-"""Relative to the sum of absolute values."""
-_VALUE_TOLERANCE = 1e-12
-_SPAN_TOLERANCE_US = 0.5
-_WEIGHT_MAX = 3.0
 
 _DAY_US = 86_400_000_000
 _MONTH_DAYS = 30
@@ -67,49 +59,6 @@ def digest(table: pa.Table) -> Digest:
         "keys": int(crcs.sum()) % 2**64,
         "columns": [_share(column, weights) for column in columns],
     }
-
-
-def difference(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
-    """Say in words how the actual answer differs from the expected one; None when they agree."""
-    if expected["rows"] != actual["rows"]:
-        return f"{actual['rows']} rows instead of {expected['rows']}"
-    if len(expected["columns"]) != len(actual["columns"]):
-        return f"{len(actual['columns'])} columns instead of {len(expected['columns'])}"
-    pairs = list(enumerate(zip(expected["columns"], actual["columns"], strict=True), 1))
-    for place, (one, other) in pairs:
-        if words := _exact_difference(one, other):
-            return f"column {place} ({one['name']}): {words}"
-    if int(expected["keys"]) != int(actual["keys"]):
-        return "texts, times or NULLs stand in other rows"
-    for place, (one, other) in pairs:
-        if words := _sum_difference(one, other):
-            return f"column {place} ({one['name']}): {words}"
-    return None
-
-
-def _exact_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    if one["count"] != other["count"]:
-        return f"{other['count']} values that are not NULL instead of {one['count']}"
-    if not one["count"]:
-        return None  # of nothing but NULLs, engines do not agree what it is
-    if one["kind"] != other["kind"]:
-        return f"a {other['kind']} instead of a {one['kind']}"
-    for apart in ("nan", "inf", "neg_inf"):
-        if one.get(apart, 0) != other.get(apart, 0):
-            return f"{other.get(apart, 0)} values {apart} instead of {one.get(apart, 0)}"
-    return f"other {one['kind']}s" if int(one.get("crc", 0)) != int(other.get("crc", 0)) else None
-
-
-def _sum_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    if not one["count"] or "sum" not in one:
-        return None
-    magnitude = max(one["abs"], other["abs"])
-    free = (_SPAN_TOLERANCE_US if one["kind"] == "span" else _VALUE_TOLERANCE) * one["count"]
-    if abs(one["sum"] - other["sum"]) > SUM_TOLERANCE * magnitude + free:
-        return f"the sum is {other['sum']!r} instead of {one['sum']!r}"
-    if abs(one["weighted"] - other["weighted"]) > WEIGHTED_TOLERANCE * magnitude + _WEIGHT_MAX * free:
-        return "values stand in other rows"
-    return None
 
 
 def _column(name: str, values: pa.ChunkedArray) -> _Column:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from loadstone import _core
-from loadstone.tsbs.answers import difference, digest
+from loadstone.tsbs.answer import compare
+from loadstone.tsbs.answers import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -292,8 +293,8 @@ class _Answers:
                 return None
             place = self._places.setdefault(sql, query)
             first = self._digests.setdefault(place, found)
-        words = None if first is found else difference(first, found)
-        return words and f"query {place} gave another answer than before: {words}"
+        words = None if first is found else compare(first, found)
+        return words and f"query {place} gave another answer than before: {words} (before: here; now: there)"
 
     def listed(self) -> dict[str, Any]:
         """Return what drive.json says of answers."""

@@ -16,7 +16,7 @@ from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 from loadstone.model import Pace, QueryMix
-from loadstone.tsbs.answers import difference
+from loadstone.tsbs.answer import compare
 from loadstone.tsbs.asking import EngineAsker, ask
 from loadstone.tsbs.queries import Order, Query, dialect_of, mixed, translate
 from loadstone.tsbs.series import parse_time
@@ -176,7 +176,7 @@ def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, manner: Ma
 def compare_answers(
     expected: Iterable[Mapping[str, Any]], actual: Iterable[Mapping[str, Any]]
 ) -> list[tuple[int, str]]:
-    """Return the numbers of the queries whose answers differ, with the difference in words.
+    """Return the numbers of the queries whose answers differ, with the difference in words (expected: here).
 
     Both are the `answers` of accounts over the same queries in the same order. A query that only one of
     them has answered is a difference, except behind the end of the shorter run.
@@ -185,7 +185,7 @@ def compare_answers(
     other = {entry["query"]: entry["digest"] for entry in actual}
     found = []
     for number in sorted(one.keys() & other.keys()):
-        words = difference(one[number], other[number])
+        words = compare(one[number], other[number])
         if words:
             found.append((number, words))
     return found

@@ -82,7 +82,8 @@ class Answers:
         self.wrong += len(differing)
         compared = len({a["query"] for a in expected.answers} & {a["query"] for a in answers})
         lines = [f" - wrong answer to query {n + 1} ({self.labels[n]}): {words}\n" for n, words in differing]
-        head = f" - answers compared with {expected.name}: {compared} queries, {len(differing)} wrong\n"
+        head = f" - answers compared with {expected.name}: {compared} queries, {len(differing)} wrong"
+        head += " (here: those; there: this run's)\n" if differing else "\n"
         return head + "".join(lines)
 
     def write(self, path: Path) -> None:
