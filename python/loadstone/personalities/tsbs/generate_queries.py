@@ -171,7 +171,9 @@ def _write(queries: Iterator[Query], path: str) -> None:
 
 def _not_written(path: str, error: OSError) -> LoadstoneError:
     where = path or "standard output"
-    kind = RunFailedError if not path or isinstance(error, BrokenPipeError) else LoadstoneError
+    if isinstance(error, BrokenPipeError):
+        return RunFailedError(f"nobody reads {where} any more", "Let the reader read to the end.")
+    kind = LoadstoneError if path else RunFailedError
     return kind(
         f"the queries could not be written to {where}: {error.strerror}", "Name a file with room: --file=…"
     )
