@@ -13,6 +13,7 @@ import pytest
 
 from loadstone.engine.series import Circumstances, SeriesAnswers, chunk_bounds
 from loadstone.engines import engine
+from loadstone.engines.opengauss import _own_version
 from loadstone.errors import LoadstoneError, RunFailedError, WrongAnswerError
 from loadstone.model import SeriesTables
 from loadstone.personalities.tsbs import load_flags, load_report
@@ -277,6 +278,24 @@ def test_hypertables_are_made_in_the_form_of_today() -> None:
     assert sum("convert_to_columnstore" in statement for statement in after) == 2
     assert sum("add_columnstore_policy" in statement for statement in after) == 2
     assert any("telemetry" in note for note in series.notes(wishes))
+
+
+def test_a_server_that_is_not_opengauss_is_refused(database: Database) -> None:
+    said: list[str] = []
+    for scheme in ("opengauss", "uqbar", "mogdb"):
+        assert main_code(["--target", database.url.replace("postgres://", f"{scheme}://"), *DATA], said) == 1
+        assert "the server is not openGauss: PostgreSQL" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("(openGauss 5.0.0 build a07d57c3) compiled at 2023-03-29 03:07:56 commit 0", "5.0.0"),
+        ("PostgreSQL 9.2.4 (MogDB 3.1.0 build 0b1c2d) compiled at", "3.1.0"),
+    ],
+)
+def test_versions_of_opengauss_are_its_own(text: str, version: str) -> None:
+    assert _own_version(text) == version
 
 
 def test_opengauss_splits_by_range_and_hash_in_one_statement() -> None:
