@@ -18,6 +18,10 @@ use crate::work::{Draw, Labels, Work};
 
 /// What all workers share and none changes.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent settings of a drive"
+)]
 pub(crate) struct Config {
     pub(crate) endpoint: Endpoint,
     pub(crate) settings: Arc<Settings>,
@@ -136,7 +140,7 @@ impl Config {
                     chooser,
                     default_seed,
                 };
-                Client::new(self.work.program(spec, draw), spec.transactions_per_client)
+                Client::new(self.work.program(spec, &draw), spec.transactions_per_client)
             })
             .collect();
         let schedules = (0..threads as u64)

@@ -162,7 +162,7 @@ impl LoadWork {
         }
     }
 
-    pub(crate) fn program(&self, draw: Draw) -> Box<dyn Program + Send> {
+    pub(crate) fn program(&self, draw: &Draw) -> Box<dyn Program + Send> {
         let number = draw.client;
         let last = self.intervals.len().saturating_sub(1);
         let interval = self.intervals.get(number.min(last)).copied();
@@ -189,7 +189,7 @@ impl LoadWork {
 
     pub(crate) fn account(&self) -> Map<String, Value> {
         let shared = &self.shared;
-        let names = shared.tables.tables.iter().map(|t| t.label.as_str());
+        let names = shared.tables.series.iter().map(|t| t.label.as_str());
         let mut load = shared.tally().account(names);
         let cpu = shared.making.cpu();
         load["made_batches"] = shared.making.made.load(Ordering::Relaxed).into();

@@ -128,11 +128,11 @@ impl Work {
     }
 
     /// The program of one client.
-    pub(crate) fn program(&self, spec: &DriveSpec, draw: Draw) -> Box<dyn Program + Send> {
+    pub(crate) fn program(&self, spec: &DriveSpec, draw: &Draw) -> Box<dyn Program + Send> {
         match self {
             Self::Scripts(scripts) => scripts.program(spec, draw),
             Self::Load(load) => load.program(draw),
-            Self::Queries(queries) => queries.program(&draw),
+            Self::Queries(queries) => queries.program(draw),
             Self::Recorded(_) => Box::new(NoProgram),
         }
     }

@@ -20,6 +20,10 @@ const FEW: u64 = 10;
 const MANY: u64 = 2010;
 /// 10,000 connections are to need less than 200 MB.
 const LIMIT_BYTES: u64 = 20_000;
+const FEW_ROWS: u64 = 100_000;
+const MANY_ROWS: u64 = 1_000_000;
+/// What ten times the rows may cost a load: nothing but the accidents of its threads' timing.
+const LOAD_LIMIT_BYTES: u64 = 8_000_000;
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("drive-one") {
@@ -31,6 +35,15 @@ fn main() {
         println!("{io}: {each} bytes per connection, {few} bytes with {FEW} of them");
         assert!(each < LIMIT_BYTES, "{io}: {each} bytes per connection");
     }
+    let (few, many) = (
+        resident_bytes_loading(FEW_ROWS),
+        resident_bytes_loading(MANY_ROWS),
+    );
+    println!("load: {few} bytes with {FEW_ROWS} rows, {many} with {MANY_ROWS}");
+    assert!(
+        many < few + LOAD_LIMIT_BYTES,
+        "a load's memory grows with its rows: {few} to {many} bytes"
+    );
 }
 
 /// The child: drive what standard input says, and tell when transactions flow.
@@ -59,12 +72,31 @@ fn resident_bytes_with(clients: u64, io: &str) -> u64 {
         "scripts": [{"name": "select", "text": "SELECT 1;\n"}], "mode": "prepared",
         "clients": clients, "threads": 1, "seed": 1, "io": io, "transactions_per_client": 5,
     });
+    peak_bytes(&spec)
+}
+
+/// Most memory that a process which loads so many rows ever had in use.
+fn resident_bytes_loading(rows: u64) -> u64 {
+    let folder = TempDir::new().unwrap();
+    let server = NullServer::start(Behaviour::default(), folder.path(), 10).unwrap();
+    let spec = json!({
+        "connection": {"host": folder.path(), "port": server.port(), "user": "tester", "database": "test"},
+        "load": {"data": {"kind": "tsbs", "use_case": "cpu-only", "seed": 1, "scale": 1000, "start_ns": 0,
+                          "end_ns": i64::MAX / 2, "interval_ns": 10_000_000_000_i64},
+                 "limit_rows": rows, "batch_rows": 5000},
+        "clients": 4, "threads": 1, "seed": 1,
+    });
+    peak_bytes(&spec)
+}
+
+/// Run a specification in a process of its own.
+fn peak_bytes(spec: &Value) -> u64 {
     let mut child = spawn_self();
     let mut input = child.stdin.take().unwrap();
     input.write_all(spec.to_string().as_bytes()).unwrap();
     drop(input);
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{io}: {:?}", output.status);
+    assert!(output.status.success(), "{spec}: {:?}", output.status);
     String::from_utf8(output.stdout).unwrap().parse().unwrap()
 }
 

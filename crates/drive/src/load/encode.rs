@@ -82,15 +82,15 @@ impl Encoder {
             self.put_tags(target, tags, &mut batch)?;
         }
         for TableRows { table, rows } in &piece.tables {
-            let target = &tables.tables[*table];
-            let tagged = match tables.in_table_tag {
-                true => Some(self.first_tags.before(rows, &target.schema)?),
-                false => None,
-            };
+            let target = &tables.series[*table];
+            let tagged = tables
+                .in_table_tag
+                .then(|| self.first_tags.before(rows, &target.schema))
+                .transpose()?;
             let rows = tagged.as_ref().unwrap_or(rows);
             match tables.method {
                 Method::CopyBinary | Method::CopyText => {
-                    batch.query(tables.rows_label(*table), &target.copy)?;
+                    batch.query(Tables::rows_label(*table), &target.copy)?;
                     put_copy(tables.method, rows, &mut batch.bytes)?;
                 }
                 Method::Insert => self.put_insert(*table, rows, &mut batch)?,
@@ -115,10 +115,11 @@ impl Encoder {
         tags: &RecordBatch,
         batch: &mut Batch,
     ) -> Result<(), BatchError> {
-        let json = match self.tables.jsonb_tags {
-            true => Some(as_json(tags, &target.schema)?),
-            false => None,
-        };
+        let json = self
+            .tables
+            .jsonb_tags
+            .then(|| as_json(tags, &target.schema))
+            .transpose()?;
         let tags = json.as_ref().unwrap_or(tags);
         if self.tables.method == Method::Insert {
             let sql = target.insert_into() + &as_literals(tags);
@@ -135,13 +136,13 @@ impl Encoder {
         batch: &mut Batch,
     ) -> Result<(), BatchError> {
         let tables = Arc::clone(&self.tables);
-        let target = &tables.tables[table];
+        let target = &tables.series[table];
         let mut first = 0;
         while first < rows.num_rows() {
             let left = rows.num_rows() - first;
             let (name, count) = if tables.prepared {
                 let log2 = left.ilog2().min(target.largest);
-                let shape = tables.shape(table, log2);
+                let shape = Tables::shape(table, log2);
                 batch.needs.push((batch.bytes.len(), shape));
                 (shape_name(shape), 1 << log2)
             } else {
@@ -158,7 +159,7 @@ impl Encoder {
                 Ok(())
             })?;
             bulk::execute_and_flush(&mut batch.bytes);
-            batch.statements.push(tables.rows_label(table));
+            batch.statements.push(Tables::rows_label(table));
             first += count;
         }
         Ok(())

@@ -13,6 +13,10 @@ const BATCH_ROWS_MAX: usize = 10_000_000;
 /// Rows into tables that are there; each batch is one transaction.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent flags of a document"
+)]
 pub struct LoadSpec {
     /// Where the rows come from.
     pub data: DataSpec,

@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     pub(crate) prepared: bool,
     pub(crate) tags: Option<Target>,
     /// In the order of the data set.
-    pub(crate) tables: Vec<Target>,
+    pub(crate) series: Vec<Target>,
     pub(crate) ledger: Option<String>,
     pub(crate) jsonb_tags: bool,
     pub(crate) in_table_tag: bool,
@@ -67,7 +67,7 @@ impl Tables {
             method: spec.method,
             prepared: spec.prepared,
             tags,
-            tables: tables
+            series: tables
                 .map(|table| series_target(spec, table, first_tag))
                 .collect::<Result<_, _>>()?,
             ledger: spec.ledger.clone(),
@@ -80,12 +80,12 @@ impl Tables {
     pub(crate) const TAGS: u32 = 1;
 
     /// Label of the statements for a table.
-    pub(crate) fn rows_label(&self, table: usize) -> u32 {
+    pub(crate) fn rows_label(table: usize) -> u32 {
         u32::try_from(table).map_or(u32::MAX, |table| Self::TAGS + 1 + table)
     }
 
     pub(crate) fn ledger_label(&self) -> u32 {
-        self.rows_label(self.tables.len())
+        Self::rows_label(self.series.len())
     }
 
     pub(crate) fn commit_label(&self) -> u32 {
@@ -102,7 +102,7 @@ impl Tables {
             .tags
             .as_ref()
             .map(|tags| format!("{verb} {}", tags.name));
-        let tables = self.tables.iter();
+        let tables = self.series.iter();
         let ledger = self.ledger.as_ref();
         [Some("BEGIN".to_owned()), tags]
             .into_iter()
@@ -125,11 +125,11 @@ impl Tables {
 
     /// Shapes of prepared statements: so many for each table.
     pub(crate) fn shapes(&self) -> usize {
-        self.tables.len() * shapes_of_one()
+        self.series.len() * shapes_of_one()
     }
 
     /// The number of a table's statement for `1 << log2` rows.
-    pub(crate) fn shape(&self, table: usize, log2: u32) -> u32 {
+    pub(crate) fn shape(table: usize, log2: u32) -> u32 {
         u32::try_from(table * shapes_of_one()).unwrap_or(u32::MAX) + log2
     }
 
@@ -139,7 +139,7 @@ impl Tables {
             shape as usize / shapes_of_one(),
             shape as usize % shapes_of_one(),
         );
-        self.tables[table].insert_sql(1 << log2)
+        self.series[table].insert_sql(1 << log2)
     }
 }
 

@@ -68,7 +68,7 @@ impl ScriptWork {
         })
     }
 
-    pub(super) fn program(&self, spec: &DriveSpec, draw: Draw) -> Box<dyn Program + Send> {
+    pub(super) fn program(&self, spec: &DriveSpec, draw: &Draw) -> Box<dyn Program + Send> {
         let vars = self.variables(spec, draw.client, draw.default_seed);
         let set = Arc::clone(&self.set);
         Box::new(ScriptProgram::new(set, vars, draw.stream, draw.chooser))

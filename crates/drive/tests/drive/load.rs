@@ -1,6 +1,7 @@
 //! Loads: every row arrives once, whatever happens, and the account says what became of each batch.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use loadstone_drive::{DataSpec, Drive, DriveSpec};
 use loadstone_gen::encode::copy_text;
@@ -84,7 +85,9 @@ fn expected(data: &Value) -> Tables {
             add(&dataset.tables[part.table].name, &part.rows);
         }
     }
-    tables.values_mut().for_each(|rows| rows.sort_unstable());
+    for rows in tables.values_mut() {
+        rows.sort_unstable();
+    }
     tables
 }
 
@@ -348,7 +351,7 @@ fn a_stopped_load_says_how_far_it_came(io: &str) {
     let more = json!({"pace": {"kind": "fixed", "rate_per_s": 20.0}});
     let drive = start(&into_store(&store, io, &json!({"batch_rows": 100}), &more));
     while !drive.progress().contains("\"start_ns\":") || store.content().1.len() < 3 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(5));
     }
     drive.stop();
     let account = finish(&drive);

@@ -82,7 +82,9 @@ impl Store {
     pub(crate) fn content(&self) -> (Tables, Vec<(u64, u64)>) {
         let state = self.state.lock().unwrap();
         let mut tables = state.tables.clone();
-        tables.values_mut().for_each(|rows| rows.sort_unstable());
+        for rows in tables.values_mut() {
+            rows.sort_unstable();
+        }
         let mut ledger = state.ledger.clone();
         ledger.sort_unstable();
         (tables, ledger)
@@ -162,11 +164,8 @@ fn copy(
     }
     output.write_all(&message(b'G', &[0, 0, 0]))?;
     let mut data = Vec::new();
-    loop {
-        match read(input)? {
-            (b'd', piece) => data.extend(piece),
-            _ => break,
-        }
+    while let (b'd', piece) = read(input)? {
+        data.extend(piece);
     }
     if trouble.copy == Some(number) {
         open.failed = true;

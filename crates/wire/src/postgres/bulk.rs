@@ -104,7 +104,6 @@ fn text(text: &str, out: &mut Vec<u8>) -> Result<(), WireError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 mod tests {
     use super::*;
 
