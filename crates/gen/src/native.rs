@@ -12,8 +12,9 @@
 //! `tags` come once over all slices: all of them with the first chunk of slice 0.
 //!
 //! # Values
-//! `h(c, u, n)` is the random number from 0 to 1 (53 bits) number *n* for use *u* of column *c* of one device:
-//! wyrand's for the state `key + step ((4 c + u) 2^48 + n)`, where `key = mix(mix(seed + γ) + γ (device + 1))` and `mix`
+//! `h(c, u, n)` is the random number from 0 to 1 (32 bits) number *n* for use *u* of column *c* of one device: the
+//! lower half, for odd *c* the upper half, of wyrand's for the state `key + step ((4 ⌊c / 2⌋ + u) 2^48 + n)`, where
+//! `key = mix(mix(seed + γ) + γ (device + 1))` and `mix`
 //! is the finalizer of `SplitMix64`. `line(u, k)` at epoch *e* lies on the straight line from `h(c, u, ⌊e / k⌋)` to
 //! `h(c, u, ⌊e / k⌋ + 1)`. Then, fractions cut off as TSBS does:
 //! * walk = 1.25 (0.80 line(slow, 2048) + 0.17 line(fast, 64) + 0.03 `h(c, noise, e)`) − 0.125, kept between 0 and 1;

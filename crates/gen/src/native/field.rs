@@ -55,8 +55,19 @@ impl Line {
     #[inline]
     fn value(&self, key: u64) -> f64 {
         let [a, b] = self.places;
+        self.between(a.number(key), b.number(key))
+    }
+
+    #[inline]
+    fn pair(&self, key: u64) -> [f64; 2] {
+        let [a, b] = self.places.map(|place| place.pair(key));
+        [self.between(a[0], b[0]), self.between(a[1], b[1])]
+    }
+
+    #[inline]
+    fn between(&self, a: f64, b: f64) -> f64 {
         let [weight_a, weight_b] = self.weights;
-        a.number(key) * weight_a + b.number(key) * weight_b
+        a * weight_a + b * weight_b
     }
 }
 
@@ -85,10 +96,37 @@ impl Walk {
 
     #[inline]
     fn value(&self, key: u64) -> f64 {
-        let noise = self.noise.number(key) * (NOISE * UNIT);
-        let walk = self.slow.value(key) + self.fast.value(key) + noise - BELOW;
+        let (slow, fast) = (self.slow.value(key), self.fast.value(key));
+        Self::sum(slow, fast, self.noise.number(key))
+    }
+
+    /// The walks of this column, which has an even number, and of the next one.
+    #[inline]
+    fn pair(&self, key: u64) -> [f64; 2] {
+        let (slow, fast) = (self.slow.pair(key), self.fast.pair(key));
+        let noise = self.noise.pair(key);
+        [0, 1].map(|i: usize| Self::sum(slow[i], fast[i], noise[i]))
+    }
+
+    #[inline]
+    fn sum(slow: f64, fast: f64, noise: f64) -> f64 {
+        let walk = slow + fast + noise * (NOISE * UNIT) - BELOW;
         let walk = if walk < 0.0 { 0.0 } else { walk };
         if walk > 1.0 { 1.0 } else { walk }
+    }
+}
+
+/// Appends the values of two gauges, of an even column and the next one: for the price of little more than one.
+pub(super) fn extend_gauges(at: At, keys: &[u64], high: [f64; 2], values: [&mut Vec<f64>; 2]) {
+    let walk = Walk::new(at);
+    let [first, second] = values.map(|values| {
+        let start = values.len();
+        values.resize(start + keys.len(), 0.0);
+        &mut values[start..]
+    });
+    for ((&key, first), second) in keys.iter().zip(first).zip(second) {
+        let [a, b] = walk.pair(key);
+        (*first, *second) = (whole(high[0] * a), whole(high[1] * b));
     }
 }
 

@@ -40,32 +40,54 @@ pub(super) enum Use {
     Fixed = 3,
 }
 
-/// The place of a number but for the device, as what is added to the device's key.
+/// The place of a number but for the device: what is added to the device's key, and which half of the result it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(u64);
+pub(super) struct Place {
+    state: u64,
+    shift: u32,
+}
 
 impl Place {
-    /// The `number`th (below 2^48) number for this use of a column (below 2^14).
+    /// The `number`th (below 2^48) number for this use of a column (below 2^14). Two columns share a result.
     pub(super) fn new(column: u64, used: Use, number: u64) -> Self {
-        let index = (4 * column + used as u64) << 48 | number;
-        Self(index.wrapping_mul(STEP))
+        let index = (4 * (column / 2) + used as u64) << 48 | number;
+        Self {
+            state: index.wrapping_mul(STEP),
+            shift: if column.is_multiple_of(2) { 0 } else { 32 },
+        }
     }
 
     /// The number that follows.
     pub(super) fn next(self) -> Self {
-        Self(self.0.wrapping_add(STEP))
+        Self {
+            state: self.state.wrapping_add(STEP),
+            ..self
+        }
     }
 
-    /// The random number at this place of a device, from 0 to 2^53 - 1.
+    /// The random number at this place of a device, from 0 to 2^32 - 1.
     #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
     pub(super) fn number(self, key: u64) -> f64 {
-        (mix(key.wrapping_add(self.0)) >> 11).cast_signed() as f64
+        half(mix(key.wrapping_add(self.state)) >> self.shift)
+    }
+
+    /// The same for this column, which has an even number, and the next one.
+    #[inline]
+    pub(super) fn pair(self, key: u64) -> [f64; 2] {
+        let both = mix(key.wrapping_add(self.state));
+        [half(both), half(both >> 32)]
     }
 }
 
+/// The lower half of a word.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+fn half(word: u64) -> f64 {
+    f64::from(word as u32)
+}
+
 /// What [`Place::number`] is multiplied by to lie between 0 and 1.
-pub(super) const UNIT: f64 = f64::EPSILON / 2.0; // 2^-53
+pub(super) const UNIT: f64 = 1.0 / 4_294_967_296.0;
 
 /// The keys of so many devices.
 pub(super) fn keys(seed: i64, devices: u64) -> Vec<u64> {

@@ -1,6 +1,6 @@
 //! What the fields of each table are, and how a table's rows of one epoch are made.
 
-use super::field::{At, Field, extend_shares};
+use super::field::{At, Field, extend_gauges, extend_shares};
 use crate::tsbs::devices::Devices;
 use crate::tsbs::fields::{as_double, disk, memory};
 
@@ -156,8 +156,19 @@ impl Maker {
     }
 
     fn extend_fields(&self, fields: &[Field], rows: &EpochRows<'_>, columns: &mut [Vec<f64>]) {
-        for ((number, field), column) in (0..).zip(fields).zip(columns) {
-            field.extend(self.at(number, rows), rows.keys, column);
+        let pairs = fields.chunks(2).zip(columns.chunks_mut(2));
+        for (first, (fields, columns)) in (0..).step_by(2).zip(pairs) {
+            let at = self.at(first, rows);
+            match (fields, columns) {
+                ([Field::Gauge { high: a }, Field::Gauge { high: b }], [x, y]) => {
+                    extend_gauges(at, rows.keys, [*a, *b], [x, y]);
+                }
+                (fields, columns) => {
+                    for ((number, field), column) in (first..).zip(fields).zip(columns) {
+                        field.extend(self.at(number, rows), rows.keys, column);
+                    }
+                }
+            }
         }
     }
 

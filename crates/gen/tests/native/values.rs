@@ -58,13 +58,12 @@ impl Formula {
     }
 
     fn h(&self, used: u64, number: u64) -> f64 {
-        let place = ((4 * self.column + used) << 48) + number;
+        let place = ((4 * (self.column / 2) + used) << 48) + number;
         let state = self.key.wrapping_add(Self::STEP.wrapping_mul(place));
         let product = u128::from(state) * u128::from(state ^ 0xe703_7ed1_a0b4_28db);
-        let halves = ((product >> 64) ^ product) & u128::from(u64::MAX);
-        let [high, low] = [halves >> 32, (halves & 0xffff_ffff) >> 11]
-            .map(|part| f64::from(u32::try_from(part).expect("32 bits")));
-        (high + low / 2_097_152.0) / 4_294_967_296.0
+        let halves = (product >> 64) ^ product;
+        let half = halves >> (32 * (self.column % 2)) & 0xffff_ffff;
+        f64::from(u32::try_from(half).expect("32 bits")) / 4_294_967_296.0
     }
 
     fn line(&self, used: u64, every: u64) -> f64 {
@@ -335,4 +334,41 @@ fn devices_and_fields_and_seeds_differ() {
     for (number, values) in all.iter().enumerate() {
         assert!(!all[..number].contains(values));
     }
+}
+
+/// Fields are numbered in pairs that share the halves of one random number; devices follow each other by one step.
+#[test]
+fn neighbours_are_not_correlated() {
+    let all = series(&config(UseCase::CpuOnly, 5, 5000, 1));
+    let all: Vec<_> = all.values().collect();
+    let devices_apart = all[0]
+        .iter()
+        .skip(1)
+        .chain(all[0].first())
+        .copied()
+        .collect();
+    for (one, other) in all
+        .iter()
+        .zip(&all[1..])
+        .chain([(&all[0], &&devices_apart)])
+    {
+        let correlation = correlation(one, other);
+        // four standard deviations
+        assert!(correlation.abs() < 4.0 / 5000_f64.sqrt(), "{correlation}");
+    }
+}
+
+fn correlation(one: &[f64], other: &[f64]) -> f64 {
+    let count = f64::from(u32::try_from(one.len()).expect("few"));
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
+    let (mean_one, mean_other) = (mean(one), mean(other));
+    let product = |a: &[f64], mean_a: f64, b: &[f64], mean_b: f64| -> f64 {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| (a - mean_a) * (b - mean_b))
+            .sum()
+    };
+    let spread =
+        product(one, mean_one, one, mean_one) * product(other, mean_other, other, mean_other);
+    product(one, mean_one, other, mean_other) / spread.sqrt()
 }
