@@ -220,7 +220,7 @@ class _Run:
             finish_ns = 0 if broken else self._finish()
         finally:
             self.ended.set()
-            self.feed.end()
+            self._bring_to_an_end(threads, 0.0)
             for session in sessions:
                 session.close()
         if self.bug is not None:
@@ -314,7 +314,7 @@ class _Run:
                 interrupted = True
                 self.ended.set()
             if self.ended.is_set():
-                self._bring_to_an_end(threads)
+                self._bring_to_an_end(threads, _GRACE_S)
                 break
             self._cut_off_late()
             if show is not None:
@@ -322,10 +322,10 @@ class _Run:
             self._join(threads, _POLL_S)
         return interrupted
 
-    def _bring_to_an_end(self, threads: Sequence[threading.Thread]) -> None:
+    def _bring_to_an_end(self, threads: Sequence[threading.Thread], grace_s: float) -> None:
         """Let batches under way finish, and cut them off after a grace time."""
         self.feed.end()
-        self._join(threads, _GRACE_S)
+        self._join(threads, grace_s)
         while any(thread.is_alive() for thread in threads):
             for _, session in list(self.begun.values()):
                 session.interrupt()
@@ -357,7 +357,7 @@ class _Run:
 
     def _progress(self) -> Account:
         done: Account = json.loads(self.recorder.progress())
-        return done
+        return done | {"rows": self.totals.rows, "metrics": self.totals.metrics}
 
     def _account(self, *, interrupted: bool, finish_ns: int) -> Account:
         totals, feed = self.totals, self.feed

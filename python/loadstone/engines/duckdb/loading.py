@@ -124,8 +124,9 @@ class DuckSession:
         rows = pa.record_batch(batch)
         where = self._load["tables"][batch.table]
         if self._load["in_table_tag"]:
-            name = where["columns"][2].strip('"')
-            rows = rows.append_column(name, self._devices.of(rows.column("tags_id")))
+            wanted = (column.strip('"') for column in where["columns"])
+            (device,) = (name for name in wanted if name not in rows.schema.names)
+            rows = rows.append_column(device, self._devices.of(rows.column("tags_id")))
         self._insert(where["name"], where["columns"], where["columns"], rows)
 
     def _by_arrow(self, table: str, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
@@ -135,7 +136,9 @@ class DuckSession:
             text = f"insert into {table} ({', '.join(columns)}) select {', '.join(values)} from {_INCOMING}"
             run(self._cursor, text)
         finally:
-            self._cursor.unregister(_INCOMING)
+            # After an error the transaction refuses this too, and the first error is the one that tells.
+            with contextlib.suppress(duckdb.Error):
+                self._cursor.unregister(_INCOMING)
 
     def _by_values(self, table: str, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
         """Write one INSERT with all rows as text, as other engines get it."""
