@@ -66,7 +66,7 @@ def draw(kind: Kind, data: Range, rand: GoRand) -> Drawn:
 
 def rfc3339(time_ns: int) -> str:
     """Write a time as TSBS's descriptions do: whole seconds, UTC."""
-    return _moment(time_ns).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{_moment(time_ns).isoformat()[:19]}Z"
 
 
 def _window(kind: Kind, data: Range, rand: GoRand) -> int:
@@ -97,8 +97,8 @@ def _devices(kind: Kind, scale: int, rand: GoRand) -> tuple[str, ...]:
 def _literal(time_ns: int) -> str:
     # Go's layout with .999999: trailing zeros of the fraction are left out, and the point with them.
     moment = _moment(time_ns)
-    fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
-    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} +0000"
+    text = moment.isoformat(" ")[:-6]  # without Python's "+00:00"
+    return f"{text.rstrip('0') if moment.microsecond else text} +0000"
 
 
 def _moment(time_ns: int) -> datetime:

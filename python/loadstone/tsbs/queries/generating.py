@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.tsbs.queries.dialects import TIMESCALEDB
 from loadstone.tsbs.queries.draws import Range, draw, rfc3339
 from loadstone.tsbs.queries.kinds import kind_named
-from loadstone.tsbs.queries.texts import Layout, render
+from loadstone.tsbs.queries.texts import Layout, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,13 +77,12 @@ def mixed(orders: Sequence[Order]) -> Iterator[Query]:
 
 
 def _queries(kind: Kind, data: Range, order: Order) -> Iterator[Query]:
-    rand = _core.GoRand(order.seed)
+    rand, text = _core.GoRand(order.seed), renderer(kind, order.dialect, order.layout)
     for number in range(order.count):
         drawn = draw(kind, data, rand)
         if number % order.groups != order.group:
             continue
-        sql = render(kind, drawn.parameters, order.dialect, order.layout)
-        yield Query(kind.human_label, _description(kind, drawn), kind.table, sql)
+        yield Query(kind.human_label, _description(kind, drawn), kind.table, text(drawn.parameters))
 
 
 def _description(kind: Kind, drawn: Drawn) -> str:

@@ -6,18 +6,19 @@ A text in `texts/` has the form of Python's format strings. `{start}` is a param
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from loadstone.tsbs.queries.draws import Parameters
 from loadstone.tsbs.queries.kinds import CPU_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from loadstone.tsbs.queries.dialects import Dialect
-    from loadstone.tsbs.queries.draws import Parameters
     from loadstone.tsbs.queries.kinds import Kind
 
 
@@ -33,6 +34,11 @@ class Layout:
     """False: TSBS's own expression without `time_bucket` (devops only)."""
 
 
+_MARKS = "\ue000\ue001\ue002"
+_FIRST_DEVICE = 0xE100
+"""Characters of private use stand for parameters while a text is made."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Macro:
     expand: Callable[[str], str]
@@ -44,6 +50,22 @@ class _Macro:
 def render(kind: Kind, parameters: Parameters, dialect: Dialect, layout: Layout) -> str:
     """Return a query's text."""
     return _text(_file(kind, layout)).format_map(_values(kind, parameters, dialect, layout))
+
+
+@cache
+def renderer(kind: Kind, dialect: Dialect, layout: Layout) -> Callable[[Parameters], str]:
+    """Return what gives `render`'s text in a fraction of its time: all but parameters is filled in once."""
+    devices = tuple(chr(_FIRST_DEVICE + number) for number in range(kind.devices))
+    blank = Parameters(f"{_MARKS[0]} +0000", f"{_MARKS[1]} +0000", devices, _MARKS[2])
+    pieces = re.split(f"([{_MARKS[0]}-{chr(_FIRST_DEVICE + 999)}])", render(kind, blank, dialect, layout))
+    template = "%s".join(piece.replace("%", "%%") for piece in pieces[0::2])
+    holes = [(*_MARKS, *devices).index(mark) for mark in pieces[1::2]]
+
+    def fill(parameters: Parameters) -> str:
+        values = (parameters.start[:-6], parameters.end[:-6], parameters.fleet, *parameters.devices)
+        return template % tuple(values[hole] for hole in holes)
+
+    return fill
 
 
 @cache

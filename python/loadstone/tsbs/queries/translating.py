@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from loadstone.tsbs.queries.dialects import dialects
 from loadstone.tsbs.queries.draws import Parameters
 from loadstone.tsbs.queries.kinds import KINDS
-from loadstone.tsbs.queries.texts import Layout, render
+from loadstone.tsbs.queries.texts import Layout, render, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ def translate(query: Query, dialect: Dialect) -> Translated:
     for form in forms:
         parameters = _read(form, query.sql)
         if parameters is not None:
-            sql = render(form.kind, parameters, dialect, form.layout)
+            sql = renderer(form.kind, dialect, form.layout)(parameters)
             return Translated(replace(query, sql=sql))
     return Translated(query, f'the text of "{query.label}" is not as TSBS writes it')
 
@@ -78,7 +78,9 @@ def _read(form: _Form, sql: str) -> Parameters | None:
     parameters = Parameters(
         _utc(open_ones.get("start")), _utc(open_ones.get("end")), devices, open_ones.get("fleet") or ""
     )
-    return parameters if render(form.kind, parameters, form.dialect, form.layout) == sql else None
+    if len(devices) != form.kind.devices:
+        return None
+    return parameters if renderer(form.kind, form.dialect, form.layout)(parameters) == sql else None
 
 
 def _utc(time: str | None) -> str:
