@@ -26,6 +26,7 @@ _POLL_S = 0.1
 _GRACE_S = 10.0
 _SEED = 1
 LABEL = "batch"
+_NOT_HASHED = "rows are not hashed to workers: each takes the next batch, whatever devices are in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +375,7 @@ class _Run:
             "tables": feed.tables(),
             "source": {"wait_ns": feed.wait_ns, "busy_ns": feed.busy_ns},
             "finish_ns": finish_ns,
+            "notes": [_NOT_HASHED] if self.load["hash_workers"] else [],
         }
         # A transaction of a library in our process either came to its end or left nothing.
         more = {"load": loaded, "in_doubt_batches": []}

@@ -179,7 +179,7 @@ class _Loading:
         loaded: dict[str, Any] = account["load"]
         loaded |= {
             "statements": made,
-            "notes": list(self.series.notes(self.load.tables, self.where)),
+            "notes": [*loaded.get("notes", ()), *self.series.notes(self.load.tables, self.where)],
             "resumed": {"batches": self.resumed.batches, "rows": self.resumed.rows},
             "after": [], "checks": [], "verified": None, "compression": None,
             "committed": None, "tables_bytes": None,
