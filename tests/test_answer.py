@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from loadstone import _core
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from desk import Database
 
 Row = tuple[Any, ...]
+# How long an example takes says nothing on a machine that others use too.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = ["bucket", "name", "count", "mean", "other"]
 BUCKET = st.integers(0, 4).map(lambda hours: datetime(2016, 1, 1, tzinfo=UTC) + timedelta(hours=hours))
 ROW = st.tuples(
@@ -41,6 +43,7 @@ def replaced(rows: list[Row], at: int, column: int, value: object) -> list[Row]:
     return [*rows[:at], tuple(row), *rows[at + 1 :]]
 
 
+@unhurried
 @given(ROWS, st.randoms())
 def test_the_order_of_rows_does_not_matter(rows: list[Row], order: Any) -> None:
     shuffled = list(rows)
@@ -48,6 +51,7 @@ def test_the_order_of_rows_does_not_matter(rows: list[Row], order: Any) -> None:
     assert compare(digest(NAMES, rows), digest(NAMES, shuffled)) is None
 
 
+@unhurried
 @given(ROWS, st.data(), st.integers(0, 4))
 def test_a_changed_value_is_seen(rows: list[Row], data: Any, column: int) -> None:
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -59,6 +63,7 @@ def test_a_changed_value_is_seen(rows: list[Row], data: Any, column: int) -> Non
     assert f"column {column + 1} ({NAMES[column]})" in words
 
 
+@unhurried
 @given(ROWS, st.data(), st.integers(0, 4))
 def test_values_of_two_rows_swapped_are_seen(rows: list[Row], data: Any, column: int) -> None:
     places = st.integers(0, len(rows) - 1)
@@ -72,6 +77,7 @@ def test_values_of_two_rows_swapped_are_seen(rows: list[Row], data: Any, column:
     assert (compare(digest(NAMES, rows), digest(NAMES, swapped)) is None) == same
 
 
+@unhurried
 @given(ROWS, st.data())
 def test_a_missing_row_and_a_duplicate_are_seen(rows: list[Row], data: Any) -> None:
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -81,6 +87,7 @@ def test_a_missing_row_and_a_duplicate_are_seen(rows: list[Row], data: Any) -> N
     assert compare(whole, digest(NAMES, [*rows, rows[at]])) == f"row count {count} here, {count + 1} there"
 
 
+@unhurried
 @given(ROWS)
 def test_noise_in_the_last_digits_is_no_difference(rows: list[Row]) -> None:
     noisy = [(*row[:3], row[3] * (1 + 1e-13), row[4] and row[4] * (1 - 1e-13)) for row in rows]
@@ -137,19 +144,19 @@ def test_differences_are_said_in_words(one: Row, other: Row, words: str) -> None
 
 TABLE = """
 create table t as select i,
-  timestamptz '2016-01-01 00:00:00+00' + i * interval '17 minutes 0.25 second' as at,
+  timestamptz '2016-01-01 00:00:00+00' + i * interval '17 minutes 0.25 second' as ts,
   case when i % 7 = 0 then null else 'host_' || i % 11 end as name,
   i * 1.25 - 40 as mean
 from generate_series(1, 500) as s(i)
 """
 EVERYWHERE = {
-    "buckets": "select date_trunc('hour', at) as h, name, count(*), avg(mean), max(i) from t group by 1, 2",
-    "rows": "select at, name, i, mean, i % 2 = 0 as even from t",
+    "buckets": "select date_trunc('hour', ts) as h, name, count(*), avg(mean), max(i) from t group by 1, 2",
+    "rows": "select ts, name, i, mean, i % 2 = 0 as even from t",
     "numbers": "select i, mean, sum(i) from t group by i, mean",
-    "spans": "select name, avg(age(at, timestamptz '2016-01-01 00:00:00+00')) as since from t group by name",
-    "nothing": "select at, name, mean from t where i < 0",
+    "spans": "select name, avg(age(ts, timestamp '2016-01-01 00:00:00')) as since from t group by name",
+    "nothing": "select ts, name, mean from t where i < 0",
     "one null": "select null::text as a, max(mean) as b from t where i < 0",
-    "dates": "select cast(at as date) as day, min(mean), stddev_samp(mean) from t group by 1",
+    "dates": "select cast(ts as date) as day, min(mean), stddev_samp(mean) from t group by 1",
 }
 ON_POSTGRES = {
     "types": """select true, 1::int2, 2::int4, 3::int8, 4::oid, 1.5::real, 2.5::float8, 12345.678901::numeric,
@@ -159,7 +166,6 @@ ON_POSTGRES = {
         timestamptz '2016-01-01 12:00:00+05:30', interval '-3 days 04:05:06.7', time '04:05:06.789',
         'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, null::int4""",
     "numerics": "select (i - 3) * power(10::numeric, i * 9 - 90) / 7 from generate_series(1, 20) as s(i)",
-    "columns": "select * from pg_catalog.pg_stat_all_tables where relname = 'pg_class'",
 }
 
 
@@ -198,12 +204,14 @@ def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", [*EVERYWHERE, *ON_POSTGRES])
 def test_the_wire_in_both_forms_and_psycopg_lead_to_the_same_digest(database: Database, name: str) -> None:
+    database.execute(f"alter database {database.name} set timezone to 'UTC'")
     database.execute(TABLE)
     sql = (EVERYWHERE | ON_POSTGRES)[name]
     binary, text = driven(database, sql, binary=True), driven(database, sql, binary=False)
     assert_same(binary, text)
     with database.connect() as connection:
-        connection.execute("set timezone to 'Asia/Kolkata'")
+        if name in ("rows", "types"):  # truncation to hours and days would follow the zone
+            connection.execute("set timezone to 'Asia/Kolkata'")
         cursor = connection.execute(sql.encode())
         names = [column.name for column in cursor.description or ()]
         assert_same(binary, digest(names, cursor))
@@ -211,20 +219,20 @@ def test_the_wire_in_both_forms_and_psycopg_lead_to_the_same_digest(database: Da
 
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_duckdb_and_postgresql_agree(database: Database, name: str) -> None:
+    database.execute(f"alter database {database.name} set timezone to 'UTC'")
     database.execute(TABLE)
     sql = EVERYWHERE[name]
     with duckdb.connect() as duck:
-        duck.execute("set timezone to 'UTC'")
-        duck.execute("create table t (i integer, at timestamptz, name text, mean decimal(12, 2))")
+        duck.execute("create table t (i integer, ts timestamp, name text, mean decimal(12, 2))")
         with database.connect() as connection:
             duck.executemany(
-                "insert into t values (?, ?, ?, ?)", connection.execute("select * from t").fetchall()
+                "insert into t values (?, ?, ?, ?)",
+                connection.execute("select i, ts at time zone 'UTC', name, mean from t").fetchall(),
             )
         duck.execute(sql)
         names = [column[0] for column in duck.description or ()]
         by_rows = digest(names, duck.fetchall())
-        by_arrow = answers.digest(duck.execute(sql).to_arrow_table())
-    database.execute(f"alter database {database.name} set timezone to 'UTC'")
+        by_arrow = answers.digest(duck.sql(sql).to_arrow_table())
     on_postgres = driven(database, sql, binary=True)
     assert compare(on_postgres, by_rows) is None
     assert compare(on_postgres, by_arrow) is None
