@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from desk import wait_until
 
 from loadstone import _core
 from loadstone.summary.histograms import read_log
@@ -98,8 +99,7 @@ def test_intervals_go_on_while_nothing_ends(tmp_path: Path) -> None:
     begun = made.begin()
     made.sample(0, begun, begun, begun + MS)
     time.sleep(0.2)
-    shown = json.loads(made.progress())
-    assert shown["done"] == 1
+    wait_until(lambda: json.loads(made.progress())["done"] == 1, "the first interval in the progress")
     made.sample(0, begun, begun, time.monotonic_ns())
     finished(made)
     written = lines(tmp_path)
