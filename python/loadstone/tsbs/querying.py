@@ -136,8 +136,8 @@ def perform_queries(
         account = perform(document, signals, show)
     found = account["queries"]
     found["translation"] = {"translated": prepared.translated, "as_they_are": prepared.reasons}
-    for answer in found["answers"]:
-        answer["query"] //= len(manner.suffixes)
+    if found["answers"]:
+        _renumber(found["answers"], prepared, len(manner.suffixes))
     return account
 
 
@@ -171,6 +171,18 @@ def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, manner: Ma
             "there are no queries to run", "Make some with `loadstone tsbs generate-queries`."
         )
     return prepared
+
+
+def _renumber(answers: list[dict[str, Any]], prepared: Prepared, runs: int) -> None:
+    """Give each answer the number of the first query with its text: which of them ended first is chance."""
+    first: dict[str, int] = {}
+    places: list[int] = []
+    with prepared.path.open(encoding="utf-8") as lines:
+        for place, line in enumerate(lines):
+            places.append(first.setdefault(json.loads(line)[1], place) // runs)
+    for answer in answers:
+        answer["query"] = places[answer["query"]]
+    answers.sort(key=lambda answer: int(answer["query"]))
 
 
 def compare_answers(
