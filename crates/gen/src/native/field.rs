@@ -130,15 +130,15 @@ pub(super) fn extend_gauges(at: At, keys: &[u64], high: [f64; 2], values: [&mut 
     }
 }
 
-/// Without the fraction.
+/// Without the fraction, for numbers from 0 to 2^51.
+///
+/// So near to 2^52 doubles are whole: the sum rounds to the nearest. Unlike a conversion, this is done for
+/// several numbers at once.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "that is its purpose; numbers are below 2^53"
-)]
 fn whole(value: f64) -> f64 {
-    value as i64 as f64
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
+    let nearest = (value + WHOLE) - WHOLE;
+    nearest - if nearest > value { 1.0 } else { 0.0 }
 }
 
 /// The share of its range that a gauge has, from 0 to 1, of the devices with these keys.
