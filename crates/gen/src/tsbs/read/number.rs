@@ -82,14 +82,30 @@ pub(super) fn integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
 }
 
 /// The number that is the value at `at`, rounded to the nearest double, and where it ends.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "one byte of the word is meant, and seven digits fit"
+)]
+pub(super) fn double(bytes: &[u8], at: usize) -> Option<(f64, usize)> {
+    let word = word(bytes, at);
+    let count = count_digits(word);
+    if (1..8).contains(&count) && ends_value((word >> (8 * count)) as u8) {
+        let number = eight_digits(word << (8 * (8 - count)));
+        return Some((f64::from(number as u32), at + count));
+    }
+    decimal(bytes, at)
+}
+
+/// [`double`] for all but whole numbers of up to seven digits.
 ///
 /// Dividing exact doubles rounds once, so short decimals need no more than that.
-#[inline]
+#[inline(never)]
 #[expect(
     clippy::cast_precision_loss,
     reason = "the one rounding of a whole number, as it should be"
 )]
-pub(super) fn double(bytes: &[u8], at: usize) -> Option<(f64, usize)> {
+fn decimal(bytes: &[u8], at: usize) -> Option<(f64, usize)> {
     let negative = *bytes.get(at)? == b'-';
     let first = at + usize::from(negative);
     let (whole, end) = digits(bytes, first, 0);
