@@ -128,7 +128,8 @@ impl LoadWork {
         let shared = Arc::clone(&self.shared);
         let body = move || {
             if catch_unwind(AssertUnwindSafe(|| producer.run())).is_err() {
-                let why = "the thread that makes rows met a broken invariant: this is a bug of Loadstone";
+                let why =
+                    "the thread that makes rows met a broken invariant: this is a bug of Loadstone";
                 shared.tally().give_up(|| why.to_owned());
                 shared.queue.close();
             }

@@ -19,7 +19,9 @@ mod startup;
 mod tls;
 
 pub use auth::Authentication;
-pub use backend::{Column, Columns, DataRow, Message, RowDescription, TransactionStatus, Values, decode};
+pub use backend::{
+    Column, Columns, DataRow, Message, RowDescription, TransactionStatus, Values, decode,
+};
 pub use error::WireError;
 pub use frontend::{Frontend, cancel_request};
 pub use responder::{Action, Behaviour, Fault, Reply, Responder, ResponderAuth, ServerTls};
