@@ -1,8 +1,8 @@
 """TSBS's queries by our driver beside tsbs_run_queries_timescaledb: same server, same file, by turns.
 
 TSBS's program is looked for on PATH, or in the environment variable TSBS_BIN (its folder's path, or a
-program's in it). Without it our figures stand alone. The queries are short ones, so that the client's own cost
-counts; rates are those that each side states, CPU is that of the whole client process, from its start on.
+program's in it). Without it our figures stand alone. The queries are short ones, so that the client's own
+cost counts; rates are those that each side states, CPU is that of the whole client process, start included.
 """
 
 from __future__ import annotations
