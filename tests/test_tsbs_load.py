@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from seriesdata import DATASET, SERIES, control_of, make
+from seriesdata import DATASET, PLAIN, SERIES, control_of, make, where
 
 from loadstone.engines import engine
 from loadstone.errors import LoadstoneError, RunFailedError, WrongAnswerError
@@ -57,6 +57,16 @@ def test_only_the_same_load_goes_on(database: Database) -> None:
         control.execute("drop table readings")
         with pytest.raises(LoadstoneError, match="readings is gone"):
             tables.reopen_ledger(control, SERIES, DATASET, about)
+
+
+def test_what_could_not_be_made_whole_is_dropped_and_nothing_else(database: Database) -> None:
+    with control_of(database) as control:
+        control.execute("create table readings (mine int)")
+        wanted = list(SERIES.tables(DATASET, PLAIN, where()))
+        done = wanted[: wanted.index(next(s for s in wanted if s.startswith('create table "readings"')))]
+        tables.execute(control, done)
+        tables.drop_made(control, SERIES, DATASET, done)
+        assert SERIES.existing(control, ["tags", "diagnostics", "readings"]) == ["readings"]
 
 
 def test_tables_of_others_must_be_there_and_empty(database: Database) -> None:

@@ -212,14 +212,17 @@ class _Loading:
         return made
 
     def _make(self, control: Control, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
+        done: list[dict[str, Any]] = []
         try:
-            return tables.execute(control, wanted)
+            for statement in wanted:
+                done += tables.execute(control, [statement])
         except self.engine.errors as error:
             with contextlib.suppress(*self.engine.errors):
-                tables.drop(control, self.series, self.dataset)
+                tables.drop_made(control, self.series, self.dataset, [entry["text"] for entry in done])
             raise LoadstoneError(
                 f"the tables cannot be made: {str(error).strip()}", "Those made so far are dropped again."
             ) from error
+        return done
 
     def _about(self) -> dict[str, Any]:
         """Return what must not change between a broken load and its resumption."""

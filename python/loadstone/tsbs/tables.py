@@ -91,6 +91,13 @@ def drop(control: Control, series: SeriesAnswers, dataset: Dataset) -> None:
         control.execute(series.drop(name).encode())
 
 
+def drop_made(control: Control, series: SeriesAnswers, dataset: Dataset, done: list[str]) -> None:
+    """Drop the tables that these statements made, and no other: one that was in their way is somebody's."""
+    for name in reversed(names(dataset)):
+        if any(text.startswith(f"create table {quoted(name)} ") for text in done):
+            control.execute(series.drop(name).encode())
+
+
 def open_ledger(control: Control, about: Mapping[str, Any]) -> None:
     """Make the ledger of a load that is described by `about`."""
     control.execute(
