@@ -121,18 +121,18 @@ class Recorder:
     """What a drive writes down, for work that goes through a Python driver: thread-safe, in the same files.
 
     `spec` is JSON: `{"labels":[…], "clients", "seed", "pace", "interval_s", "warmup_s", "duration_s",
-    "latency_limit_ms", "burn_in", "load", "out_dir"}`, all but `labels` and `clients` optional. The first `burn_in`
-    samples are left out of every figure. Times are `time.monotonic_ns()`.
+    "latency_limit_ms", "burn_in", "load", "out_dir"}`, all but `labels` and `clients` optional. The first
+    `burn_in` samples are left out of every figure. Times are `time.monotonic_ns()`.
     """
 
     def __init__(self, spec: str) -> None:
         """Create the files. Raises DriveError."""
 
     def begin(self) -> int:
-        """Start the clock, unless it runs; returns its start. It starts by itself at construction otherwise."""
+        """Start the clock, unless it runs; returns its start. Otherwise it starts at construction."""
 
-    def sample(self, label: int, intended_ns: int, start_ns: int, end_ns: int, ok: bool = True) -> None:  # noqa: FBT001, FBT002
-        """Record one that has ended. `intended_ns` counts under a rate only. Raises DriveError: no such label."""
+    def sample(self, label: int, intended_ns: int, start_ns: int, end_ns: int, ok: bool = True) -> None:
+        """Record one that has ended; `intended_ns` counts under a rate. Raises DriveError: no such label."""
 
     def fail(
         self, label: int, intended_ns: int, start_ns: int, end_ns: int, state: str, message: str

@@ -1,1 +1,1 @@
-"""TSBS's data sets, loads and queries as Loadstone runs them, whoever asks: its command lines or a scenario."""
+"""TSBS's data sets, loads and queries as Loadstone runs them, for its command lines and for scenarios."""
