@@ -6,7 +6,9 @@ import argparse
 import platform
 import sys
 
-from bench import ceiling, connections, generate, peer, queries
+from bench import ceiling, connections, generate, load, peer, queries, rows
+
+PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "queries")
 
 
 def main() -> int:
@@ -15,9 +17,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="interleaved runs of each side (default 5)")
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each run (default 5)")
     parser.add_argument("--target", default="pg", help="private server to measure on (default pg)")
-    parser.add_argument(
-        "--only", choices=("peer", "ceiling", "connections", "generate", "queries"), help="run one part"
-    )
+    parser.add_argument("--only", choices=PARTS, help="run one part")
     given = parser.parse_args()
     print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
     if given.only in (None, "peer"):
@@ -28,6 +28,10 @@ def main() -> int:
         connections.run()
     if given.only in (None, "generate"):
         generate.run(given.rounds)
+    if given.only in (None, "rows"):
+        rows.run()
+    if given.only in (None, "load"):
+        load.run(given.rounds)
     if given.only in (None, "queries"):
         queries.run(given.rounds)
     return 0
