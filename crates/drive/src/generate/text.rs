@@ -80,10 +80,9 @@ impl Job {
         let header = formatting.header();
         let mut packed = Vec::new();
         let mut tools = formatting.tools()?;
-        if !header.is_empty() {
-            let packed = tools.pack(header.as_bytes(), &mut packed);
-            sink.write(packed.map_err(compressing)?)?;
-        }
+        // Also where there is none: no bytes at all would be no compressed stream.
+        let head = tools.pack(header.as_bytes(), &mut packed);
+        sink.write(head.map_err(compressing)?)?;
         counters.add(0, 0, header.len() as u64, sink.bytes());
         let end = pipeline::run(&formatting, simulation, threads, stop, |piece| {
             let bytes = piece.bytes();
