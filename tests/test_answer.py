@@ -9,14 +9,15 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import answertwin
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from loadstone import _core
 from loadstone.drive import connection_document
-from loadstone.tsbs import answers
 from loadstone.tsbs.answer import compare, digest
 
 if TYPE_CHECKING:
@@ -35,6 +36,21 @@ ROW = st.tuples(
     st.none() | st.floats(0, 100),
 )
 ROWS = st.lists(ROW, min_size=2, max_size=30)
+TYPES = [pa.timestamp("us", tz="UTC"), pa.string(), pa.int64(), pa.float64(), pa.float64()]
+
+
+def told(rows: list[Row]) -> dict[str, Any]:
+    """The digest of rows of `ROW`; both ways to it must agree on them, however they were made."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in NAMES]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, TYPES, strict=True)]
+    found = digest(pa.table(arrays, names=NAMES))
+    assert_same(found, answertwin.digest(NAMES, rows))
+    return found
+
+
+def of(names: list[str], *rows: Row) -> dict[str, Any]:
+    """The digest of rows whose values have whatever type Arrow gives them."""
+    return digest(pa.table([pa.array(list(column)) for column in zip(*rows, strict=True)], names=names))
 
 
 def replaced(rows: list[Row], at: int, column: int, value: object) -> list[Row]:
@@ -48,7 +64,7 @@ def replaced(rows: list[Row], at: int, column: int, value: object) -> list[Row]:
 def test_the_order_of_rows_does_not_matter(rows: list[Row], order: Any) -> None:
     shuffled = list(rows)
     order.shuffle(shuffled)
-    assert compare(digest(NAMES, rows), digest(NAMES, shuffled)) is None
+    assert compare(told(rows), told(shuffled)) is None
 
 
 @unhurried
@@ -58,7 +74,7 @@ def test_a_changed_value_is_seen(rows: list[Row], data: Any, column: int) -> Non
     before = rows[at][column]
     more = [timedelta(microseconds=1), "x", 1, 1e-4, 1e-4][column]
     after = [datetime(2017, 1, 1, tzinfo=UTC), "", 0, 0.0, 0.0][column] if before is None else before + more
-    words = compare(digest(NAMES, rows), digest(NAMES, replaced(rows, at, column, after)))
+    words = compare(told(rows), told(replaced(rows, at, column, after)))
     assert words is not None
     assert f"column {column + 1} ({NAMES[column]})" in words
 
@@ -74,34 +90,36 @@ def test_values_of_two_rows_swapped_are_seen(rows: list[Row], data: Any, column:
     assume(all(apart == 0 or apart > 1e-4 for apart in gap))  # below, it is noise
     same = sorted(map(repr, rows)) == sorted(map(repr, swapped))
     assume(same or -0.0 not in (rows[one][column], rows[other][column]))
-    assert (compare(digest(NAMES, rows), digest(NAMES, swapped)) is None) == same
+    assert (compare(told(rows), told(swapped)) is None) == same
 
 
 @unhurried
 @given(ROWS, st.data())
 def test_a_missing_row_and_a_duplicate_are_seen(rows: list[Row], data: Any) -> None:
     at = data.draw(st.integers(0, len(rows) - 1))
-    whole, count = digest(NAMES, rows), len(rows)
-    fewer = compare(whole, digest(NAMES, rows[:at] + rows[at + 1 :]))
+    whole, count = told(rows), len(rows)
+    fewer = compare(whole, told(rows[:at] + rows[at + 1 :]))
     assert fewer == f"row count {count} here, {count - 1} there"
-    assert compare(whole, digest(NAMES, [*rows, rows[at]])) == f"row count {count} here, {count + 1} there"
+    assert compare(whole, told([*rows, rows[at]])) == f"row count {count} here, {count + 1} there"
 
 
 @unhurried
 @given(ROWS)
 def test_noise_in_the_last_digits_is_no_difference(rows: list[Row]) -> None:
     noisy = [(*row[:3], row[3] * (1 + 1e-13), row[4] and row[4] * (1 - 1e-13)) for row in rows]
-    assert compare(digest(NAMES, rows), digest(NAMES, noisy)) is None
+    assert compare(told(rows), told(noisy)) is None
 
 
 def test_it_is_what_the_core_computes_for_the_same_rows() -> None:
     # crates/drive/src/answer/tests.rs holds the same figures.
     moment = datetime(2000, 1, 1, microsecond=7, tzinfo=UTC)
-    found = digest(["Name"] * 3, [("a", 2.0, None), ("b", -1.0, moment)])
-    assert found["keys"] == 2_732_375_162
-    assert found["columns"][1]["weighted"] == 2.128461355803964
-    assert found["columns"][2]["crc"] == 1_413_236_640
-    assert found["columns"][2]["min_us"] == 946_684_800_000_007
+    rows: list[Row] = [("a", 2.0, None), ("b", -1.0, moment)]
+    for found in (of(["Name"] * 3, *rows), answertwin.digest(["Name"] * 3, rows)):
+        assert [column["name"] for column in found["columns"]] == ["name"] * 3
+        assert found["keys"] == 2_732_375_162
+        assert found["columns"][1]["weighted"] == 2.128461355803964
+        assert found["columns"][2]["crc"] == 1_413_236_640
+        assert found["columns"][2]["min_us"] == 946_684_800_000_007
 
 
 def test_kinds_of_values() -> None:
@@ -112,12 +130,17 @@ def test_kinds_of_values() -> None:
         (Decimal("1.50"), 1.5),
         (True, 1),
         (bytearray(b"ab"), "ab"),
+        (None, None),
+    ]
+    for one, other in pairs:
+        assert compare(of(["x"], (one,)), of(["x"], (other,))) is None, (one, other)
+        assert compare(of(["x"], (one,)), answertwin.digest(["x"], [(other,)])) is None, (one, other)
+    beyond_arrow: list[tuple[object, float]] = [
         (Decimal("NaN"), float("nan")),
         (10**400, float("inf")),
     ]
-    for one, other in pairs:
-        assert compare(digest(["x"], [(one,)]), digest(["x"], [(other,)])) is None, (one, other)
-    assert compare(digest(["x"], [(None,)]), digest(["x"], [(None,)])) is None
+    for rare, usual in beyond_arrow:
+        assert compare(answertwin.digest(["x"], [(rare,)]), of(["x"], (usual,))) is None, rare
 
 
 @pytest.mark.parametrize(
@@ -137,7 +160,7 @@ def test_kinds_of_values() -> None:
     ],
 )
 def test_differences_are_said_in_words(one: Row, other: Row, words: str) -> None:
-    found = compare(digest(["x", "y"][: len(one)], [one]), digest(["x"], [other]))
+    found = compare(of(["x", "y"][: len(one)], one), of(["x"], other))
     assert found is not None
     assert words in found
 
@@ -214,7 +237,7 @@ def test_the_wire_in_both_forms_and_psycopg_lead_to_the_same_digest(database: Da
             connection.execute("set timezone to 'Asia/Kolkata'")
         cursor = connection.execute(sql.encode())
         names = [column.name for column in cursor.description or ()]
-        assert_same(binary, digest(names, cursor))
+        assert_same(binary, answertwin.digest(names, cursor))
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
@@ -231,8 +254,8 @@ def test_duckdb_and_postgresql_agree(database: Database, name: str) -> None:
             )
         duck.execute(sql)
         names = [column[0] for column in duck.description or ()]
-        by_rows = digest(names, duck.fetchall())
-        by_arrow = answers.digest(duck.sql(sql).to_arrow_table())
+        by_rows = answertwin.digest(names, duck.fetchall())
+        by_arrow = digest(duck.sql(sql).to_arrow_table())
     on_postgres = driven(database, sql, binary=True)
     assert compare(on_postgres, by_rows) is None
     assert compare(on_postgres, by_arrow) is None
@@ -244,10 +267,10 @@ def test_a_type_of_unknown_form_is_named_and_can_be_compared_as_text(database: D
     binary, text = driven(database, sql, binary=True), driven(database, sql, binary=False)
     assert binary["columns"][0]["type_oid"] == 869
     assert "compare in text format" in str(compare(binary, text))
-    assert text["columns"][0]["crc"] == digest(["x"], [("10.0.0.1",)])["columns"][0]["crc"]
+    assert text["columns"][0]["crc"] == of(["x"], ("10.0.0.1",))["columns"][0]["crc"]
     assert (
         text["columns"][2]
-        == digest(["uuid"], [(uuid.UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),)])["columns"][0]
+        == answertwin.digest(["uuid"], [(uuid.UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),)])["columns"][0]
     )
 
 

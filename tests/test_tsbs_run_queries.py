@@ -20,8 +20,7 @@ from loadstone.personalities.tsbs import main
 from loadstone.personalities.tsbs.go_json import indented, number
 from loadstone.personalities.tsbs.query_figures import lines_of
 from loadstone.signals import Signals
-from loadstone.tsbs.answer import compare
-from loadstone.tsbs.answers import digest
+from loadstone.tsbs.answer import compare, digest
 from loadstone.tsbs.asking import ask
 from loadstone.tsbs.queries import Layout, Order, Query, generate, gob, kinds_of, mixed
 

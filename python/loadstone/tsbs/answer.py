@@ -1,191 +1,177 @@
-"""A query's answer as a small value by which engines can be compared: the digest, of a Python driver's rows.
+"""A query's answer as a small value by which engines can be compared: its digest, and the comparison.
 
-The twin of the core's (`crates/drive/src/answer.rs`, where definition and rationale stand): the same rows
-give the same digest here and there, up to the last digit of a sum.
+The definition and its rationale stand with the core (`crates/drive/src/answer.rs`), which digests what comes
+over the wire; here is the digest of an answer that a Python driver gives as Arrow.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import struct
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+import zlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
-from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-Kind = Literal["number", "span", "time", "text"]
+    from numpy.typing import NDArray
+
+    Doubles = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
 Digest = dict[str, Any]
+"""DIGEST of docs/run-folder.md."""
 
-_MODULUS = 1 << 64
-_GOLDEN = 0.6180339887498949
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (all times are made naive, in UTC, before they meet it)
-_MICROSECOND = timedelta(microseconds=1)
-_EPOCH_DAY = _EPOCH.toordinal()
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (for display: UTC is said beside it)
 _DAY_US = 86_400_000_000
-_NULL = b"\xff"
+_MONTH_DAYS = 30
+_GOLDEN = 0.6180339887498949
+_BIAS = np.int64(1023 << 52)
 _SUM_TOLERANCE = 1e-9
 _WEIGHTED_TOLERANCE = 1e-8
 _VALUE_TOLERANCE = 1e-12
 _SPAN_TOLERANCE_US = 0.5
 _WEIGHT_MAX = 3.0
+_NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+_TIMES = (pa.types.is_timestamp, pa.types.is_date)
+_SPANS = (pa.types.is_duration, pa.types.is_interval, pa.types.is_time)
+
+Kind = Literal["number", "span", "time", "text"]
 
 
-def digest(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Digest:
-    """Return the digest of an answer; `rows` are read once and not kept."""
-    parts = [_Column(name, number) for number, name in enumerate(columns)]
-    total = keys = 0
-    for row in rows:
-        key, mix, numbers = bytearray(), 0.0, []
-        for column, value in zip(parts, row, strict=True):
-            if value is None:
-                key += _NULL
-                continue
-            number = column.read(value, key)
-            if number is not None:
-                if column.kind == "number":
-                    mix += column.factor * _bent_log2(number)
-                numbers.append((column, number))
-        crc = crc32(key)
-        total += 1
-        keys += crc
-        weight = 1.0 + crc / 4294967296.0 + abs(mix - 2.0 * math.floor(mix / 2.0) - 1.0)
-        for column, number in numbers:
-            column.add(number, weight)
-    return {"rows": total, "keys": keys % _MODULUS, "columns": [column.document() for column in parts]}
-
-
-class _Sum:
-    """A sum that keeps what rounding would lose (Neumaier)."""
-
-    def __init__(self) -> None:
-        self.sum = self.lost = 0.0
-
-    def add(self, value: float) -> None:
-        total = self.sum + value
-        if abs(self.sum) >= abs(value):
-            self.lost += (self.sum - total) + value
-        else:
-            self.lost += (value - total) + self.sum
-        self.sum = total
-
-    def total(self) -> float:
-        total = self.sum + self.lost
-        largest = 1.7976931348623157e308
-        return largest if math.isnan(total) else max(-largest, min(largest, total))
-
-
+@dataclass(frozen=True, slots=True)
 class _Column:
-    """What a column adds up to."""
+    """One column with what its kind needs: doubles for numbers and spans, integers for times, bytes."""
 
-    def __init__(self, name: str, number: int) -> None:
-        turns = (number + 1) * _GOLDEN
-        self.name = name.lower()
-        self.factor = 0.5 + (turns - math.floor(turns))
-        self.kind: Kind | None = None
-        self.count = self.crc = self.nan = self.inf = self.neg_inf = 0
-        self.least, self.greatest = _MODULUS, -_MODULUS
-        self.sum, self.abs, self.weighted = _Sum(), _Sum(), _Sum()
+    name: str
+    kind: Kind
+    present: Flags
+    doubles: Doubles | None = None
+    times: NDArray[np.int64] | None = None
+    texts: Sequence[bytes] | None = None
 
-    def read(self, value: object, key: bytearray) -> float | None:
-        """Book what is exact in a value; return it when it is a finite number or span."""
-        kind, read = _plain(value)
-        self.kind = self.kind or kind
-        self.count += 1
-        plain = read(value)
-        if isinstance(plain, bytes):
-            self.crc += crc32(plain)
-            key += plain + b"\0"
-            return None
-        if isinstance(plain, int):
-            encoded = plain.to_bytes(8, "little", signed=True)
-            self.crc += crc32(encoded)
-            self.least, self.greatest = min(plain, self.least), max(plain, self.greatest)
-            key += encoded
-            return None
-        if math.isfinite(plain):
-            return plain
-        self.nan += math.isnan(plain)
-        self.inf += plain == math.inf
-        self.neg_inf += plain == -math.inf
+
+def digest(table: pa.Table) -> Digest:
+    """Return the digest of an answer that came as Arrow."""
+    pairs = zip(table.column_names, table.columns, strict=True)
+    columns = [_column(name.lower(), values) for name, values in pairs]
+    crcs = np.fromiter(map(zlib.crc32, _keys(columns, table.num_rows)), np.int64, table.num_rows)
+    weights = 1.0 + crcs / 2.0**32 + _wave(columns, table.num_rows)
+    return {
+        "rows": table.num_rows,
+        "keys": int(crcs.sum()) % 2**64,
+        "columns": [_share(column, weights) for column in columns],
+    }
+
+
+def _column(name: str, values: pa.ChunkedArray) -> _Column:
+    kind = values.type
+    present: Flags = np.asarray(pc.is_valid(values).to_numpy(), dtype=np.bool_)
+    if pa.types.is_null(kind):
+        return _Column(name, "text", present, texts=[b""] * len(values))
+    if any(belongs(kind) for belongs in _NUMERIC):
+        return _Column(name, "number", present, doubles=_doubles(values))
+    if any(belongs(kind) for belongs in _SPANS):
+        return _Column(name, "span", present, doubles=_spans(values))
+    if any(belongs(kind) for belongs in _TIMES):
+        return _Column(name, "time", present, times=_times(values))
+    return _Column(name, "text", present, texts=[_bytes(value) for value in values.to_pylist()])
+
+
+def _doubles(values: pa.ChunkedArray) -> Doubles:
+    kind = values.type
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    return np.asarray(values.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(), dtype=np.float64)
+
+
+def _spans(values: pa.ChunkedArray) -> Doubles:
+    if pa.types.is_interval(values.type):
+        return np.array([_interval_us(value) for value in values.to_pylist()], dtype=np.float64)
+    kind = pa.duration("us") if pa.types.is_duration(values.type) else pa.time64("us")
+    return _doubles(values.cast(kind, safe=False).cast(pa.int64()))
+
+
+def _interval_us(value: Any) -> float:
+    if value is None:
+        return 0.0
+    return float((value.months * _MONTH_DAYS + value.days) * _DAY_US + value.nanoseconds / 1e3)
+
+
+def _times(values: pa.ChunkedArray) -> NDArray[np.int64]:
+    whole = values.cast(pa.timestamp("us", tz=getattr(values.type, "tz", None)), safe=False)
+    return np.asarray(whole.cast(pa.int64()).fill_null(0).to_numpy(), dtype=np.int64)
+
+
+def _bytes(value: object) -> bytes:
+    if value is None:
+        return b""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _keys(columns: Sequence[_Column], rows: int) -> Iterator[bytes]:
+    parts = [found for column in columns if (found := _key_parts(column)) is not None]
+    if not parts:
+        return iter([b""] * rows)
+    return (b"".join(row) for row in zip(*parts, strict=True))
+
+
+def _key_parts(column: _Column) -> list[bytes] | None:
+    present = column.present.tolist()
+    if column.texts is not None:
+        return [text + b"\0" if there else b"\xff" for text, there in zip(column.texts, present, strict=True)]
+    if column.times is not None:
+        raw = column.times.astype("<i8").tobytes()
+        return [raw[8 * i : 8 * i + 8] if there else b"\xff" for i, there in enumerate(present)]
+    if column.present.all():
         return None
-
-    def add(self, number: float, weight: float) -> None:
-        self.sum.add(number)
-        self.abs.add(abs(number))
-        self.weighted.add(number * weight)
-
-    def document(self) -> Digest:
-        # Without a value nothing tells the kind; a comparison does not ask for it then.
-        kind = self.kind or "text"
-        document: Digest = {"name": self.name, "kind": kind, "count": self.count}
-        if kind == "text":
-            return document | {"crc": self.crc % _MODULUS}
-        if kind == "time":
-            times = {"min_us": self.least, "max_us": self.greatest}
-            return document | {"crc": self.crc % _MODULUS} | times
-        sums = {"sum": self.sum.total(), "abs": self.abs.total(), "weighted": self.weighted.total()}
-        return document | sums | {"nan": self.nan, "inf": self.inf, "neg_inf": self.neg_inf}
+    return [b"" if there else b"\xff" for there in present]
 
 
-def _time_us(value: datetime) -> int:
-    naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-    return (naive - _EPOCH) // _MICROSECOND
+def _wave(columns: Sequence[_Column], rows: int) -> Doubles:
+    """Return the part of each row's weight that comes from its numbers."""
+    mix = np.zeros(rows)
+    for number, column in enumerate(columns):
+        if column.kind != "number" or column.doubles is None:
+            continue
+        turns = (number + 1) * _GOLDEN
+        usual = column.present & np.isfinite(column.doubles)
+        value = np.where(usual, column.doubles, 0.0)
+        bent = ((1.0 + np.abs(value)).view(np.int64) - _BIAS) / 2.0**52
+        mix += np.where(usual, (0.5 + (turns - math.floor(turns))) * np.copysign(bent, value), 0.0)
+    wave: Doubles = np.abs(mix - 2.0 * np.floor(mix / 2.0) - 1.0)
+    return wave
 
 
-def _clock_us(value: time) -> float:
-    seconds = (value.hour * 60 + value.minute) * 60 + value.second
-    return float(seconds * 1_000_000 + value.microsecond)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
-
-
-def _float(value: float | Decimal) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond all doubles
-        return math.inf if value > 0 else -math.inf
-
-
-# What is digested of a value: text as bytes, time as an integer, all else as a float. Subclasses come before
-# their bases.
-_PLAIN: dict[type, tuple[Kind, Callable[[Any], bytes | int | float]]] = {
-    float: ("number", float),
-    str: ("text", str.encode),
-    int: ("number", _float),  # and bool
-    datetime: ("time", _time_us),
-    Decimal: ("number", _float),
-    date: ("time", lambda value: (value.toordinal() - _EPOCH_DAY) * _DAY_US),
-    timedelta: ("span", lambda value: float(value // _MICROSECOND)),
-    time: ("span", _clock_us),
-    bytes: ("text", bytes),
-    bytearray: ("text", bytes),
-    memoryview: ("text", bytes),
-    dict: ("text", _json),
-    list: ("text", _json),
-}
-
-
-def _plain(value: object) -> tuple[Kind, Callable[[Any], bytes | int | float]]:
-    """Return the kind of a value, and how it is read."""
-    known = _PLAIN.get(type(value))
-    if known is None:
-        bases = (plain for base, plain in _PLAIN.items() if isinstance(value, base))
-        known = next(bases, ("text", lambda other: str(other).encode()))
-    return known
-
-
-def _bent_log2(value: float) -> float:
-    """Logarithm to base 2 of 1 + |value|, with straight lines between powers of two, and the value's sign."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", 1.0 + abs(value)))
-    bent = float(bits - (1023 << 52)) / 4503599627370496.0
-    return -bent if value < 0 else bent
+def _share(column: _Column, weights: Doubles) -> Digest:
+    found: Digest = {"name": column.name, "kind": column.kind, "count": int(column.present.sum())}
+    if column.texts is not None:
+        texts = (text for text, there in zip(column.texts, column.present, strict=True) if there)
+        return found | {"crc": sum(map(zlib.crc32, texts)) % 2**64}
+    if column.times is not None:
+        times = column.times[column.present]
+        crc = sum(zlib.crc32(time.tobytes()) for time in times.astype("<i8")) % 2**64
+        ends = (int(times.min()), int(times.max())) if len(times) else (None, None)
+        return found | {"crc": crc, "min_us": ends[0], "max_us": ends[1]}
+    assert column.doubles is not None, "a number or a span"  # noqa: S101
+    values, held = column.doubles[column.present], weights[column.present]
+    usual = np.isfinite(values)
+    values, held = values[usual], held[usual]
+    unusual = column.doubles[column.present][~usual]
+    return found | {
+        "sum": math.fsum(values),
+        "abs": math.fsum(np.abs(values)),
+        "weighted": math.fsum(values * held),
+        "nan": int(np.isnan(unusual).sum()),
+        "inf": int(np.isposinf(unusual).sum()),
+        "neg_inf": int(np.isneginf(unusual).sum()),
+    }
 
 
 def compare(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
