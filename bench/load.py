@@ -2,13 +2,12 @@
 
 TSBS's program is looked for on PATH, or in the environment variable TSBS_BIN (its folder's path). Without
 it our figures stand alone. Both read the same file in TSBS's format, by turns, into tables with TSBS's two
-indexes; its INSERT takes five round trips a table and batch (begin, parse, execute, deallocate, commit). CPU is
-that of the whole client process, start included; a share is of client and server together.
+indexes; its INSERT takes five round trips a table and batch (begin, parse, execute, deallocate, commit). CPU
+is that of the whole client process, start included; a share is of client and server together.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import resource
@@ -24,7 +23,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from loadstone import _core
+from loadstone.calibrate import null_server
+from loadstone.drive import connection_document, perform
 from loadstone.embedded import EmbeddedServer, Order
 from loadstone.model import Series
 from loadstone.tsbs.series import data_document
@@ -79,27 +79,23 @@ def _sink(rounds: int) -> None:
 
 def _into_sink(use_case: str, method: str) -> tuple[float, float]:
     """Return metrics for a second of CPU: of our side, and of both."""
-    server = _core.NullServer("{}")
-    document = {
-        "connection": {"host": server.socket_directory, "port": server.port, "user": "u", "database": "d"},
-        "load": {
-            "data": data_document(_series(use_case, SINK_SCALE, SINK_HOURS[use_case])),
-            "method": method,
-            "batch_rows": 10_000,
-        },
-        "clients": WORKERS,
-        "seed": 1,
-    }
-    before, served = time.process_time(), server.cpu_ns()
-    drive = _core.Drive(json.dumps(document))
-    drive.start()
-    while (text := drive.wait(1.0)) is None:
-        pass
-    both = time.process_time() - before
-    sink_s = (server.cpu_ns() - served) / 1e9
-    server.stop()
-    metrics = json.loads(text)["load"]["metrics"]
-    return metrics / (both - sink_s), metrics / both
+    with null_server(WORKERS) as (server, there):
+        document = {
+            "connection": connection_document(there),
+            "load": {
+                "data": data_document(_series(use_case, SINK_SCALE, SINK_HOURS[use_case])),
+                "method": method,
+                "batch_rows": 10_000,
+            },
+            "clients": WORKERS,
+            "seed": 1,
+        }
+        begun_s, served_ns = time.process_time(), server.cpu_ns()
+        account = perform(document, None)
+        both_s = time.process_time() - begun_s
+        sink_s = (server.cpu_ns() - served_ns) / 1e9
+    metrics = account["load"]["metrics"]
+    return metrics / (both_s - sink_s), metrics / both_s
 
 
 def _postgres(rounds: int) -> None:
