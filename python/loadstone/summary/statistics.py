@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +47,7 @@ def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
     widen = _widening(means)
     k = len(means)
     se = float(means.std(ddof=1)) / math.sqrt(k) * widen
-    half = float(special.stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * se
+    half = _quantile(k - 1) * se
     method = f"batch means: {k} batches of {batch} intervals, Student's t, {CONFIDENCE:.0%}"
     if widen > 1:
         method += f", widened by {widen:.2f} for correlation that remained"
@@ -58,6 +57,13 @@ def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
     )
 
 
+def _quantile(freedom: float) -> float:
+    """Return Student's t for the interval's half width."""
+    from scipy import special  # noqa: PLC0415 - loading it takes longer than most commands
+
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
 def ratio_interval(ours: Interval, base: Interval) -> tuple[float, float, float]:
     """Return (ratio, low, high) of two independent rates: delta method on the logarithm, Welch's freedom."""
     ratio = ours.value / base.value
@@ -65,7 +71,7 @@ def ratio_interval(ours: Interval, base: Interval) -> tuple[float, float, float]
     if a + b == 0:
         return ratio, ratio, ratio
     freedom = (a + b) ** 2 / (a**2 / ours.degrees_of_freedom + b**2 / base.degrees_of_freedom)
-    half = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(a + b)
+    half = _quantile(freedom) * math.sqrt(a + b)
     return ratio, ratio * math.exp(-half), ratio * math.exp(half)
 
 
