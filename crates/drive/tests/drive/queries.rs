@@ -47,7 +47,7 @@ fn list() -> Value {
     json!((0..10).map(query).collect::<Vec<_>>())
 }
 
-fn queries(more: Value) -> Value {
+fn queries(more: &Value) -> Value {
     let mut queries = json!({"labels": ["even", "odd"], "queries": list()});
     for (key, value) in more.as_object().unwrap() {
         queries[key] = value.clone();
@@ -70,13 +70,13 @@ fn ready_for(spec: &mut Value, queries: &Value) {
     spec.insert("queries".to_owned(), queries.clone());
 }
 
-fn label<'a>(account: &'a Value, at: usize) -> &'a Value {
+fn label(account: &Value, at: usize) -> &Value {
     &account["queries"]["labels"][at]
 }
 
 fn each_query_of_the_list_is_run_once_and_counted_under_its_label(io: &str) {
     let server = Server::new(two_rows());
-    let account = run(&asking(&server, io, &queries(json!({}))));
+    let account = run(&asking(&server, io, &queries(&json!({}))));
     assert_eq!(account["state"], "complete");
     assert_eq!(done_failed(&account), (10, 0));
     assert_eq!(account["mode"], "prepared");
@@ -120,12 +120,12 @@ fn a_file_gives_the_same_as_a_list(io: &str) {
         .collect();
     let path = write_lines(folder.path(), &lines);
     let from_file =
-        queries(json!({"queries": null, "file": path, "loop": true, "max_queries": 25}));
+        queries(&json!({"queries": null, "file": path, "loop": true, "max_queries": 25}));
     let account = run(&asking(&server, io, &from_file));
     assert_eq!(done_failed(&account), (25, 0));
     assert_eq!(account["queries"]["total"], 10);
     assert_eq!(label(&account, 0)["counts"]["done"], 13);
-    let from_list = run(&asking(&server, io, &queries(json!({}))));
+    let from_list = run(&asking(&server, io, &queries(&json!({}))));
     let digests = |account: &Value| -> Vec<Value> {
         let answers = account["queries"]["answers"].as_array().unwrap();
         answers.iter().map(|a| a["digest"].clone()).collect()
@@ -178,7 +178,7 @@ fn lists_that_cannot_be_run_are_refused_by_place() {
     ]);
     for (more, words) in cases {
         let mut document = spec("/nowhere", 1, "auto", json!({}));
-        ready_for(&mut document, &queries(more.clone()));
+        ready_for(&mut document, &queries(&more));
         let parsed = DriveSpec::from_json(&document.to_string()).unwrap();
         let error = loadstone_drive::Drive::new(parsed)
             .err()
@@ -192,7 +192,7 @@ fn a_burn_in_is_run_and_left_out(io: &str) {
     let account = run(&asking(
         &server,
         io,
-        &queries(json!({"burn_in": 4, "max_queries": 9})),
+        &queries(&json!({"burn_in": 4, "max_queries": 9})),
     ));
     assert_eq!(account["counts"]["done"], 5);
     assert_eq!(account["warmup_counts"]["done"], 4);
@@ -204,7 +204,7 @@ fn a_burn_in_is_run_and_left_out(io: &str) {
 
 fn the_list_begins_again_until_the_time_is_over(io: &str) {
     let server = Server::new(two_rows());
-    let mut spec = asking(&server, io, &queries(json!({"loop": true})));
+    let mut spec = asking(&server, io, &queries(&json!({"loop": true})));
     spec["duration_s"] = json!(0.3);
     let account = run(&spec);
     assert_eq!(account["state"], "complete");
@@ -221,7 +221,7 @@ fn failed_queries_are_counted_and_the_list_goes_on(io: &str) {
         }],
         ..two_rows()
     });
-    let mut spec = asking(&server, io, &queries(json!({})));
+    let mut spec = asking(&server, io, &queries(&json!({})));
     spec["clients"] = json!(1);
     let account = run(&spec);
     assert_eq!(done_failed(&account), (8, 2));
@@ -237,7 +237,7 @@ fn queries_of_a_lost_client_are_run_by_another(io: &str) {
         faults: vec![Fault::CloseAfter { queries: 3 }],
         ..two_rows()
     });
-    let mut spec = asking(&server, io, &queries(json!({})));
+    let mut spec = asking(&server, io, &queries(&json!({})));
     spec["reconnect"] = json!(true);
     let account = run(&spec);
     let (done, failed) = done_failed(&account);
@@ -339,7 +339,7 @@ fn converse(
 fn a_text_is_parsed_once_on_a_connection(io: &str) {
     let server = Extended::new(|_, _| 7);
     let list = json!([[0, "select a"], [0, "select b"], [0, "select a"]]);
-    let account = finish(&start(&server.spec(io, &queries(json!({"queries": list})))));
+    let account = finish(&start(&server.spec(io, &queries(&json!({"queries": list})))));
     assert_eq!(done_failed(&account), (3, 0));
     assert_eq!(
         server.tags.lock().unwrap().trim_end_matches('X'),
@@ -348,7 +348,7 @@ fn a_text_is_parsed_once_on_a_connection(io: &str) {
 
     let server = Extended::new(|_, _| 7);
     let list = json!([[0, "select a"], [0, "select a"]]);
-    let unkept = queries(json!({"queries": list, "statements_max": 0}));
+    let unkept = queries(&json!({"queries": list, "statements_max": 0}));
     let account = finish(&start(&server.spec(io, &unkept)));
     assert_eq!(account["mode"], "extended");
     assert_eq!(
@@ -371,7 +371,7 @@ fn an_answer_that_changes_is_an_error_of_its_own(io: &str) {
         all.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        finish(&start(&Extended::new(grows).spec(io, &queries(all))))
+        finish(&start(&Extended::new(grows).spec(io, &queries(&all))))
     };
     let account = twice(json!({}));
     assert_eq!(done_failed(&account), (4, 2));
@@ -392,7 +392,7 @@ fn an_answer_that_changes_is_an_error_of_its_own(io: &str) {
 
 fn rows_can_be_kept_instead_of_digests(io: &str) {
     let server = Server::new(two_rows());
-    let kept = queries(json!({"answers": "rows", "rows_max": 1, "answers_max": 2}));
+    let kept = queries(&json!({"answers": "rows", "rows_max": 1, "answers_max": 2}));
     let account = run(&asking(&server, io, &kept));
     let answers = account["queries"]["answers"].as_array().unwrap();
     assert_eq!(answers.len(), 2);
@@ -427,7 +427,7 @@ fn a_probe_writes_down_each_answer(io: &str) {
 
 fn an_open_loop_keeps_response_apart_from_service(io: &str) {
     let server = Server::new(two_rows());
-    let mut spec = asking(&server, io, &queries(json!({"loop": true})));
+    let mut spec = asking(&server, io, &queries(&json!({"loop": true})));
     spec["duration_s"] = json!(0.4);
     spec["pace"] = json!({"kind": "fixed", "rate_per_s": 100.0});
     let account = finish(&drive_of(&spec));
