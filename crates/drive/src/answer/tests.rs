@@ -1,3 +1,7 @@
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "values of a row are optional: NULL is None"
+)]
 use loadstone_wire::postgres::{Message, decode};
 use proptest::prelude::*;
 use serde_json::json;

@@ -239,8 +239,8 @@ mod tests {
         }
 
         fn work(&self, (): &mut (), piece: &mut (u64, u64)) -> Result<(), String> {
-            if piece.0 % 7 == 0 {
-                thread::sleep(Duration::from_micros(200));
+            if piece.0.is_multiple_of(7) {
+                thread::park_timeout(Duration::from_micros(200));
             }
             assert_ne!(piece.0, self.panics_at, "as asked");
             if piece.0 == self.fails_at {

@@ -339,7 +339,9 @@ fn converse(
 fn a_text_is_parsed_once_on_a_connection(io: &str) {
     let server = Extended::new(|_, _| 7);
     let list = json!([[0, "select a"], [0, "select b"], [0, "select a"]]);
-    let account = finish(&start(&server.spec(io, &queries(&json!({"queries": list})))));
+    let account = finish(&start(
+        &server.spec(io, &queries(&json!({"queries": list}))),
+    ));
     assert_eq!(done_failed(&account), (3, 0));
     assert_eq!(
         server.tags.lock().unwrap().trim_end_matches('X'),
