@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::account::{self, Ending};
+use crate::cancel::Canceller;
 use crate::client::Client;
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Finish, Progress, Report};
@@ -163,13 +164,14 @@ impl Run {
         let begun_ns = now_ns();
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = self.spec.threads_or(cores);
+        let canceller = Canceller::start(&self.config)?;
         if let Some(load) = self.config.work.load() {
             load.begin()?;
         }
         let (reports, inbox) = channel();
         let mut blanks = Vec::with_capacity(threads);
         let handles = self
-            .assignments(threads, &reports, &mut blanks)
+            .assignments(threads, &reports, &canceller, &mut blanks)
             .into_iter()
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
@@ -188,6 +190,7 @@ impl Run {
         for handle in handles {
             let _ = handle.join();
         }
+        canceller.finish();
         if let Some(load) = self.config.work.load() {
             load.finish();
         }
@@ -224,6 +227,7 @@ impl Run {
         &self,
         threads: usize,
         reports: &Sender<Report>,
+        canceller: &Canceller,
         blanks: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
     ) -> Vec<Assignment> {
         let (clients, schedules) = self.config.cast(&self.spec, threads);
@@ -242,6 +246,7 @@ impl Run {
                         config: Arc::clone(&self.config),
                         control: Arc::clone(&self.control),
                         reports: reports.clone(),
+                        cancels: canceller.sender(),
                         blanks: take,
                     }
                 },

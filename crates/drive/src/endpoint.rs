@@ -78,6 +78,16 @@ impl Endpoint {
         })
     }
 
+    /// Connect, waiting for at most `limit` for it and for each later step on the socket.
+    pub(crate) fn connect_within(&self, limit: Duration) -> io::Result<Socket> {
+        let socket = Socket::new(self.domain, Type::STREAM.cloexec(), None)?;
+        socket.set_read_timeout(Some(limit))?;
+        // Linux bounds a connect by it too, also one to a unix socket whose queue is full.
+        socket.set_write_timeout(Some(limit))?;
+        socket.connect(&self.address)?;
+        Ok(socket)
+    }
+
     /// Begin to connect; never waits.
     pub(crate) fn connect(&self) -> io::Result<Attempt> {
         let socket = Socket::new(self.domain, Type::STREAM.cloexec().nonblocking(), None)?;

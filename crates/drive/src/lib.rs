@@ -6,6 +6,7 @@
 
 mod account;
 mod answer;
+mod cancel;
 mod client;
 pub mod clock;
 mod collector;

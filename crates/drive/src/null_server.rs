@@ -180,6 +180,8 @@ struct Shared {
     accepted: Mutex<Vec<Socket>>,
     waker: UnixStream,
     cpu_ns: AtomicU64,
+    /// Plain, and through TLS.
+    cancels: [AtomicU64; 2],
 }
 
 impl Shared {
@@ -212,6 +214,7 @@ impl NullServer {
             accepted: Mutex::new(Vec::new()),
             waker,
             cpu_ns: AtomicU64::new(0),
+            cancels: Default::default(),
         });
         let threads = vec![
             accept_from(Arc::clone(&shared), move || {
@@ -252,6 +255,15 @@ impl NullServer {
     #[must_use]
     pub fn cpu_ns(&self) -> u64 {
         self.shared.cpu_ns.load(Ordering::Relaxed)
+    }
+
+    /// Requests so far to cancel a statement, plain and through TLS. They are counted and not carried out.
+    #[must_use]
+    pub fn cancels(&self) -> [u64; 2] {
+        self.shared
+            .cancels
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Close all connections and stop listening.

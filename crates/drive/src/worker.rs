@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use crate::cancel;
 use crate::client::{Client, Phase};
 use crate::clock::{CpuTime, now_ns};
 use crate::collector::{Finish, Outage, Report};
@@ -41,6 +42,8 @@ pub(crate) struct Assignment {
     pub(crate) config: Arc<Config>,
     pub(crate) control: Arc<Control>,
     pub(crate) reports: Sender<Report>,
+    /// Takes what the server is to give up.
+    pub(crate) cancels: Sender<cancel::Key>,
     /// Empty records to write into.
     pub(crate) blanks: Receiver<Box<Record>>,
 }
@@ -102,6 +105,7 @@ pub(crate) struct Worker<P: Poller> {
     cpu_at_measure: CpuTime,
     iterations: u64,
     reports: Sender<Report>,
+    cancels: Sender<cancel::Key>,
     blanks: Receiver<Box<Record>>,
 }
 
@@ -115,6 +119,7 @@ impl<P: Poller> Worker<P> {
             config,
             control,
             reports,
+            cancels,
             blanks,
         } = assignment;
         let waker_slot = u32::try_from(clients.len()).unwrap_or(u32::MAX);
@@ -159,6 +164,7 @@ impl<P: Poller> Worker<P> {
             control,
             clients,
             reports,
+            cancels,
             blanks,
         }
     }

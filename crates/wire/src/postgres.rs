@@ -23,10 +23,10 @@ pub use backend::{
     Column, Columns, DataRow, Message, RowDescription, TransactionStatus, Values, decode,
 };
 pub use error::WireError;
-pub use frontend::{Frontend, cancel_request};
+pub use frontend::{Frontend, cancel_request, tls_request};
 pub use responder::{Action, Behaviour, Fault, Reply, Responder, ResponderAuth, ServerTls};
 pub use rustls::ClientConfig;
 pub use server_error::{ServerError, ServerErrorOwned};
 pub use session::{Event, Session};
 pub use settings::{ChannelBinding, Password, Settings, TlsMode};
-pub use tls::{RootCertificates, TlsError, TlsFiles};
+pub use tls::{RootCertificates, TlsError, TlsFiles, server_name};

@@ -123,6 +123,10 @@ impl<P: Poller> Serving<P> {
         match action {
             Action::Continue => {}
             Action::Close => peer.closing = true,
+            Action::Cancel { tls, .. } => {
+                peer.closing = true;
+                self.shared.cancels[usize::from(tls)].fetch_add(1, Ordering::Relaxed);
+            }
             Action::Silent => peer.silent = true,
             Action::Delay { ns } => {
                 peer.held_until_ns = now.saturating_add(ns);

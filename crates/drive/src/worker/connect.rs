@@ -8,6 +8,7 @@ use loadstone_wire::postgres::{Session, WireError};
 
 use super::traffic::{connection_failure, protocol_failure};
 use super::{Stage, Worker};
+use crate::cancel;
 use crate::client::{Phase, SendState};
 use crate::collector::Outage;
 use crate::config::Config;
@@ -146,6 +147,9 @@ impl<P: Poller> Worker<P> {
 
     /// A connection is gone, or could not be made. Ends what was under way on it.
     pub(super) fn lose(&mut self, slot: Slot, now: u64, failure: Failure) {
+        if failure.class == ErrorClass::Timeout {
+            self.cancel(slot);
+        }
         let Some(phase) = self.detach(slot) else {
             return;
         };
@@ -170,6 +174,7 @@ impl<P: Poller> Worker<P> {
 
     /// The run has to end: whatever this client does ends here.
     pub(super) fn cut_off(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        self.cancel(slot);
         let phase = self.detach(slot).unwrap_or(Phase::Vacant);
         self.end_lost(slot, now, phase, failure);
         self.leave(slot);
@@ -177,6 +182,7 @@ impl<P: Poller> Worker<P> {
 
     /// The script failed in the middle of its messages: what the server has of them must not be carried out.
     pub(super) fn drop_connection(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        self.cancel(slot);
         self.detach(slot);
         self.end_lost(slot, now, Phase::Vacant, failure);
         if self.config.on_error == OnError::AbortClient {
@@ -185,6 +191,17 @@ impl<P: Poller> Worker<P> {
         let client = &mut self.clients[slot as usize];
         client.connect_ns = 0;
         self.waiting.push_back(slot);
+    }
+
+    /// Have the server give up what it does for a client whose connection is about to be closed.
+    fn cancel(&self, slot: Slot) {
+        let client = &self.clients[slot as usize];
+        let awaited = matches!(client.phase, Phase::Exchanging | Phase::RollingBack);
+        let key = client.session.as_ref().and_then(cancel::Key::of);
+        if let (true, Some(key)) = (awaited, key) {
+            // The other end is there as long as any worker is.
+            let _ = self.cancels.send(key);
+        }
     }
 
     /// Take the connection from a client; returns what it was doing with it, `None` when there was none.

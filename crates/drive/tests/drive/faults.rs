@@ -1,6 +1,10 @@
 //! Servers that die, refuse, fall silent or talk nonsense.
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use loadstone_wire::postgres::{Behaviour, Fault};
@@ -8,8 +12,8 @@ use serde_json::{Value, json};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::harness::{
-    Answer, Scripted, Server, converse, done_failed, drive, error, errors, finish, number, on_both,
-    refused, run, script, spec, start,
+    Answer, Scripted, Server, converse, done_failed, drive, error, errors, finish, message, number,
+    on_both, ready, refused, run, script, spec, start,
 };
 
 on_both!(
@@ -18,6 +22,7 @@ on_both!(
     a_server_that_does_not_come_back_is_an_outage_without_end,
     nonsense_and_half_messages_are_counted_for_what_they_are,
     silence_ends_in_a_timeout,
+    requests_to_cancel_that_nobody_takes_hold_nothing_up,
     refused_log_ins_say_how_to_mend_them,
     nobody_listens,
     a_full_queue_of_connections_is_tried_again,
@@ -41,6 +46,7 @@ fn clients_that_lose_their_connection_are_gone_and_the_run_is_aborted(io: &str) 
         assert_eq!(outages[0]["end_ns"], Value::Null);
         assert_eq!(outages[0]["clients"], 4);
     }
+    assert_eq!(server.inner.cancels(), [0, 0], "it closed them itself");
 }
 
 fn with_reconnect_the_run_goes_on_and_the_outage_has_an_end(io: &str) {
@@ -66,7 +72,7 @@ fn a_server_that_does_not_come_back_is_an_outage_without_end(io: &str) {
     let more = json!({"reconnect": true, "clients": 5, "duration_s": 1.0});
     let drive = start(&server.spec(io, more));
     while serde_json::from_str::<Value>(&drive.progress()).unwrap()["start_ns"].is_null() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     server.inner.stop();
     let account = finish(&drive);
@@ -112,6 +118,47 @@ fn silence_ends_in_a_timeout(io: &str) {
     assert_eq!(errors(&account), [("timeout".to_owned(), 2)].into());
     let message = account["errors"][0]["message"].as_str().unwrap();
     assert_eq!(message, "no answer within 0.3 s");
+    assert_eq!(server.inner.cancels(), [2, 0], "the server need not go on");
+}
+
+fn requests_to_cancel_that_nobody_takes_hold_nothing_up(io: &str) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let cancels = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&cancels);
+    let server = thread::spawn(move || {
+        // Everybody is let in, and nobody is answered or closed.
+        let mut held = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut length = [0; 4];
+            if stream.read_exact(&mut length).is_err() {
+                return;
+            }
+            let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
+            stream.read_exact(&mut startup).unwrap();
+            if startup[..4] == 80_877_102_u32.to_be_bytes() {
+                assert_eq!(startup[4..], *b"\0\0\0\x2asecret");
+                seen.fetch_add(1, Ordering::Relaxed);
+            } else {
+                let hello = [
+                    message(b'R', &[0; 4]),
+                    message(b'K', b"\0\0\0\x2asecret"),
+                    ready(b'I'),
+                ];
+                stream.write_all(&hello.concat()).unwrap();
+            }
+            held.push(stream);
+        }
+    });
+    let more = json!({"clients": 20, "timeout_s": 0.2, "connection": {"sslmode": "disable"}});
+    let begun = now();
+    let account = run(&spec("127.0.0.1", port, io, more));
+    let took = begun.elapsed();
+    assert_eq!(done_failed(&account), (0, 20));
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!((1..=4).contains(&cancels.load(Ordering::Relaxed)));
+    drop(TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
+    server.join().unwrap();
 }
 
 fn refused_log_ins_say_how_to_mend_them(io: &str) {
@@ -157,12 +204,12 @@ fn a_full_queue_of_connections_is_tried_again(io: &str) {
     let more = json!({"clients": 8, "connection": {"connect_timeout_s": 5.0}});
     let drive = start(&spec(folder.path().to_str().unwrap(), 1, io, more));
     // Long enough for every client but the first to find the queue full.
-    std::thread::park_timeout(Duration::from_millis(100));
+    thread::park_timeout(Duration::from_millis(100));
     let log = Arc::new(Mutex::new(Vec::new()));
     for _ in 0..8 {
         let (stream, _) = listener.accept().unwrap();
         let log = Arc::clone(&log);
-        std::thread::spawn(move || converse(stream, &log, &|_, _| Answer::Row("1")));
+        thread::spawn(move || converse(stream, &log, &|_, _| Answer::Row("1")));
     }
     let account = finish(&drive);
     assert_eq!(done_failed(&account), (80, 0));
@@ -231,9 +278,9 @@ fn losing_idle_clients_counts_no_transaction(io: &str) {
     let drive = drive(&server.spec(io, more));
     drive.start().unwrap();
     while serde_json::from_str::<Value>(&drive.progress()).unwrap()["start_ns"].is_null() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
-    std::thread::park_timeout(Duration::from_millis(100));
+    thread::park_timeout(Duration::from_millis(100));
     server.inner.stop();
     let account = finish(&drive);
     assert_eq!(account["state"], "aborted");

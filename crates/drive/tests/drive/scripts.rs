@@ -75,6 +75,7 @@ fn copy_in_a_pipeline_costs_the_connection_and_nothing_more(io: &str) {
     assert_eq!(done_failed(&account), (0, 10), "{account}");
     assert_eq!(errors(&account), [("script".to_owned(), 10)].into());
     assert_eq!(account["outages"], json!([]), "we closed it ourselves");
+    assert_eq!(server.inner.cancels(), [10, 0]);
 }
 
 fn a_script_that_cannot_go_on_waits_for_nothing(io: &str) {

@@ -1,6 +1,8 @@
 //! Log-ins and TLS through the driver.
 
-use loadstone_wire::postgres::{Behaviour, Password, ResponderAuth, ServerTls};
+use std::path::PathBuf;
+
+use loadstone_wire::postgres::{Behaviour, Fault, Password, ResponderAuth, ServerTls};
 use serde_json::json;
 
 use crate::harness::{Server, done_failed, on_both, refused, run, spec};
@@ -9,6 +11,7 @@ on_both!(
     every_way_to_prove_a_password,
     a_wrong_password_is_refused_before_the_run,
     transactions_over_tls,
+    a_request_to_cancel_goes_over_tls_where_its_connection_did,
     tls_that_the_server_refuses,
 );
 
@@ -45,18 +48,34 @@ fn a_wrong_password_is_refused_before_the_run(io: &str) {
     }
 }
 
-fn transactions_over_tls(io: &str) {
+/// A server with TLS and SCRAM, and the file with its certificate, which is made out to `localhost`.
+fn over_tls(faults: Vec<Fault>) -> (Server, PathBuf) {
     let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (certificate, key) = (issued.cert.pem(), issued.signing_key.serialize_pem());
     let tls = ServerTls::new(certificate.as_bytes(), key.as_bytes()).unwrap();
     let behaviour = Behaviour {
         auth: auth("scram"),
         tls: Some(tls),
+        faults,
         ..Behaviour::default()
     };
     let server = Server::new(behaviour);
     let root = server.folder.path().join("root.pem");
     std::fs::write(&root, certificate).unwrap();
+    (server, root)
+}
+
+fn a_request_to_cancel_goes_over_tls_where_its_connection_did(io: &str) {
+    let (server, root) = over_tls(vec![Fault::SilentAfter { queries: 1 }]);
+    let more = json!({"timeout_s": 0.3, "connection":
+        {"sslmode": "verify-full", "sslrootcert": root, "password": "s3cret"}});
+    let account = run(&spec("localhost", server.inner.port(), io, more));
+    assert_eq!(done_failed(&account), (2, 2));
+    assert_eq!(server.inner.cancels(), [0, 2]);
+}
+
+fn transactions_over_tls(io: &str) {
+    let (server, root) = over_tls(Vec::new());
     for (sslmode, host) in [
         ("prefer", "127.0.0.1"),
         ("require", "127.0.0.1"),

@@ -65,6 +65,7 @@ fn while_a_statement_takes_long(io: &str) {
     );
     assert_eq!(account["in_doubt"], 2);
     assert_eq!(account["outages"], json!([]), "we cut them off ourselves");
+    assert_eq!(server.inner.cancels(), [2, 0]);
 }
 
 fn while_it_sleeps(io: &str) {

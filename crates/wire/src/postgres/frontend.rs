@@ -148,6 +148,14 @@ fn put_text(out: &mut BytesMut, text: &[u8]) {
     out.put_u8(0);
 }
 
+/// The bytes that ask a server for TLS (`SSLRequest`); it answers with `S` or `N`.
+#[must_use]
+pub fn tls_request() -> BytesMut {
+    let mut out = BytesMut::new();
+    frontend::ssl_request(&mut out);
+    out
+}
+
 /// The bytes of a cancel request, to be sent alone on a new connection.
 ///
 /// `process_id` and `secret` come from [`super::Session::backend_key`].

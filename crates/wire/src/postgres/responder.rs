@@ -87,7 +87,10 @@ impl Responder {
             Some(tunnel) => self.respond_tls(tunnel, input, out)?,
             None => self.respond_plain(input, out)?,
         };
-        if matches!(action, Action::Close | Action::Silent) {
+        if matches!(
+            action,
+            Action::Close | Action::Cancel { .. } | Action::Silent
+        ) {
             self.stopped = Some(action);
         }
         Ok(match action {

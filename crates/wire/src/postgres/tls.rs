@@ -169,6 +169,15 @@ pub(crate) fn certificates(
     }
 }
 
+/// The name that a server's certificate is checked against.
+///
+/// A name that cannot be in a certificate still works where names are not checked.
+#[must_use]
+pub fn server_name(host: &str) -> ServerName<'static> {
+    ServerName::try_from(host.to_owned())
+        .unwrap_or_else(|_| ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()))
+}
+
 /// The TLS layer of one connection, at either end.
 pub(crate) struct Tunnel {
     connection: Connection,
@@ -179,10 +188,7 @@ pub(crate) struct Tunnel {
 
 impl Tunnel {
     pub(crate) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<Self, WireError> {
-        // A name that cannot be in a certificate still works where names are not checked.
-        let name = ServerName::try_from(host.to_owned())
-            .unwrap_or_else(|_| ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()));
-        let connection = ClientConnection::new(Arc::clone(config), name);
+        let connection = ClientConnection::new(Arc::clone(config), server_name(host));
         Self::over(connection.map(Connection::Client), host)
     }
 

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use loadstone_wire::postgres::{
-    Action, Authentication, Behaviour, ChannelBinding, Password, Session, Settings, TlsFiles,
-    TlsMode, WireError, cancel_request,
+    Action, Authentication, Behaviour, ChannelBinding, Password, Responder, Session, Settings,
+    TlsFiles, TlsMode, WireError, cancel_request,
 };
 
 use crate::link::{Link, PASSWORD, Pki, auth, settings};
@@ -176,6 +176,20 @@ fn newer_servers_are_understood() {
     let cancel = cancel_request(42, &[9; 256]);
     assert_eq!(cancel[..12], *b"\0\0\x01\x0c\x04\xd2\x16\x2e\0\0\0\x2a");
     assert_eq!(cancel.len(), 12 + 256);
+}
+
+#[test]
+fn the_responder_tells_a_request_to_cancel() {
+    let mut responder = Responder::new(Arc::default(), 7);
+    let mut out = Vec::new();
+    let cancel = Action::Cancel {
+        process_id: 42,
+        tls: false,
+    };
+    let request = cancel_request(42, b"four");
+    assert_eq!(responder.respond(&request, &mut out), Ok(cancel));
+    assert_eq!(out, b"");
+    assert_eq!(responder.respond(b"more", &mut out), Ok(cancel));
 }
 
 #[test]

@@ -190,6 +190,13 @@ pub enum Action {
     Continue,
     /// Close the connection.
     Close,
+    /// Close the connection, which was made to cancel the statement of another.
+    Cancel {
+        /// Of the other connection.
+        process_id: i32,
+        /// The request came through TLS.
+        tls: bool,
+    },
     /// Leave the connection open and never answer again.
     Silent,
     /// Hold this answer back.

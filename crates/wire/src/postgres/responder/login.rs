@@ -125,7 +125,13 @@ impl Login {
             return Ok(Step::Stop(Action::Continue));
         }
         match (u32::from_be_bytes(*code), &behaviour.tls) {
-            (CANCEL_REQUEST, _) => Ok(Step::Stop(Action::Close)),
+            (CANCEL_REQUEST, _) => Ok(Step::Stop(match rest.first_chunk() {
+                Some(process_id) => Action::Cancel {
+                    process_id: i32::from_be_bytes(*process_id),
+                    tls: self.tls,
+                },
+                None => Action::Close,
+            })),
             (TLS_REQUEST, Some(tls)) if !self.tls => {
                 out.push(b'S');
                 self.tls = true;
