@@ -98,15 +98,19 @@ class IntervalLines:
         if not interval and not self._burning:
             return
         self._samples.read(self._logs)
-        if self._burning and self._samples.count:
-            self._burning = False
-            done, workers = self._asked["burn_in"], self._asked["workers"]
-            self._err(f"burn-in complete after {done} queries with {workers} workers\n")
+        self.tell_burn_in()
         count, most = self._samples.count, self._asked["most"]
         # The very last report is the one on standard output.
         if interval and count // interval > self._reported and not (most and count >= most):
             self._reported = count // interval
             self._report(count)
+
+    def tell_burn_in(self) -> None:
+        """Say once that the burn-in is over, when samples beyond it have been read."""
+        if self._burning and self._samples.count:
+            self._burning = False
+            done, workers = self._asked["burn_in"], self._asked["workers"]
+            self._err(f"burn-in complete after {done} queries with {workers} workers\n")
 
     def _report(self, count: int) -> None:
         now_s, everything = self._samples.elapsed_s, self._samples.all_count

@@ -185,6 +185,7 @@ def _perform(
     else:
         accounts += _at_once(parts, samples, signals, lines)
     samples.read(logs)
+    lines.tell_burn_in()  # it may have ended after the last look
     return samples, accounts
 
 
