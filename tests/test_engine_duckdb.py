@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
@@ -408,3 +408,47 @@ def test_a_closed_connection_says_so(database: DuckDatabase, control: DuckContro
     assert other.closed
     with pytest.raises(LoadstoneError, match="cannot be used"):
         database.connect("late")
+
+
+ENDLESS = "select max(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_a_signal_while_a_statement_is_handed_over_leaves_it_not_running(
+    database: DuckDatabase, monkeypatch: pytest.MonkeyPatch, *, handed_over: bool
+) -> None:
+    control = database.connect("a run")
+    submit = database.helper.submit
+
+    def interrupted(*given: Any) -> None:
+        if handed_over:
+            submit(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(database.helper, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        control.execute(ENDLESS)
+    free = submit(lambda: True)
+    try:
+        assert free.result(timeout=5)
+    finally:
+        while not free.done():
+            control.interrupt()
+
+
+def test_what_the_main_thread_wants_of_duckdb_is_done_by_another(
+    database: DuckDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB replaces what a signal's handler raises while it works in the main thread."""
+    control = database.connect("a run")
+    control.forget()  # as when the database was opened anew
+    make, makers = database.cursor, []
+
+    def made() -> duckdb.DuckDBPyConnection:
+        makers.append(threading.current_thread())
+        return make()
+
+    monkeypatch.setattr(database, "cursor", made)
+    control.execute("select 1")
+    assert makers
+    assert threading.main_thread() not in makers

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import Pace, PlannedPhase
-from loadstone.plan import PlanTarget, make_plan, plan_from_json, plan_to_json
+from loadstone.plan import PlanTarget, estimated_seconds, make_plan, plan_from_json, plan_to_json
 from loadstone.report import write_report
+from loadstone.run import Request, plan_of
 from loadstone.scenario import find_scenario, load_scenario
+from loadstone.series import CAUTIOUS_ROWS_PER_S, seconds_of
 from loadstone.summary import summarise
 from loadstone.summary.freshness import summarise_freshness
+from loadstone.target import parse_targets
 
 SCENARIO = """
 id = "mine"
@@ -188,3 +191,58 @@ def _make_it_a_load(phase: Path) -> None:
     (phase / "sent.jsonl").write_text('{"time_us":5,"sent_ns":1000000,"acked_ns":1500000}\n')
     (phase / "probe").mkdir()
     (phase / "probe" / "probe.jsonl").write_text('{"start_ns":7000000,"end_ns":8000000,"value":5}\n')
+
+
+def estimate(folder: Path, change: tuple[str, str] = ("", "")) -> float:
+    text = SCENARIO.partition('[[phase]]\nid = "ask"')[0]
+    assert change[0] in text
+    (folder / "scenario.toml").write_text(text.replace(*change) if change[0] else text)
+    plan = make_plan([load_scenario(folder)], [PlanTarget("pg", "postgres", "u")], "small")
+    return estimated_seconds(plan)
+
+
+def test_a_load_counts_in_the_estimate_by_its_rows(tmp_path: Path) -> None:
+    rows = 30 * 5 * 2  # epochs, trucks, tables
+    assert estimate(tmp_path) == pytest.approx(rows / CAUTIOUS_ROWS_PER_S)
+    paced = 'method = "insert"\nbatch_rows = 10\npace = "fixed"\nrate_per_s = 2'
+    assert estimate(tmp_path, ('method = "insert"', paced)) == pytest.approx(rows / 20)
+    devops = ('data.use_case = "iot"', 'data.use_case = "devops"')
+    assert estimate(tmp_path, devops) == pytest.approx(30 * 5 * 9 / CAUTIOUS_ROWS_PER_S)
+
+
+def test_queries_count_in_the_estimate_by_their_rate(tmp_path: Path) -> None:
+    load, ask = planned(tmp_path)
+    assert seconds_of(None, ask.query) == 100 / 5  # of one kind, at the default count
+    assert seconds_of(load.load, ask.query) == seconds_of(load.load, None)
+    assert seconds_of(None, None) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('["last-loc"]', '["last-lok"]'), ("mine: phase `ask`", "last-lok", "Did you mean `last-loc`?")),
+        (('["last-loc"]', '["lastpoint"]'), ("lastpoint", "they are for devops")),
+        (('["last-loc"]', '["long-daily-sessions"]'), ("24 hours", "later end")),
+        (('data.end = "2016-01-02', 'data.end = "2015-01-02'), ("not after its start", "later `end`")),
+        (('use_case = "iot"\ndata.start = "2016-01-01T00:00:00Z"\ndata.end', 'use_case = "cpu-single"\n'
+          'data.start = "2016-01-01T00:00:00Z"\ndata.end'), ("no queries for the use case", "iot")),
+        (('start = "2016-01-01T00:00:00Z"\ndata.end', 'start = "soon"\ndata.end'), ("'soon' is not a time",)),
+    ],
+)  # fmt: skip
+def test_queries_that_the_data_cannot_answer_are_refused_by_the_plan(
+    change: tuple[str, str], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert change[0] in SCENARIO
+    (tmp_path / "scenario.toml").write_text(SCENARIO.replace(*change))
+    request = Request([load_scenario(tmp_path)], ["pg"])
+    with pytest.raises(LoadstoneError) as caught:
+        plan_of(request, parse_targets(request.targets))
+    for text in words:
+        assert text in f"{caught.value.message} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("size", ["tiny", "small", "full"])
+@pytest.mark.parametrize("name", ["tsbs-iot", "tsbs-devops"])
+def test_what_is_built_in_is_not_refused(name: str, size: str) -> None:
+    request = Request([find_scenario(name)], ["pg"], size)
+    assert plan_of(request, parse_targets(request.targets)).targets

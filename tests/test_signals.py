@@ -82,3 +82,15 @@ def test_nohup_is_respected() -> None:
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_drive_that_begins_after_a_signal_whose_exception_was_lost_is_stopped_at_once() -> None:
+    stopped = []
+    with Signals() as signals:
+        with pytest.raises(InterruptedRun):
+            send(signal.SIGINT)  # as if a library had made an error of its own of it, and that been handled
+        signals.during(lambda: stopped.append(True))
+        assert stopped == [True]
+        signals.during(None)
+        with pytest.raises(InterruptedRun, match="SIGINT"):
+            signals.check()

@@ -16,7 +16,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
 from loadstone.parameter import nearest
 from loadstone.phase import planned_phase
-from loadstone.series import needs
+from loadstone.series import needs, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,13 +106,16 @@ def make_plan(
 
 
 def estimated_seconds(plan: Plan) -> float:
-    """Return about how long the plan runs: warm-up, duration and the authors' estimates of set-ups.
+    """Return about how long the plan runs: warm-up, duration, loads and the authors' estimates of set-ups.
 
-    A phase that ends by a number of transactions counts by its rate, and with 0 when it has none.
+    A phase that ends by a number of transactions or queries counts by its rate, and with 0 when it has none.
+    A load counts by its rows: at its rate, or else as `series.CAUTIOUS_ROWS_PER_S` has it.
     """
     phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
     return sum(
-        phase.setup_estimate_s + (_drive_seconds(phase.drive) if phase.drive else 0.0) for phase in phases
+        phase.setup_estimate_s
+        + (_drive_seconds(phase.drive) if phase.drive else seconds_of(phase.load, phase.query))
+        for phase in phases
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ from loadstone.model import Load, Pace, QueryMix, Series, SeriesTables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+CAUTIOUS_ROWS_PER_S = 50_000
+"""Rows that a load sends in a second when nothing holds it back, for estimates: most set-ups do more."""
+_ROWS_PER_EPOCH = {"iot": 2, "devops": 9}
+"""Rows that a device writes at each of its times, where it is not one."""
 _LOAD = ("method", "batch_rows", "workers", "hash_workers", "timeout_s")
 
 
@@ -51,6 +56,30 @@ def needs(load: Load | None, query: QueryMix | None) -> Iterator[str]:
         yield "load" if load.method == "best" else f"load:{load.method}"
     if query is not None:
         yield "query"
+
+
+def rows_of(load: Load) -> int | None:
+    """Return about how many rows a load has, on the high side; None for a text that nobody has read yet."""
+    series = load.data
+    if isinstance(series, str):
+        return None
+    span_s = (datetime.fromisoformat(series.end) - datetime.fromisoformat(series.start)).total_seconds()
+    devices = series.scale * _ROWS_PER_EPOCH.get(series.use_case, 1) / series.slice[1]
+    rows = math.ceil(span_s / series.interval_s) * devices
+    limits = [limit for limit in (series.max_points, load.limit_rows) if limit]
+    return round(min([rows, *limits]))
+
+
+def seconds_of(load: Load | None, query: QueryMix | None) -> float:
+    """Return about how long a phase loads, or queries; queries without pace or duration count with 0."""
+    if load is not None:
+        rate = load.pace.rate_per_s
+        return (rows_of(load) or 0) / (rate * load.batch_rows if rate else CAUTIOUS_ROWS_PER_S)
+    if query is None:
+        return 0.0
+    if query.duration_s is not None:
+        return query.duration_s
+    return len(query.kinds) * query.count / query.pace.rate_per_s if query.pace.rate_per_s else 0.0
 
 
 def _later(start: str, span_s: float) -> str:

@@ -55,8 +55,14 @@ class Signals:
             signal.signal(signum, handler)  # type: ignore[arg-type]
 
     def during(self, stop: Callable[[], None] | None) -> None:
-        """Name what the first signal shall call instead of raising; None when nothing is under way."""
+        """Name what the first signal shall call instead of raising; None when nothing is under way.
+
+        It is called at once where a signal has come already: what the handler raised then was lost, in a
+        callback whose exceptions are ignored or in a library that raises an error of its own instead.
+        """
         self._stop = stop
+        if stop is not None and self.received is not None:
+            stop()
 
     def check(self) -> None:
         """Raise `InterruptedRun` when a signal has come that only stopped a drive."""

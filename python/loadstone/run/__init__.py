@@ -15,6 +15,7 @@ from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnsw
 from loadstone.plan import PlanTarget, clients_of, make_plan, plan_to_json
 from loadstone.redact import redact_command
 from loadstone.run.phases import PhaseRun
+from loadstone.run.refusing import refuse_impossible
 from loadstone.run.server import Server
 from loadstone.runfolder import RunFolder, make_run_id
 from loadstone.signals import InterruptedRun, Signals
@@ -84,7 +85,9 @@ class Outcome:
 def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
     """Plan as far as that goes without touching a target: wrong input is refused here."""
     asked = [PlanTarget(t.id, t.engine, t.url, wire=t.place is None) for t in targets]
-    return make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
+    plan = make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
+    refuse_impossible(plan)
+    return plan
 
 
 def execute(request: Request, listener: Listener) -> Outcome:
@@ -171,6 +174,11 @@ def _errors_of(targets: Sequence[Target]) -> tuple[type[Exception], ...]:
     return tuple({error for target in targets for error in engine_named(target.engine).errors})
 
 
+def _as_interrupted(signum: int) -> tuple[ExitCode, LoadstoneError]:
+    signalled = InterruptedRun(signum)
+    return signalled.exit_code, LoadstoneError(str(signalled))
+
+
 class _Run:
     def __init__(self, request: Request, listener: Listener, folder: RunFolder) -> None:
         self.request = request
@@ -194,11 +202,16 @@ class _Run:
                 self._record(servers, final)
                 self._phases(servers, final)
         except InterruptedRun as signalled:
-            return signalled.exit_code, LoadstoneError(str(signalled))
-        except _errors_of(targets) as error:
-            return self._troubled(RunFailedError(f"the server failed: {str(error).strip()}"))
-        except LoadstoneError as error:
-            return self._troubled(error)
+            return _as_interrupted(signalled.signum)
+        except Exception as error:
+            if self.signals.received is not None:
+                # Some libraries raise an error of their own in place of what a signal's handler has raised.
+                return _as_interrupted(self.signals.received)
+            if isinstance(error, LoadstoneError):
+                return self._troubled(error)
+            if isinstance(error, _errors_of(targets)):
+                return self._troubled(RunFailedError(f"the server failed: {str(error).strip()}"))
+            raise
         if not self._failures:
             return ExitCode.OK, None
         kind = WrongAnswerError if self._wrong else RunFailedError

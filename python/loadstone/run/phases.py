@@ -65,6 +65,7 @@ class PhaseRun:
             with self.server.watch():
                 state, reason = self._measure(show)
         except troubles as error:
+            self._signals.check()  # the error may be all that is left of what a signal's handler raised
             state, reason = self._trouble(error)
         finally:
             self._write(state=state, reason=reason, end_ns=time.monotonic_ns())
@@ -105,6 +106,7 @@ class PhaseRun:
         done: list[Document] = []
         try:
             for statement in self.phase.setup:
+                self._signals.check()
                 begin = time.monotonic()
                 self.server.control.execute(statement.encode())
                 done.append({"text": statement, "seconds": round(time.monotonic() - begin, 6)})

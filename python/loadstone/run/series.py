@@ -96,7 +96,13 @@ def answers_check(first: str, expected: Document, actual: Document) -> Document:
 def _ask(mix: QueryMix, stage: Stage, stopper: Signals) -> None:
     """Ask the queries of a mix until stopped."""
     folder = stage.folder.beside("queries")
-    manner = replace(manner_of(mix), schema=stage.server.schema, duration_s=_UNTIL_STOPPED_S, answers="none")
+    manner = replace(
+        manner_of(mix),
+        schema=stage.server.schema,
+        duration_s=_UNTIL_STOPPED_S,
+        answers="none",
+        resting=False,
+    )
     account = perform_queries(mix, stage.server.opened, folder.path, stopper, None, manner)
     folder.write_drive(to_json(account, indent=1))
 

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -55,8 +55,7 @@ class DuckControl:
     @property
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's own cursor, for what only it can do; made anew when the database was opened anew."""
-        if self.closed:
-            raise duckdb.ConnectionException("the connection is closed")
+        self._refuse_closed()
         if self._cursor is None:
             self._cursor = self.database.cursor()
         return self._cursor
@@ -68,10 +67,11 @@ class DuckControl:
 
     def table(self, text: str, params: Mapping[str, Any] | None = None) -> pa.Table | None:
         """Run one statement to its end and return its whole answer; None when it has none."""
-        cursor, values = self.cursor, dict(params) if params else None
+        self._refuse_closed()
+        values = dict(params) if params else None
 
         def work() -> pa.Table | None:
-            relation: duckdb.DuckDBPyRelation | None = cursor.sql(text, params=values)
+            relation: duckdb.DuckDBPyRelation | None = self.cursor.sql(text, params=values)
             return relation.to_arrow_table() if relation is not None else None
 
         if threading.current_thread() is not threading.main_thread():
@@ -80,11 +80,13 @@ class DuckControl:
 
     def _aside(self, work: Callable[[], pa.Table | None]) -> pa.Table | None:
         """Work in another thread: DuckDB replaces what a signal's handler raises by an error of its own."""
-        done = self.database.helper.submit(work)
+        # Made before it is handed over: a signal may come while it is, and must not leave it running.
+        done: Future[pa.Table | None] = Future()
         try:
+            self.database.helper.submit(_settle, done, work)
             return done.result()
         finally:
-            while not done.done():
+            while not (done.cancel() or done.done()):
                 self.interrupt()
                 wait([done], _POLL_S)
 
@@ -97,6 +99,10 @@ class DuckControl:
         if self._cursor is not None:
             self._cursor.interrupt()
 
+    def _refuse_closed(self) -> None:
+        if self.closed:
+            raise duckdb.ConnectionException("the connection is closed")
+
     def forget(self) -> None:
         """Let go of the cursor: the database is being closed."""
         cursor, self._cursor = self._cursor, None
@@ -108,6 +114,16 @@ class DuckControl:
         """End it; may be called again."""
         self._closed = True
         self.forget()
+
+
+def _settle(done: Future[pa.Table | None], work: Callable[[], pa.Table | None]) -> None:
+    """Work, unless it was called off before it began, and say how it ended."""
+    if not done.set_running_or_notify_cancel():
+        return
+    try:
+        done.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
+        done.set_exception(error)
 
 
 class DuckResult:

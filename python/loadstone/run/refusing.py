@@ -1,0 +1,60 @@
+"""What of a plan cannot be asked of its data: refused before anything is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone import _core
+from loadstone.errors import LoadstoneError
+from loadstone.parameter import nearest
+from loadstone.tsbs.queries import KINDS, kind_named, kinds_of
+from loadstone.tsbs.queries.draws import Range, draw
+from loadstone.tsbs.series import data_document, range_of
+
+if TYPE_CHECKING:
+    from loadstone.model import Plan, PlannedPhase, QueryMix, Series
+
+
+def refuse_impossible(plan: Plan) -> None:
+    """Refuse data sets and queries that cannot be made. Raises LoadstoneError that names the phase."""
+    for phase in plan.targets[0].phases:
+        try:
+            _look_at(phase)
+        except LoadstoneError as error:
+            where = f"{phase.scenario}: phase `{phase.id}`"
+            raise LoadstoneError(f"{where}: {error.message.rstrip('.')}.", error.hint) from error
+
+
+def _look_at(phase: PlannedPhase) -> None:
+    if phase.load is not None and not isinstance(phase.load.data, str):
+        _look_at_data(phase.load.data)
+    if phase.query is not None:
+        _look_at_data(phase.query.series)
+        _look_at_queries(phase.query)
+
+
+def _look_at_data(series: Series) -> None:
+    data_document(series)
+    start_ns, end_ns = range_of(series)
+    if end_ns <= start_ns:
+        raise LoadstoneError(
+            f"the data ends at {series.end}, which is not after its start, {series.start}",
+            "Give a later `end`, or a `span_s` above 0.",
+        )
+
+
+def _look_at_queries(mix: QueryMix) -> None:
+    known = kinds_of(mix.series.use_case)
+    for name in mix.kinds:
+        if known and name not in known:
+            raise _unknown(name, known, mix.series.use_case)
+        kind = kind_named(name, mix.series.use_case)
+        # One query to no purpose: whether the data set has enough devices and time does not hang on chance.
+        draw(kind, Range(mix.series.scale, *range_of(mix.series)), _core.GoRand(mix.seed))
+
+
+def _unknown(name: str, known: tuple[str, ...], use_case: str) -> LoadstoneError:
+    words = f"there are no queries of kind `{name}` for the use case {use_case}"
+    if name in KINDS:
+        words += f"; they are for {KINDS[name].family}"
+    return LoadstoneError(words, f"{nearest(name, known)}Kinds: {', '.join(known)}.")
