@@ -411,6 +411,12 @@ def test_a_ratios_interval_holds_the_truth_and_turns_round() -> None:
     assert turned[1] == pytest.approx(1 / high)
 
 
+def test_a_rate_that_a_schedule_keeps_has_no_drift() -> None:
+    change, p_value = drift([20_000 * (1 + n * 1e-13) for n in range(12)]) or (1, 0)
+    assert abs(change) < 1e-6
+    assert p_value == 1
+
+
 def test_drift_needs_enough_intervals() -> None:
     assert drift([1.0] * 8) is None
     change, p_value = drift([100.0, 101, 99, 100, 100, 100, 80, 81, 79]) or (0, 1)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 FEWEST_BATCHES = 8
 SMALL_CORRELATION = 0.2
+STEADY = 1e-6
+"""Relative spread below which rates count as one and the same: that of a schedule that was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ def drift(rates: Sequence[float]) -> tuple[float, float] | None:
     change = float(last.mean() / first.mean() - 1)
     from scipy import stats  # noqa: PLC0415 - loading it takes longer than most commands
 
-    if first.std() == 0 and last.std() == 0:
-        return change, 0.0 if change else 1.0
+    if max(first.std(), last.std()) <= STEADY * values.mean():
+        return change, 0.0 if abs(change) > STEADY else 1.0
     return change, float(stats.ttest_ind(first, last, equal_var=False).pvalue)
 
 
