@@ -165,7 +165,7 @@ def test_a_load_with_queries_beside_it_is_reported(tmp_path: Path) -> None:
     assert found["beside"]["queries"][0]["label"] == "TimescaleDB last location per truck"
     assert found["freshness"]["max_ns"] == 7_000_000
     page = write_report(folder).read_text()
-    for words in ("metrics/s", "Freshness", "TimescaleDB last location per truck", "waited for rows"):
+    for words in ("metrics/s", "Freshness", ">last location per truck<", "waited for rows"):
         assert words in page
 
 
@@ -224,8 +224,8 @@ def test_queries_count_in_the_estimate_by_their_rate(tmp_path: Path) -> None:
         (('["last-loc"]', '["lastpoint"]'), ("lastpoint", "they are for devops")),
         (('["last-loc"]', '["long-daily-sessions"]'), ("24 hours", "later end")),
         (('data.end = "2016-01-02', 'data.end = "2015-01-02'), ("not after its start", "later `end`")),
-        (('use_case = "iot"\ndata.start = "2016-01-01T00:00:00Z"\ndata.end', 'use_case = "cpu-single"\n'
-          'data.start = "2016-01-01T00:00:00Z"\ndata.end'), ("no queries for the use case", "iot")),
+        (('use_case = "iot"\ndata.start = "2016-01-01T00:00:00Z"\ndata.end', ('use_case = "cpu-single"\n'
+          'data.start = "2016-01-01T00:00:00Z"\ndata.end')), ("no queries for the use case", "iot")),
         (('start = "2016-01-01T00:00:00Z"\ndata.end', 'start = "soon"\ndata.end'), ("'soon' is not a time",)),
     ],
 )  # fmt: skip

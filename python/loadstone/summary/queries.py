@@ -29,6 +29,7 @@ def summarise_queries(
             "label": label.get("label"),
             "counts": label.get("counts"),
             "rows": label.get("rows"),
+            "response_mean_ns": (label.get("response") or {}).get("mean_ns"),
             "service": latency(
                 label.get("service") or {}, totals.get(f"statement-{number}.0") or Histogram()
             ),

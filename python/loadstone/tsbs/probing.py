@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
 
-PER_S = 20.0
+PER_S = 97.0
+"""Not a round number: a load that begins batches at a round rate must not stay in step with it."""
 _UNTIL_STOPPED_S = 1e6
 
 
