@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.run.series import Stage, answers_check, load_phase, query_phase
+from loadstone.run.series import Stage, answers_check, committed_words, load_phase, query_phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +148,8 @@ class PhaseRun:
             self._keep_check(check)
         for outage in account["outages"]:
             self._tell_outage(outage)
-        return self._judge(account)
+        state, reason = self._judge(account)
+        return state, reason if state == "complete" else f"{reason}; {committed_words(loaded)}"
 
     def _query(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         account = self._account = query_phase(mix, self._stage(show))

@@ -69,6 +69,14 @@ def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Docum
     return account, before
 
 
+def committed_words(loaded: Document) -> str:
+    """Say what a load that was broken off has left in the tables; `loaded` is drive.json's `load`."""
+    booked = loaded["committed"]
+    if booked is not None:
+        return f"{booked['rows']:,} rows in {booked['batches']:,} batches are committed"
+    return f"{loaded['rows']:,} rows in {loaded['batches']:,} batches were acknowledged"
+
+
 def query_phase(mix: QueryMix, stage: Stage) -> Document:
     """Run the queries on what is loaded; returns drive.json."""
     server, folder = stage.server, stage.folder
