@@ -199,15 +199,3 @@ def test_ctrl_c_ends_a_statement_and_leaves_nothing(desk: Desk) -> None:
     ended = running.finish()
     assert ended.code == 130, ended.err
     assert ended.run["state"] == "interrupted"
-
-
-@pytest.mark.slow
-def test_a_scenario_of_loads_and_queries_runs_whole(desk: Desk) -> None:
-    ended = desk.begin("tsbs-iot", "--target", "duckdb:").finish(280)
-    assert ended.code == 0, ended.err
-    phases = ended.phases("duckdb")
-    assert {phase["state"] for phase in phases.values()} == {"complete"}
-    checks = [check for phase in phases.values() for check in phase["checks"]]
-    assert checks
-    assert all(check["passed"] for check in checks)
-    assert {"load", "query"} <= {phase["kind"] for phase in phases.values()}

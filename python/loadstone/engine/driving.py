@@ -11,10 +11,15 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from loadstone import _core
 from loadstone.errors import LoadstoneError
+from loadstone.jsonfile import JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,6 +46,8 @@ class Batch:
     tags: Sequence[TableBatch]
     """New rows of the table of devices, which come first."""
     tables: Sequence[TableBatch]
+    latest_us: int | None = None
+    """Its latest row time, microseconds since 1970; None when it has no rows."""
 
 
 class Session(Protocol):
@@ -184,7 +191,32 @@ class _Feed:
         tags = [part for part in parts if part.table == tags_name]
         tables = [part for part in parts if part.table != tags_name]
         self.tags_total += sum(part.rows for part in tags)
-        return Batch(number, None, sum(part.rows for part in tables), metrics, tags, tables)
+        latest_us = max((_latest_us(part) for part in tables), default=None)
+        return Batch(number, None, sum(part.rows for part in tables), metrics, tags, tables, latest_us)
+
+
+class _Marks:
+    """sent.jsonl: when batches with a later row time than all before were handed over, and committed."""
+
+    def __init__(self, out_dir: str | None) -> None:
+        self._lines = JsonLines(Path(out_dir) / "sent.jsonl") if out_dir is not None else None
+        self._latest_us: int | None = None
+        self.count = 0
+
+    def note(self, batch: Batch, sent_ns: int, acked_ns: int) -> None:
+        """Take note of a committed batch; one thread at a time."""
+        latest_us = batch.latest_us
+        if latest_us is None or (self._latest_us is not None and latest_us <= self._latest_us):
+            return
+        self._latest_us = latest_us
+        self.count += 1
+        if self._lines is not None:
+            self._lines.write({"time_us": latest_us, "sent_ns": sent_ns, "acked_ns": acked_ns})
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._lines is not None:
+            self._lines.close()
 
 
 class _Run:
@@ -196,6 +228,7 @@ class _Run:
         self.gaps = [Gaps(self.load["insert_intervals"], worker) for worker in range(self.workers)]
         self.feed = _Feed(self.load, self.workers, Pace(document["pace"]))
         self.recorder = _core.Recorder(json.dumps(self._records()))
+        self.marks = _Marks(document.get("out_dir"))
         self.totals = _Totals()
         self.lock = threading.Lock()
         self.ended = threading.Event()
@@ -224,6 +257,7 @@ class _Run:
             self._bring_to_an_end(threads, 0.0)
             for session in sessions:
                 session.close()
+            self.marks.close()
         if self.bug is not None:
             raise self.bug
         return self._account(interrupted=interrupted, finish_ns=finish_ns)
@@ -282,12 +316,13 @@ class _Run:
             self.recorder.fail(0, intended_ns, start_ns, end_ns, self.loader.sqlstate(error), said)
             self._break_off(f"batch {batch.number} was refused: {said}")
         else:
-            self.recorder.sample(0, intended_ns, start_ns, time.monotonic_ns())
-            self._count(batch)
+            end_ns = time.monotonic_ns()
+            self.recorder.sample(0, intended_ns, start_ns, end_ns)
+            self._count(batch, start_ns, end_ns)
         finally:
             self.begun.pop(place, None)
 
-    def _count(self, batch: Batch) -> None:
+    def _count(self, batch: Batch, sent_ns: int, acked_ns: int) -> None:
         self.recorder.rows(batch.rows, batch.metrics)
         totals = self.totals
         with self.lock:
@@ -295,6 +330,7 @@ class _Run:
             totals.metrics += batch.metrics
             totals.batches += 1
             totals.tags_rows += sum(part.rows for part in batch.tags)
+            self.marks.note(batch, sent_ns, acked_ns)
 
     def _break_off(self, reason: str) -> None:
         with self.lock:
@@ -374,6 +410,7 @@ class _Run:
             "tags_total": feed.tags_total,
             "tables": feed.tables(),
             "source": {"wait_ns": feed.wait_ns, "busy_ns": feed.busy_ns},
+            "marks": self.marks.count,
             "finish_ns": finish_ns,
             "notes": [_NOT_HASHED] if self.load["hash_workers"] else [],
         }
@@ -381,6 +418,13 @@ class _Run:
         more = {"load": loaded, "in_doubt_batches": []}
         account: Account = json.loads(self.recorder.finish(state, reason, json.dumps(more)))
         return account
+
+
+def _latest_us(part: TableBatch) -> int:
+    """Return the latest time of a table's rows, microseconds since 1970; there is one row at least."""
+    time_column = pa.record_batch(part).column("time")
+    latest: int = pc.max(time_column.cast(pa.timestamp("us", "UTC"), safe=False)).cast(pa.int64()).as_py()
+    return latest
 
 
 class Pace:
