@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ Json = dict[str, Any]
 HEADLINE_PERCENTILES = (50, 95, 99)
 LEVELS = ("error", "warning", "info")
 RELATIONS_SHOWN = 12
+_WHERE = re.compile(r" \(| at |, | on ")
+_DETAIL = re.compile(r" \(")
 
 
 def view(summary: Json) -> Json:
@@ -144,11 +147,13 @@ def flat(document: Json | list[Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def target_label(summary: Json, target_id: str) -> str:
-    """Return a target's name for people, without its brackets where the rest tells targets apart."""
+    """Return a target's name for people, no longer than it must be to tell the targets apart."""
     labels = {t["id"]: str(t.get("label") or t["id"]) for t in summary["targets"]}
-    short = {identity: label.partition(" (")[0] for identity, label in labels.items()}
-    chosen = short if len(set(short.values())) == len(short) else labels
-    return chosen.get(target_id, target_id)
+    for ends in (_WHERE, _DETAIL):
+        short = {identity: ends.split(label, maxsplit=1)[0] for identity, label in labels.items()}
+        if len(set(short.values())) == len(short):
+            return short.get(target_id, target_id)
+    return labels.get(target_id, target_id)
 
 
 def phase_label(phase: Json, summary: Json) -> str:
