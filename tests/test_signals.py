@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 
 import pytest
 
 from loadstone.errors import ExitCode
+from loadstone.run.series import _Company
 from loadstone.signals import InterruptedRun, Signals
 
 
@@ -93,4 +96,24 @@ def test_a_drive_that_begins_after_a_signal_whose_exception_was_lost_is_stopped_
         assert stopped == [True]
         signals.during(None)
         with pytest.raises(InterruptedRun, match="SIGINT"):
+            signals.check()
+
+
+def test_a_signal_while_what_ran_beside_a_load_ends_waits_for_its_end() -> None:
+    gone = []
+
+    def part(stopper: Signals) -> None:
+        told = threading.Event()
+        stopper.during(told.set)
+        told.wait()
+        send(signal.SIGINT)  # the load is over, and its company on its way out
+        time.sleep(0.2)
+        gone.append(True)
+
+    with Signals() as signals:
+        company = _Company(signals, [part])
+        company.during(lambda: None)
+        company.during(None)
+        assert gone == [True]
+        with pytest.raises(InterruptedRun):
             signals.check()

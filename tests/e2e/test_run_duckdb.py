@@ -187,14 +187,15 @@ def test_what_a_killed_run_left_is_removed_by_the_next(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_statement_and_leaves_nothing(desk: Desk) -> None:
+@pytest.mark.parametrize("delay_s", [0.0, 0.02, 1.0])
+def test_ctrl_c_ends_a_statement_and_leaves_nothing(desk: Desk, delay_s: float) -> None:
     folder = words(desk)
     text = (folder / "scenario.toml").read_text()
     endless = '"select max(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"'
     (folder / "scenario.toml").write_text(text.replace("setup = [", f"setup = [{endless},"))
     running = desk.begin(folder, "--target", "duckdb:")
     running.wait_for(lambda: list(running.folder.glob("targets/*/phases/*/phase.json")), "the phase")
-    time.sleep(1)  # the statement is under way
+    time.sleep(delay_s)  # the phase has just begun, or its statement is under way
     running.send(signal.SIGINT)
     ended = running.finish()
     assert ended.code == 130, ended.err

@@ -142,7 +142,8 @@ class _Company(Signals):
 
     def during(self, stop: Callable[[], None] | None) -> None:
         """Begin when the load's drive begins, and end with it."""
-        self._signals.during(stop)
+        # At the end a signal waits until its threads are gone: they ask a server that would go before them.
+        self._signals.during(stop or _nothing)
         for thread, stopper in zip(self._threads, self._stoppers, strict=True):
             if stop is not None:
                 thread.start()
@@ -150,7 +151,9 @@ class _Company(Signals):
                 stopper.stop()
         if stop is None:
             for thread in self._threads:
-                thread.join()
+                if thread.ident is not None:
+                    thread.join()
+            self._signals.during(None)
 
     def raise_trouble(self) -> None:
         """Raise what kept a part from its work."""
@@ -188,6 +191,10 @@ class _Stopper(Signals):
             self._ended = True
             if self._stop_drive is not None:
                 self._stop_drive()
+
+
+def _nothing() -> None:
+    """Do nothing: what was under way has been told to end."""
 
 
 def _alive(server: Server) -> Control:
