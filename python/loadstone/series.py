@@ -15,13 +15,14 @@ CAUTIOUS_ROWS_PER_S = 50_000
 """Rows that a load sends in a second when nothing holds it back, for estimates: most set-ups do more."""
 _ROWS_PER_EPOCH = {"iot": 2, "devops": 9}
 """Rows that a device writes at each of its times, where it is not one."""
-_LOAD = ("method", "batch_rows", "workers", "hash_workers", "timeout_s")
+_LOAD = ("batch_rows", "workers", "hash_workers", "timeout_s")
 
 
 def load_of(table: Mapping[str, Any]) -> Load:
     """Return the load that a phase's table, filled in, asks for."""
     return Load(
         data=series_of(table["data"]),
+        method=table.get("method", "best"),
         pace=_pace(table),
         tables=SeriesTables(**table.get("tables", {})),
         **{key: table[key] for key in _LOAD if key in table},
