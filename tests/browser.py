@@ -52,6 +52,14 @@ def environment(path: str) -> dict[str, str | float | bool]:
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(folder for folder in libraries if folder)}
 
 
+def unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    """Unpack an archive whose checksum is known; Python before 3.11.4 has no filters to ask for."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(folder, filter="data")
+    else:
+        archive.extractall(folder)
+
+
 def fetch() -> Path:
     """Download the pinned package, verify it, and unpack the browser whole or not at all."""
     npm = shutil.which("npm")
@@ -67,13 +75,13 @@ def fetch() -> Path:
         if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
             sys.exit(f"{PACKAGE} is not what was pinned: its checksum differs.")
         with tarfile.open(archive) as package:
-            package.extractall(folder, filter="data")
+            unpack(package, folder)
         unpacked = folder / "browser"
         unpacked.mkdir()
         subprocess.run([NODE, "-e", UNPACK, folder / "package" / "bin", unpacked], check=True)
         for part in unpacked.glob("*.tar"):
             with tarfile.open(part) as files:
-                files.extractall(unpacked, filter="data")
+                unpack(files, unpacked)
             part.unlink()
         (unpacked / "chromium").chmod(0o755)
         unpacked.replace(HOME)
