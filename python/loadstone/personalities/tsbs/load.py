@@ -6,7 +6,6 @@ docs/tsbs.md says what each flag came to, and where this differs from TSBS.
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from loadstone.engines import engine_of_scheme, known_schemes
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.personalities.tsbs import load_flags, load_report
 from loadstone.personalities.tsbs.flags import parse
+from loadstone.personalities.tsbs.records import records_folder
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_target
 from loadstone.target.conninfo import redacted_url
@@ -79,7 +79,7 @@ class _Order:
 def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
     values, load = order.values, order.load
     _provide_database(order.target, values, err)
-    with _folder(values.text("out")) as folder, _opened(order) as opened:
+    with records_folder(values.text("out")) as folder, _opened(order) as opened:
         for note in (*opened.notes, *opened.engine.series.notes(load.tables, circumstances(opened))):
             err(f"{PROGRAM}: note: {note}\n")
         err(f"{PROGRAM}: loading into {opened.label}\n")
@@ -256,21 +256,3 @@ def _span(values: Values) -> tuple[int, int] | None:
     if end <= start:
         raise LoadstoneError("--timestamp-end is not after --timestamp-start", "Give a later one.")
     return start // 1000, -(-end // 1000)
-
-
-@contextmanager
-def _folder(wanted: str) -> Iterator[Path]:
-    if not wanted:
-        with tempfile.TemporaryDirectory(prefix="loadstone-tsbs-") as temporary:
-            yield Path(temporary)
-        return
-    folder = Path(wanted)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise LoadstoneError(f"the folder {folder} is not empty", "Name a new one with --out.")
-    except OSError as error:
-        raise LoadstoneError(
-            f"the folder {folder} cannot be made: {error.strerror}", "Name another with --out."
-        ) from error
-    yield folder

@@ -6,8 +6,7 @@ docs/tsbs.md says what each flag came to, and where this differs from TSBS.
 from __future__ import annotations
 
 import sys
-import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +19,7 @@ from loadstone.personalities.tsbs.query_answers import Answers, Known
 from loadstone.personalities.tsbs.query_lines import WARM_MARK
 from loadstone.personalities.tsbs.query_run import Run, run_at
 from loadstone.personalities.tsbs.query_targets import places_of
+from loadstone.personalities.tsbs.records import records_folder
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.tsbs.queries import Query, gob
 from loadstone.tsbs.querying import Manner
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     places = places_of(values)
     known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
     with Signals() as signals, ExitStack() as stack:
-        folder = stack.enter_context(_folder(values.text("out")))
+        folder = stack.enter_context(records_folder(values.text("out")))
         source = _Source(values, several=len(places) > 1)
         outcomes, answers = [], Answers(known)
         for number, place in enumerate(places):
@@ -162,21 +162,3 @@ def _manner(values: Values) -> Manner:
         interval_s=0.2,
         schema=None,
     )
-
-
-@contextmanager
-def _folder(wanted: str) -> Iterator[Path]:
-    if not wanted:
-        with tempfile.TemporaryDirectory(prefix="loadstone-tsbs-") as temporary:
-            yield Path(temporary)
-        return
-    folder = Path(wanted)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise LoadstoneError(f"the folder {folder} is not empty", "Name a new one with --out.")
-    except OSError as error:
-        raise LoadstoneError(
-            f"the folder {folder} cannot be made: {error.strerror}", "Name another with --out."
-        ) from error
-    yield folder
