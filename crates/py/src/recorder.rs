@@ -59,6 +59,10 @@ impl Recorder {
         }
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the times of one sample, one by one: making an object of them costs more than recording"
+    )]
     fn fail(
         &self,
         label: usize,
