@@ -226,7 +226,8 @@ class PhaseRun:
     def _trouble(self, error: Exception) -> tuple[str, str]:
         message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
         said_no = isinstance(error, self.server.engine.errors)
-        if self._account and self._account["errors"] and said_no:
+        lost = said_no or self.server.gone is not None
+        if self._account and self._account["errors"] and lost:
             # The server did not survive the drive: what it said then tells more than its silence now.
             message += f"; the drive before had met{_first_error(self._account)}"
         refused = said_no and not self.server.control.closed
