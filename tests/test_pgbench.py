@@ -107,7 +107,7 @@ def test_pgbench_itself_says_the_same(arguments: str) -> None:
     peer = subprocess.run([PEER, *arguments.split()], capture_output=True, text=True, check=False)
     # The C library's complaints begin with the path of the program; 15.20 names the option as it is spelt.
     said = re.sub(r"^\S*/pgbench:", "pgbench:", peer.stderr)
-    assert re.sub(r"--client\b", "--clients", said) == REFUSED[arguments]
+    assert re.sub(r"-c/--client\b", "-c/--clients", said) == REFUSED[arguments]
     assert (peer.returncode, peer.stdout) == (1, "")
 
 
