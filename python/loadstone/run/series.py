@@ -50,8 +50,8 @@ class Stage:
 def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Document, Document | None]:
     """Load into fresh tables, with queries beside it where wanted; returns drive.json and sizes before it."""
     server, folder = stage.server, stage.folder
-    dataset = content_of(load).dataset
-    tables.drop(server.control, server.engine.series, dataset)
+    content = content_of(load)
+    tables.drop(server.control, server.engine.series, content.dataset)
     if server.opened.private:
         server.engine.checkpoint(server.control)
     before = server.sizes()
@@ -60,10 +60,11 @@ def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Docum
         interval_s=SHORT_S if load.pace.kind == "closed" else 1.0,
         io=stage.io,
         control=lambda: _alive(server),
+        content=content,
     )
     if beside is None:
         return perform_load(load, server.opened, folder.path, stage.signals, stage.show, manner), before
-    company = _Company(stage.signals, [partial(_ask, beside, stage), partial(_probe, dataset, stage)])
+    company = _Company(stage.signals, [partial(_ask, beside, stage), partial(_probe, content.dataset, stage)])
     account = perform_load(load, server.opened, folder.path, company, stage.show, manner)
     company.raise_trouble()
     return account, before

@@ -57,20 +57,14 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
     summary["drive"] = summarise_drive(files, origin_ns)
     summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], _rows_loaded(files))
     summary["load"] = summarise_load(files.drive, summary)
-    summary["queries"] = _queries(files)
+    summary["queries"] = summarise_queries(files.drive, summary["drive"])
     summary["beside"] = None
     if files.beside is not None:
         beside = summarise_drive(files.beside, origin_ns)
-        summary["beside"] = {"drive": beside, "queries": _queries(files.beside)} if beside else None
+        queries = summarise_queries(files.beside.drive, beside)
+        summary["beside"] = {"drive": beside, "queries": queries} if beside else None
     summary["freshness"] = summarise_freshness(files.sent, files.probe)
     return summary
-
-
-def _queries(files: PhaseFiles) -> list[Json] | None:
-    if not (files.drive or {}).get("queries"):
-        return None
-    log = read_latencies(files.folder.latency_path, [], 0)
-    return summarise_queries(files.drive, log.totals, latency)
 
 
 def _rows_loaded(files: PhaseFiles) -> int | None:
