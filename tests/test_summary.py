@@ -417,6 +417,12 @@ def test_a_rate_that_a_schedule_keeps_has_no_drift() -> None:
     assert p_value == 1
 
 
+def test_a_rate_that_is_constant_for_a_third_has_a_drift_without_a_warning() -> None:
+    change, p_value = drift([400.0] * 6 + [401, 399, 300]) or (0, 1)
+    assert change == pytest.approx((401 + 399 + 300) / 1200 - 1)
+    assert 0 < p_value < 1
+
+
 def test_drift_needs_enough_intervals() -> None:
     assert drift([1.0] * 8) is None
     change, p_value = drift([100.0, 101, 99, 100, 100, 100, 80, 81, 79]) or (0, 1)
