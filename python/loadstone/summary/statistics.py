@@ -90,8 +90,10 @@ def drift(rates: Sequence[float]) -> tuple[float, float] | None:
     if max(first.std(), last.std()) <= STEADY * values.mean():
         return change, 0.0 if abs(change) > STEADY else 1.0
     # From means and spreads: given the values, SciPy warns of a third that is constant.
-    sides = [figure for side in (first, last) for figure in (side.mean(), side.std(ddof=1), third)]
-    return change, float(stats.ttest_ind_from_stats(*sides, equal_var=False).pvalue)
+    old, new = first.mean(), last.mean()
+    old_spread, new_spread = first.std(ddof=1), last.std(ddof=1)
+    found = stats.ttest_ind_from_stats(old, old_spread, third, new, new_spread, third, equal_var=False)
+    return change, float(found.pvalue)
 
 
 def autocorrelation(values: NDArray[np.float64]) -> float:
