@@ -70,6 +70,19 @@ pub trait Source: Send {
     fn next(&mut self, rows: usize) -> Result<Option<Chunk>, SourceError>;
 }
 
+/// Most rows of one chunk: texts of so many fit the 2 GiB that Arrow's offsets reach.
+pub(crate) const CHUNK_ROWS_MAX: usize = 1 << 24;
+
+/// Refuses a number of rows that no chunk can have.
+pub(crate) fn check_chunk_rows(rows: usize) -> Result<(), SourceError> {
+    if (1..=CHUNK_ROWS_MAX).contains(&rows) {
+        return Ok(());
+    }
+    Err(SourceError::Refused(format!(
+        "a chunk of {rows} rows cannot be: ask for 1 to {CHUNK_ROWS_MAX}"
+    )))
+}
+
 /// Why a source cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {

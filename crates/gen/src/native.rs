@@ -53,13 +53,10 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use self::table::{EpochRows, Maker};
-use crate::dataset::{Chunk, Dataset, Source, SourceError, TableRows};
+use crate::dataset::{Chunk, Dataset, Source, SourceError, TableRows, check_chunk_rows};
 use crate::tsbs::devices::{Devices, DevicesError, Texts};
 use crate::tsbs::fields::as_double;
 use crate::tsbs::{self, UseCase};
-
-/// A chunk has at most so many rows.
-const ROWS_MAX: usize = 1 << 24;
 
 /// What to make.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -275,10 +272,7 @@ impl Source for NativeSource {
     }
 
     fn next(&mut self, rows: usize) -> Result<Option<Chunk>, SourceError> {
-        if !(1..=ROWS_MAX).contains(&rows) {
-            let refusal = format!("a chunk of {rows} rows cannot be: ask for 1 to {ROWS_MAX}");
-            return Err(SourceError::Refused(refusal));
-        }
+        check_chunk_rows(rows)?;
         let end = self.rows.end.min(self.rows.start + rows as u64);
         let rows = self.rows.start..end;
         if rows.is_empty() {

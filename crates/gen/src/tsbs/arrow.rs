@@ -17,10 +17,7 @@ use super::hosts::Hosts;
 use super::strings::Strings;
 use super::tables::Shape;
 use super::{Block, Catalog, CatalogKind, Config, ConfigError, Simulation};
-use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows};
-
-/// A chunk has at most so many rows.
-pub(super) const ROWS_MAX: usize = 1 << 24;
+use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, check_chunk_rows};
 
 /// A data set of TSBS as it is simulated: row for row what a reader of TSBS's own text finds.
 ///
@@ -170,10 +167,7 @@ impl Source for SimulationSource {
     }
 
     fn next(&mut self, rows: usize) -> Result<Option<Chunk>, SourceError> {
-        if !(1..=ROWS_MAX).contains(&rows) {
-            let refusal = format!("a chunk of {rows} rows cannot be: ask for 1 to {ROWS_MAX}");
-            return Err(SourceError::Refused(refusal));
-        }
+        check_chunk_rows(rows)?;
         let catalog = Arc::clone(self.simulation.catalog());
         let (mut made, mut metrics) = (0, 0);
         while made < rows {

@@ -20,11 +20,10 @@ use self::fault::{CUT, DAMAGED, Fault, excerpt};
 use self::header::Header;
 use self::input::{Input, LINE_MAX, More};
 use self::lines::{LineError, Lines};
-use super::arrow::ROWS_MAX;
 use super::arrow::columns::SeriesRows;
 use super::arrow::schema::FIRST_FIELD;
 use super::arrow::states::TagRows;
-use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows};
+use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, check_chunk_rows};
 
 /// TSBS writes rows of this table with as many fields as the host has, the first of all; of other tables
 /// always all of them.
@@ -230,10 +229,7 @@ impl Source for TextSource {
     }
 
     fn next(&mut self, rows: usize) -> Result<Option<Chunk>, SourceError> {
-        if !(1..=ROWS_MAX).contains(&rows) {
-            let refusal = format!("a chunk of {rows} rows cannot be: ask for 1 to {ROWS_MAX}");
-            return Err(SourceError::Refused(refusal));
-        }
+        check_chunk_rows(rows)?;
         let known = self.lines.bytes();
         let (made, metrics) = match self.fill(rows) {
             Ok(filled) => filled,

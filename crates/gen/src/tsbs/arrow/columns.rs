@@ -28,7 +28,7 @@ impl Texts {
         self.offsets.len() - 1
     }
 
-    /// Appends a text; more than 2 GiB in one batch cannot be, see `ROWS_MAX`.
+    /// Appends a text; more than 2 GiB in one batch cannot be, see `CHUNK_ROWS_MAX`.
     #[inline]
     pub(in crate::tsbs) fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
