@@ -180,6 +180,104 @@ class Load:
     timeout_s: float = 60.0
 
 
+RowFormat = Literal["text", "csv", "binary"]
+"""How a file of rows is written: as PostgreSQL's COPY reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of one plain table: generated, or read from files.
+
+    Generated row *i* is a function of set, options, seed and *i*: any slice can be made on its own.
+    """
+
+    set: str = ""
+    """Name of a built-in data set; empty when the rows are read from files."""
+    rows: int = 0
+    """How many; of files: 0, all that they hold."""
+    first: int = 0
+    """Number of the first row, counted from 0."""
+    seed: int = 1
+    options: Mapping[str, Value] = field(default_factory=dict)
+    """What the set offers to choose, such as the distribution of its values."""
+    files: tuple[str, ...] = ()
+    """Paths, loaded one after the other."""
+    format: RowFormat = "text"
+    header: bool = False
+    """Each CSV file begins with a line of column names."""
+
+
+TableForm = Literal["default", "columnar"]
+ToastCompression = Literal["default", "none", "pglz", "lz4"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTable:
+    """How one plain table is made; an engine maps each wish to its own means."""
+
+    name: str
+    indexes: str = "0"
+    """How many of the data set's usual indexes, or which: `a, b:brin, (f,l), l:hash`."""
+    index_when: Literal["before", "after"] = "before"
+    """Indexes are made before the load, or after it."""
+    primary_key: str = ""
+    """Column of the primary key; empty: none."""
+    partition_column: str = ""
+    """Column whose ranges are the partitions; empty: the table is not partitioned."""
+    partition_rows: int = 0
+    """Rows of one partition, about; 0: the table is not partitioned."""
+    tablespace: str = ""
+    index_tablespace: str = ""
+    form: TableForm = "default"
+    """`columnar`: the engine's column store."""
+    compression: ToastCompression = "default"
+    """How long values are compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongTransactions:
+    """Rows that go in one by one, many in a transaction."""
+
+    rows: int
+    """Rows of one transaction."""
+    pipeline: bool = True
+    """Send the next statements without waiting for the answers to those before."""
+    mark_rows: int = 1000
+    """Note the time whenever so many rows more have been answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkLoad:
+    """A bulk load of one plain table, in steps."""
+
+    rows: Rows
+    table: PlainTable
+    step_rows: int = 0
+    """Rows of one step: each begins when the one before is committed whole. 0: all rows are one step."""
+    method: LoadMethod = "best"
+    batch_rows: int = 100_000
+    """Rows of one COPY, which is one transaction."""
+    workers: int = 1
+    transactions: LongTransactions | None = None
+    """Single-row INSERTs in place of `method`."""
+    after: tuple[str, ...] = ()
+    """SQL statements once the rows are in, each timed; the storage is looked at before and after them."""
+    storage: bool = False
+    """Account for every byte on disk."""
+    verify: Literal["content", "count"] = "content"
+    timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCurve:
+    """Published seconds of each step, the first into an empty table."""
+
+    name: str
+    step_rows: int
+    seconds: tuple[float, ...]
+    note: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class QueryMix:
     """Queries of TSBS's kinds over a data set, and how they are to be run."""
@@ -214,6 +312,8 @@ class PlannedPhase:
     """SQL statements before the phase (for kind `sql`: the phase itself), one statement each."""
     drive: Drive | None = None
     load: Load | None = None
+    bulk: BulkLoad | None = None
+    """For kind `load` in place of `load`: rows of a plain table."""
     query: QueryMix | None = None
     """For kind `query` the phase itself; beside a load, the queries that run while it loads."""
     row_check: RowCheck | None = None
@@ -222,6 +322,10 @@ class PlannedPhase:
     headline: str = "tps"
     rows_per_transaction: int | None = None
     published: tuple[Published, ...] = ()
+    curves: tuple[PublishedCurve, ...] = ()
+    """Published seconds of the steps of a bulk load, to be drawn beside ours."""
+    knee: bool = False
+    """Look for the number of rows from which steps become slower, and advise on partitions."""
     optional: bool = False
     """A failing setup skips the phase, with the server's words as the reason, instead of failing the run."""
     setup_estimate_s: float = 0.0
@@ -242,6 +346,16 @@ class PlannedTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateServer:
+    """What a scenario wishes of a private server; it has no meaning for any other."""
+
+    memory_bytes: int | None = None
+    """Memory of the server and the page cache of its files together, where control groups allow it."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the server; those that the user gives beat them."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedScenario:
     """What the report must say of a scenario that is run."""
 
@@ -252,6 +366,7 @@ class PlannedScenario:
     source: Source | None
     parameters: Mapping[str, Value]
     folder: Path
+    private_server: PrivateServer = PrivateServer()
 
 
 @dataclass(frozen=True, slots=True)
