@@ -19,7 +19,8 @@ class PhaseFiles:
     """What one phase on one target left behind; `drive` is None when the driver never wrote its account.
 
     `beside` are the queries that ran while the phase loaded; `sent` and `probe` are the lines of sent.jsonl
-    and probe.jsonl, empty where freshness was not measured.
+    and probe.jsonl, empty where freshness was not measured. `steps` and `progress` are those of steps.jsonl
+    and progress.jsonl, of loads in steps and of long transactions.
     """
 
     folder: PhaseFolder
@@ -29,6 +30,8 @@ class PhaseFiles:
     beside: PhaseFiles | None = None
     sent: list[Json] = field(default_factory=list)
     probe: list[Json] = field(default_factory=list)
+    steps: list[Json] = field(default_factory=list)
+    progress: list[Json] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,14 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         phase |= folder.read_phase()
     phase["variant"] = phase.get("variant") or {}
     phase["repeat"] = phase.get("repeat") or 1
-    found = PhaseFiles(folder, phase, folder.read_drive(), list(folder.read_series()))
+    found = PhaseFiles(
+        folder,
+        phase,
+        folder.read_drive(),
+        list(folder.read_series()),
+        steps=list(read_jsonl(folder.path / "steps.jsonl")),
+        progress=list(read_jsonl(folder.path / "progress.jsonl")),
+    )
     queries = folder.beside("queries", create=False)
     if not queries.path.is_dir():
         return found
