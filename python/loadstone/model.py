@@ -268,6 +268,10 @@ class BulkLoad:
     timeout_s: float = 600.0
 
 
+FEWEST_STEPS = 8
+"""A load of fewer steps has too few points to look for the number of rows from which it becomes slower."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedCurve:
     """Published seconds of each step, the first into an empty table."""
