@@ -12,7 +12,7 @@ from loadstone.summary.judge import ceiling, judge_phase, judge_run, judge_targe
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
 from loadstone.summary.reading import read_run
-from loadstone.summary.resources import summarise_resources, usage_between
+from loadstone.summary.resources import course_between, summarise_resources, usage_between
 from loadstone.summary.verdict import verdict
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from loadstone.summary.cautions import Caution
     from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 1
+FORMAT = 2
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 
@@ -82,7 +82,16 @@ def _phase(
     if phase["load"]:
         phase["load"] = with_cpu(phase["load"], usage)
     phase["usage"] = usage
+    phase["course"] = _course(files, target, several=len(run.targets) > 1)
     return phase, list(judge_phase(phase, usage, run.calibration))
+
+
+def _course(files: PhaseFiles, target: TargetFiles, *, several: bool) -> list[Json]:
+    """Return what the machine did on the phase's own time axis; nothing where there is one target only."""
+    start, end = files.phase.get("start_ns"), files.phase.get("end_ns")
+    if not several or start is None or end is None:
+        return []
+    return course_between(target.monitor, start, end)
 
 
 def _window_ns(drive: Json, origin_ns: int) -> tuple[int, int]:

@@ -38,13 +38,33 @@ RATES = {
     "commits_per_s": ("engine", "counters", "xact_commit"),
     "blocks_read_per_s": ("engine", "counters", "blks_read"),
     "temp_bytes_per_s": ("engine", "counters", "temp_bytes"),
+    "group_read_bytes_per_s": ("group", "read_bytes"),
+    "group_write_bytes_per_s": ("group", "write_bytes"),
 }
 GAUGES = {
     "server_rss_bytes": ("server", "rss_bytes"),
     "client_rss_bytes": ("client", "rss_bytes"),
     "active_sessions": ("engine", "gauges", "active"),
     "dead_tuples": ("engine", "gauges", "dead_tuples"),
+    "group_memory_bytes": ("group", "memory_bytes"),
+    "group_cache_bytes": ("group", "cache_bytes"),
+    "group_limit_bytes": ("group", "limit_bytes"),
 }
+COURSE_POINTS = 150
+"""The most points of one phase's own course, which is drawn beside that of other targets."""
+COURSE = (
+    "cpu_server",
+    "cpu_busy",
+    "memory_used_bytes",
+    "server_rss_bytes",
+    "group_memory_bytes",
+    "disk_read_ops_per_s",
+    "disk_write_ops_per_s",
+    "disk_write_bytes_per_s",
+    "gpu_utilisation",
+    "gpu_memory_bytes",
+)
+"""What of it is kept."""
 
 
 def summarise_resources(monitor: Sequence[Json], origin_ns: int) -> Json:
@@ -55,7 +75,7 @@ def summarise_resources(monitor: Sequence[Json], origin_ns: int) -> Json:
         waits.update(step["waits"])
     shown = [name for name, _ in sorted(waits.items(), key=lambda item: (-item[1], item[0]))[:WAITS_SHOWN]]
     return {
-        "points": [_joined(group, shown) for group in _groups(steps)],
+        "points": [_joined(group, shown) for group in _groups(steps, POINTS)],
         "waits": shown,
         "waits_left_out": max(0, len(waits) - len(shown)),
         "checkpoints": [step["t_s"] for step in steps if step["checkpoints"]],
@@ -63,6 +83,14 @@ def summarise_resources(monitor: Sequence[Json], origin_ns: int) -> Json:
             (sample["host"]["cores"] for sample in monitor if (sample.get("host") or {}).get("cores")), None
         ),
     }
+
+
+def course_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> list[Json]:
+    """Return points on a phase's own time axis: seconds since `start_ns`, at most some hundred."""
+    steps = _steps(_between(monitor, start_ns - NEAR_NS, end_ns + NEAR_NS), start_ns)
+    inside = [step for step in steps if 0 <= step["t_s"] <= (end_ns - start_ns) / NS_PER_S + 1]
+    points = [_joined(group, ()) for group in _groups(inside, COURSE_POINTS)]
+    return [{"t_s": point["t_s"], **{name: point[name] for name in COURSE}} for point in points]
 
 
 def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json | None:
@@ -85,6 +113,7 @@ def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json |
             "disk_busy",
         )
     }
+    usage["memory_limit_bytes"] = max((step["group_limit_bytes"] or 0 for step in steps), default=0) or None
     usage["checkpoints"] = sum(step["checkpoints"] for step in steps)
     usage["wal_bytes"] = _delta(inside[0], inside[-1], ("engine", "counters", "wal_bytes"))
     usage["deadlocks"] = _delta(inside[0], inside[-1], ("engine", "counters", "deadlocks"))
@@ -121,7 +150,7 @@ def _step(before: Json, after: Json, length_s: float, t_s: float) -> Json:
         step[name] = None if delta is None else delta / length_s
     for name, path in GAUGES.items():
         step[name] = _at(after, path)
-    step |= _cpu(before, after, length_s)
+    step |= _cpu(before, after, length_s) | _gpu(after)
     total, available = (_at(after, ("host", f"memory_{name}_bytes")) for name in ("total", "available"))
     step["memory_used_bytes"] = None if total is None or available is None else total - available
     counters = [("engine", "counters", f"checkpoints_{name}") for name in ("timed", "requested")]
@@ -151,13 +180,24 @@ def _cpu(before: Json, after: Json, length_s: float) -> Json:
     }
 
 
+def _gpu(sample: Json) -> Json:
+    """Return the mean utilisation (0..1) of all GPUs and the memory used on them together."""
+    cards = sample.get("gpu") or []
+    used = [card["utilisation"] for card in cards if card.get("utilisation") is not None]
+    memory = [card["memory_used_bytes"] for card in cards if card.get("memory_used_bytes") is not None]
+    return {
+        "gpu_utilisation": sum(used) / len(used) if used else None,
+        "gpu_memory_bytes": sum(memory) if memory else None,
+    }
+
+
 def _process_cpu(before: Json, after: Json, who: str) -> float | None:
     parts = [_delta(before, after, (who, f"cpu_{kind}_s")) for kind in ("user", "system")]
     return None if None in parts else sum(part or 0 for part in parts)
 
 
-def _groups(steps: Sequence[Json]) -> Iterable[Sequence[Json]]:
-    joined = math.ceil(len(steps) / POINTS) if steps else 1
+def _groups(steps: Sequence[Json], most: int) -> Iterable[Sequence[Json]]:
+    joined = math.ceil(len(steps) / most) if steps else 1
     return (steps[at : at + joined] for at in range(0, len(steps), joined))
 
 
