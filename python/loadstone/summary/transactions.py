@@ -101,7 +101,7 @@ def _per_mark(steps: Sequence[tuple[int, int, float]]) -> Json:
 
 
 def _course(marks: Sequence[tuple[int, float]]) -> list[Json]:
-    """Return median and 95th percentile of the time of a mark, by the rows that the transaction had by then."""
+    """Return median and 95th percentile of the time of a mark, by the rows that went in before."""
     places = sorted({at for at, _ in marks})
     width = -(-len(places) // BINS)
     bins = [places[at : at + width] for at in range(0, len(places), width)]
