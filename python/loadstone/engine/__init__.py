@@ -27,11 +27,13 @@ from loadstone.engine.series import SeriesAnswers
 from loadstone.errors import LoadstoneError, RunFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from typing import LiteralString
 
     from loadstone.engine.control import Control
+    from loadstone.engine.storage import Storage
 
 __all__ = [
     "SCHEMA",
@@ -118,6 +120,19 @@ class Engine(ABC):
     @abstractmethod
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read sizes on disk and the WAL's position."""
+
+    @abstractmethod
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for every byte of tables in the schema, once all of them are written to the disk.
+
+        `data_directory` is where the database's files are, when it is ours to know.
+        """
 
     @abstractmethod
     def counters(self, connection: Control) -> Observation:

@@ -15,17 +15,20 @@ import psycopg
 
 from loadstone.engine import SCHEMA, Engine, connecting, durability, not_one_value, one, statements, workspace
 from loadstone.engine import observation as observing
+from loadstone.engine import storage as storing
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.connecting import psycopgs
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from loadstone import model
     from loadstone.engine.answers import Durability
     from loadstone.engine.connecting import PostgresControl
     from loadstone.engine.control import Control
+    from loadstone.engine.storage import Storage
 
 CONTROL_CONNECTIONS = 2
 """Beside the clients: one that plans and checks, one that watches."""
@@ -67,6 +70,8 @@ class PostgresFamily(Engine):
         "QuestDB": "QuestDB",
     }
     """Servers that speak the same protocol and are not this engine: sign in `version()` -> name."""
+    storage_members = ""
+    """SQL that adds, to the relations `tree` of a table and its partitions, what else keeps its rows."""
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -169,6 +174,22 @@ class PostgresFamily(Engine):
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read sizes on disk and the WAL's position."""
         return observing.sizes(connection, schema)
+
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for every byte of tables in the schema, once all of them are written to the disk."""
+        refused = self.checkpoint(connection)
+        found = self.server_pids(connection)
+        files = data_directory or storing.data_directory_of(connection, found.pid, found.reason)
+        looked = storing.look(connection, schema, tables, files, members=self.storage_members)
+        if refused is not None:
+            looked.notes.insert(0, f"bytes in memory were not yet on the disk: {refused}")
+        return looked
 
     def counters(self, connection: Control) -> Observation:
         """Read the cumulative counters of monitor.jsonl, as they are."""

@@ -67,6 +67,42 @@ where n.nspname = %(schema)s
 order by bytes desc, name
 """
 
+# A table with its partitions, their TOAST tables and indexes. {members} adds relations of another kind.
+STORAGE = """
+with recursive tree(oid) as (
+    select %(table)s::regclass::oid
+    union select i.inhrelid from tree t join pg_inherits i on i.inhparent = t.oid
+), members(oid) as (
+    select t.oid from tree t {members}
+), parts(oid, part, chunk) as (
+    select c.oid, 'heap', null from members m join pg_class c on c.oid = m.oid
+    union all
+    select c.reltoastrelid, 'toast', null from members m join pg_class c on c.oid = m.oid
+    where c.reltoastrelid <> 0
+    union all
+    select i.indexrelid, 'toast', null from members m join pg_class c on c.oid = m.oid
+    join pg_index i on i.indrelid = c.reltoastrelid
+    union all
+    select i.indexrelid, 'index',
+           case when c.oid <> %(table)s::regclass and not c.relispartition then c.relname end
+    from members m join pg_class c on c.oid = m.oid
+    join pg_index i on i.indrelid = c.oid
+)
+select p.oid, p.part, p.chunk, c.relname as name, c.relkind as kind, h.inhparent as parent,
+       coalesce(pg_relation_size(c.oid, 'main'), 0) as main,
+       coalesce(pg_relation_size(c.oid, 'fsm'), 0) + coalesce(pg_relation_size(c.oid, 'vm'), 0) as maps,
+       coalesce(pg_relation_size(c.oid, 'init'), 0) as init,
+       pg_relation_filepath(c.oid) as file
+from parts p join pg_class c on c.oid = p.oid
+left join pg_inherits h on h.inhrelid = p.oid and p.part = 'index'
+"""
+
+FREE_SPACE_MAP = """
+select exists (select from pg_available_extensions where name = 'pg_freespacemap') as available,
+       (select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+        where e.extname = 'pg_freespacemap') as schema
+"""
+
 _COUNTERS_10 = """
 select case when pg_is_in_recovery() then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')
             else pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') end::bigint as wal_bytes,

@@ -34,6 +34,14 @@ select (select default_version from pg_available_extensions where name = 'timesc
        current_setting('timescaledb.telemetry_level', true) as telemetry,
        current_setting('timescaledb.disable_load', true) as loader
 """
+# What a chunk is compressed into lies in a table of its own, which inherits from nothing of the user's.
+_COMPRESSED_CHUNKS = """
+union
+select format('%%I.%%I', k.schema_name, k.table_name)::regclass::oid
+from tree t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
+join _timescaledb_catalog.chunk u on u.schema_name = n.nspname and u.table_name = c.relname
+join _timescaledb_catalog.chunk k on k.id = u.compressed_chunk_id
+"""
 _OLDEST = (2, 18)
 """Since then compression goes by the name of columnstore; hypertables have dimensions since 2.13."""
 
@@ -164,6 +172,7 @@ class TimescaleDB(PostgresFamily):
     embedded_prefix = None
     status = "verified against TimescaleDB 2.28.3 on PostgreSQL 15, on Linux"
     series = TimescaleSeries()
+    storage_members = _COMPRESSED_CHUNKS
 
     def identify(self, connection: Control) -> Identity:
         """Ask the server what it is; one without the extension is refused."""
