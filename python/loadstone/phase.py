@@ -5,21 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from loadstone.bulkphase import bulk_clashes, bulk_of, curves_of, is_bulk
 from loadstone.errors import LoadstoneError
 from loadstone.model import Drive, Pace, PlannedPhase, Published, RowCheck, Script
-from loadstone.scenario import SCENARIO_FILE, Phase, Scenario, file_named, key_problems
+from loadstone.scenario import NOT_TEMPLATES, SCENARIO_FILE, Phase, Scenario, file_named, key_problems
 from loadstone.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
 from loadstone.series import load_of, queries_of
 from loadstone.sql import split_statements
 from loadstone.template import render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from loadstone.model import Value
 
 _T = TypeVar("_T")
-_VERBATIM = ("id", "kind", "sweep", "published")
 _LIMITS = ("clients", "threads", "duration_s", "transactions_per_client", "warmup_s")
 _SAME_IN_DRIVE = (*_LIMITS, "mode", "latency_limit_ms", "timeout_s", "reconnect", "variables")
 
@@ -30,7 +30,7 @@ def fill_phase(scenario: Scenario, phase: Phase, values: Mapping[str, Value]) ->
     Raises LoadstoneError with the key path when a value is not possible.
     """
     where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index))}"
-    table = {key: value for key, value in phase.body.items() if key not in _VERBATIM}
+    table = {key: value for key, value in phase.body.items() if key not in NOT_TEMPLATES}
     filled: dict[str, Any] = {key: phase.body[key] for key in ("id", "kind")}
     filled |= _fill(table, values, where, scenario_schema()["$defs"]["phase"])
     path = ("phase", phase.index)
@@ -44,7 +44,7 @@ def planned_phase(
 ) -> tuple[PlannedPhase, dict[str, Any]]:
     """Return the phase ready to run, but for key, repeat and skip, and the table that it was made of."""
     table = fill_phase(scenario, phase, values)
-    rows = table.get("rows_per_transaction")
+    bulk = is_bulk(table)
     planned = PlannedPhase(
         key="",
         id=phase.id,
@@ -52,26 +52,31 @@ def planned_phase(
         kind=phase.kind,
         title=table["title"],
         why=table.get("why", "").strip(),
-        setup=tuple(
-            statement
-            for text in table.get("setup", ())
-            for statement in split_statements(*_sql(scenario, text, values))
-        ),
+        setup=_statements(scenario, table.get("setup", ()), values),
         drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
-        load=_from(load_of, table, scenario, phase) if phase.kind == "load" else None,
+        load=_from(load_of, table, scenario, phase) if phase.kind == "load" and not bulk else None,
+        bulk=bulk_of(table, _statements(scenario, table.get("after", ()), values)) if bulk else None,
         query=_from(partial(queries_of, seed=seed), table, scenario, phase) if "queries" in table else None,
         row_check=_row_check(scenario, table, values),
         checks=tuple(
             (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
             for check in table.get("checks", ())
         ),
-        headline=table.get("headline", "metrics_per_s" if phase.kind == "load" else "tps"),
-        rows_per_transaction=rows,
+        headline=table.get("headline", _headline(phase, bulk=bulk)),
+        rows_per_transaction=table.get("rows_per_transaction"),
         published=tuple(_published(phase, values)),
+        curves=tuple(curves_of(phase.body, values)),
+        knee=table.get("knee", False),
         optional=table.get("optional", False),
         setup_estimate_s=float(table.get("setup_estimate_s", 0)),
     )
     return planned, table
+
+
+def _headline(phase: Phase, *, bulk: bool) -> str:
+    if bulk:
+        return "rows_per_s"
+    return "metrics_per_s" if phase.kind == "load" else "tps"
 
 
 def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[str, Any]) -> Any:
@@ -81,7 +86,7 @@ def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[s
     if isinstance(value, dict):
         known = schema.get("properties", {})
         found = {
-            key: _fill(item, values, f"{where}.{key}", _resolve(known.get(key, {})))
+            key: _fill(item, values, f"{where}.{key}", _resolve(known.get(key, {}), item))
             for key, item in value.items()
         }
         return {key: item for key, item in found.items() if item != "" or value[key] == ""}
@@ -92,12 +97,15 @@ def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[s
     return value
 
 
-def _resolve(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Mapping[str, Any], value: object = None) -> Mapping[str, Any]:
+    """Follow a reference, and the choice between two forms of a table, by the keys that it holds."""
     reference = schema.get("$ref")
     found: Mapping[str, Any] = (
         scenario_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
     )
-    return found
+    if "if" not in found or not isinstance(value, dict):
+        return found
+    return _resolve(found["then" if value.keys() >= set(found["if"]["required"]) else "else"])
 
 
 def _convert(text: str, schema: Mapping[str, Any]) -> Value:
@@ -126,6 +134,9 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
         if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
             where = key_path((*inside, "rate_per_s"))
             yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
+    if is_bulk(table):
+        yield from bulk_clashes(table, path)
+        return
     data = table.get("data")
     if data is not None and ("end" in data) == ("span_s" in data):
         yield Problem(
@@ -154,6 +165,10 @@ def _sql(scenario: Scenario, text: str, values: Mapping[str, Value]) -> tuple[st
         return text, f"SQL `{text[:30]}`"
     where = str(scenario.folder / name)
     return render(scenario.files[name], values, where), where
+
+
+def _statements(scenario: Scenario, texts: Iterable[str], values: Mapping[str, Value]) -> tuple[str, ...]:
+    return tuple(statement for text in texts for statement in split_statements(*_sql(scenario, text, values)))
 
 
 def _one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) -> str:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loadstone.bulkphase import needs_of_bulk, seconds_of_bulk
 from loadstone.errors import LoadstoneError
 from loadstone.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
 from loadstone.parameter import nearest
 from loadstone.phase import planned_phase
 from loadstone.series import needs, seconds_of
+from loadstone.wishes import private_server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,7 +102,10 @@ def make_plan(
         size=size,
         seed=seed,
         repeats=repeats,
-        scenarios=tuple(_planned_scenario(scenario, settings[scenario.id]) for scenario in scenarios),
+        scenarios=tuple(
+            _planned_scenario(scenario, settings[scenario.id], {"size": size, "seed": seed, "repeat": 1})
+            for scenario in scenarios
+        ),
         targets=tuple(_planned_target(target, numbered) for target in targets),
     )
 
@@ -109,19 +114,15 @@ def estimated_seconds(plan: Plan) -> float:
     """Return about how long the plan runs: warm-up, duration, loads and the authors' estimates of set-ups.
 
     A phase that ends by a number of transactions or queries counts by its rate, and with 0 when it has none.
-    A load counts by its rows: at its rate, or else as `series.CAUTIOUS_ROWS_PER_S` has it.
+    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`).
     """
     phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
-    return sum(
-        phase.setup_estimate_s
-        + (_drive_seconds(phase.drive) if phase.drive else seconds_of(phase.load, phase.query))
-        for phase in phases
-    )
+    return sum(phase.setup_estimate_s + _measured_seconds(phase) for phase in phases)
 
 
 def clients_of(phase: PlannedPhase) -> int:
     """Return how many connections a phase has open at once, ours for control and watching left out."""
-    drive, load, query = phase.drive, phase.load, phase.query
+    drive, load, query = phase.drive, phase.load or phase.bulk, phase.query
     parts = [drive.clients if drive else 0, load.workers if load else 0, query.workers if query else 0]
     return sum(parts) + (1 if load and query else 0)
 
@@ -191,10 +192,17 @@ def _settings(scenarios: Sequence[Scenario], size: str, overrides: Mapping[str, 
             if name not in _swept(scenario):
                 values[scenario.id][name] = parameter.parse(text)
                 continue
-            several = tuple(parameter.parse(part) for part in text.split(","))
+            several = tuple(parameter.parse(part) for part in _parts(text))
             values[scenario.id][name] = several[0]
             sweeps[scenario.id][name] = tuple(dict.fromkeys(several))
     return {s.id: _Settings(values[s.id], sweeps[s.id]) for s in scenarios}
+
+
+def _parts(text: str) -> list[str]:
+    """Split the user's list: at semicolons where there are some, for values may hold commas."""
+    if ";" in text:
+        return [part.strip() for part in text.removesuffix(";").split(";")]
+    return text.split(",")
 
 
 def _swept(scenario: Scenario) -> frozenset[str]:
@@ -233,9 +241,15 @@ def _variants(scenario: Scenario, settings: _Settings, known: Mapping[str, Value
             versions = (scenario.min_server_version, table.get("min_server_version"))
             yield _Variant(
                 planned,
-                (*scenario.capabilities, *table.get("requires", ()), *needs(planned.load, planned.query)),
+                (*scenario.capabilities, *table.get("requires", ()), *_needs(planned)),
                 tuple(version for version in versions if version),
             )
+
+
+def _needs(phase: PlannedPhase) -> Iterator[str]:
+    yield from needs(phase.load, phase.query)
+    if phase.bulk is not None:
+        yield from needs_of_bulk(phase.bulk)
 
 
 def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
@@ -267,7 +281,7 @@ def _in_key(value: Value) -> str:
     return _NOT_IN_A_KEY.sub("-", str(value).lower()).strip("-.")
 
 
-def _planned_scenario(scenario: Scenario, settings: _Settings) -> PlannedScenario:
+def _planned_scenario(scenario: Scenario, settings: _Settings, known: Mapping[str, Value]) -> PlannedScenario:
     return PlannedScenario(
         id=scenario.id,
         version=scenario.version,
@@ -276,6 +290,7 @@ def _planned_scenario(scenario: Scenario, settings: _Settings) -> PlannedScenari
         source=scenario.source,
         parameters=dict(settings.values),
         folder=scenario.folder,
+        private_server=private_server_of(scenario, str(known["size"]), {**settings.values, **known}),
     )
 
 
@@ -310,6 +325,14 @@ def _version(text: str) -> tuple[int, ...]:
     """Read the leading numbers of `10`, `9.6.24` or `18beta1`."""
     match = re.match(r"\d+(\.\d+)*", text)
     return tuple(int(part) for part in match.group().split(".")) if match else ()
+
+
+def _measured_seconds(phase: PlannedPhase) -> float:
+    if phase.drive is not None:
+        return _drive_seconds(phase.drive)
+    if phase.bulk is not None:
+        return seconds_of_bulk(phase.bulk)
+    return seconds_of(phase.load, phase.query)
 
 
 def _drive_seconds(drive: Drive) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadstone.bulkphase import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.errors import LoadstoneError
 from loadstone.model import PhaseKind, Source, Value
 from loadstone.parameter import Parameter, nearest
@@ -15,13 +16,15 @@ from loadstone.schema import Problem, key_path, raise_problems, scenario_problem
 from loadstone.template import names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 SCENARIO_FILE = "scenario.toml"
 TEMPLATE_NAMES = ("size", "seed", "repeat")
 """What templates know besides the parameters."""
 
-_NOT_TEMPLATES = ("id", "kind", "sweep", "published")
+NOT_TEMPLATES = ("id", "kind", "sweep", "published", "curves")
+"""Keys of a phase whose texts stay as they are written."""
+
 _NEEDED = {
     "sql": ("setup",),
     "drive": ("scripts", "clients"),
@@ -38,6 +41,7 @@ _ONLY = {
     | {"rate_per_s", "latency_limit_ms", "reconnect", "variables", "rows_per_transaction", "row_check"},
     "load": _MEASURED
     | _SERIES
+    | BULK_ONLY
     | {"tables", "method", "batch_rows", "workers", "hash_workers", "pace", "rate_per_s"},
     "query": _MEASURED | _SERIES,
 }
@@ -70,6 +74,8 @@ class Scenario:
     min_server_version: str | None
     parameters: Mapping[str, Parameter]
     sizes: Mapping[str, Mapping[str, Value]]
+    private_server: Mapping[str, Any]
+    """The table [private_server] as written, its templates not yet filled in."""
     phases: tuple[Phase, ...]
     folder: Path
     files: Mapping[str, str]
@@ -114,7 +120,8 @@ def load_scenario(folder: Path) -> Scenario:
     raise_problems(str(path), list(_phase_problems(document, parameters)))
     phases = tuple(_phase(index, table, parameters) for index, table in enumerate(document["phase"]))
     files = _read_files(folder, phases)
-    raise_problems(str(path), list(_name_problems(path, phases, parameters)))
+    texts = [*_private_texts(document), *(found for phase in phases for found in templates_in(phase))]
+    raise_problems(str(path), list(_name_problems(path, texts, parameters)))
     _check_file_names(folder, files, parameters)
     requires = document.get("requires", {})
     return Scenario(
@@ -127,6 +134,7 @@ def load_scenario(folder: Path) -> Scenario:
         min_server_version=requires.get("min_server_version"),
         parameters=parameters,
         sizes={size: _checked(values, parameters) for size, values in document.get("sizes", {}).items()},
+        private_server=document.get("private_server", {}),
         phases=phases,
         folder=folder,
         files=files,
@@ -152,7 +160,7 @@ def texts_in(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple
 
 def templates_in(phase: Phase) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the texts of a phase that may be templates, with their key paths."""
-    body = {key: value for key, value in phase.body.items() if key not in _NOT_TEMPLATES}
+    body = {key: value for key, value in phase.body.items() if key not in NOT_TEMPLATES}
     return texts_in(body, ("phase", phase.index))
 
 
@@ -234,10 +242,9 @@ def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parame
         for place, variant in enumerate(sweep) if isinstance(sweep, list) else [(None, sweep)]:
             inside = (*path, "sweep") if place is None else (*path, "sweep", place)
             yield from _value_problems(variant, parameters, inside)
-        for place, figure in enumerate(table.get("published", ())):
-            yield from _value_problems(
-                figure.get("when", {}), parameters, (*path, "published", place, "when")
-            )
+        for key in ("published", "curves"):
+            for place, figure in enumerate(table.get(key, ())):
+                yield from _value_problems(figure.get("when", {}), parameters, (*path, key, place, "when"))
 
 
 def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -254,6 +261,8 @@ def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Itera
             yield Problem(where, f"a phase of kind {kind} has no such key.", f"Remove it, or set {kinds}.")
     if kind == "drive":
         yield from _drive_problems(table, path)
+    if kind == "load" and "data" in table:
+        yield from _load_problems(table, path)
 
 
 def _drive_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -265,6 +274,17 @@ def _drive_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> It
     if "row_check" in table and "rows_per_transaction" not in table:
         where = key_path((*path, "rows_per_transaction"))
         yield Problem(where, "row_check needs this key.", "Say how many rows one transaction adds.")
+
+
+def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Yield keys of the one kind of load that stand in the other."""
+    bulk = is_bulk(table)
+    for key in sorted((SERIES_ONLY if bulk else BULK_ONLY) & table.keys()):
+        what = "a time series (data.use_case)" if bulk else "plain rows (data.set or data.files)"
+        yield Problem(key_path((*path, key)), f"only a load of {what} has this key.", "Remove it.")
+    if bulk and "table" not in table:
+        where = key_path((*path, "table"))
+        yield Problem(where, "a load of plain rows needs this key.", 'Add table = { name = "…" }.')
 
 
 def _phase(index: int, table: dict[str, Any], parameters: Mapping[str, Parameter]) -> Phase:
@@ -284,7 +304,7 @@ def _named_files(phase: Phase) -> Iterator[tuple[str, str]]:
     """Yield (key path, file name) for each file that a phase names."""
     for path, text in texts_in(phase.body, ("phase", phase.index)):
         suffix = ".pgbench" if "scripts" in path else ".sql"
-        is_text = path[-1] == "count" or path[-1] == "sql" or "setup" in path or "scripts" in path
+        is_text = path[-1] == "count" or path[-1] == "sql" or {"setup", "after", "scripts"} & set(path)
         if is_text and path[-1] != "weight" and file_named(text, suffix):
             yield key_path(path), text
 
@@ -310,15 +330,20 @@ def _read_files(folder: Path, phases: tuple[Phase, ...]) -> dict[str, str]:
     return files
 
 
+def _private_texts(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    return texts_in(document.get("private_server", {}), ("private_server",))
+
+
 def _name_problems(
-    file: Path, phases: tuple[Phase, ...], parameters: Mapping[str, Parameter]
+    file: Path,
+    texts: Iterable[tuple[tuple[str | int, ...], str]],
+    parameters: Mapping[str, Parameter],
 ) -> Iterator[Problem]:
     """Yield names in templates that are neither parameters nor known to every template."""
-    for phase in phases:
-        for path, text in templates_in(phase):
-            where = key_path(path)
-            for name in sorted(names_in(text, f"{file}: {where}") - set(parameters) - set(TEMPLATE_NAMES)):
-                yield _unknown_parameter(name, parameters, where)
+    for path, text in texts:
+        where = key_path(path)
+        for name in sorted(names_in(text, f"{file}: {where}") - set(parameters) - set(TEMPLATE_NAMES)):
+            yield _unknown_parameter(name, parameters, where)
 
 
 def _check_file_names(folder: Path, files: Mapping[str, str], parameters: Mapping[str, Parameter]) -> None:
