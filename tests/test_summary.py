@@ -204,17 +204,17 @@ def test_a_sweep_is_told_relative_to_none(tmp_path: Path) -> None:
     assert by_value["btree"]["index_bytes"] == 4_000_000
 
 
-def test_a_sweep_over_two_parameters_holds_the_other_fixed(tmp_path: Path) -> None:
+def test_a_sweep_over_two_parameters_is_one_table(tmp_path: Path) -> None:
     phases = tuple(
-        Phase(variant={"index": i, "clients": c}, seconds=4) for i in ("none", "brin") for c in (1, 8)
+        Phase(variant={"index": i, "clients": c, "rows": 5}, seconds=4)
+        for i in ("brin", "none")
+        for c in (1, 8)
     )
-    tables = summarise(build(tmp_path / "run", Run(phases=phases)))["sweeps"]
-    assert [(t["parameter"], t["fixed"]) for t in tables] == [
-        ("index", {"clients": 1}),
-        ("clients", {"index": "none"}),
-        ("index", {"clients": 8}),
-        ("clients", {"index": "brin"}),
-    ]
+    (table,) = summarise(build(tmp_path / "run", Run(phases=phases)))["sweeps"]
+    assert (table["parameters"], table["fixed"]) == (["index", "clients"], {"rows": 5})
+    assert [row["values"] for row in table["rows"]] == [["brin", 1], ["brin", 8], ["none", 1], ["none", 8]]
+    assert table["baseline"] == "none · 1"
+    assert [row["ratio"] is None for row in table["rows"]] == [False, False, True, False]
 
 
 def test_published_figures_stand_beside_ours_per_core_too(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ Json = dict[str, Any]
 NS_PER_MS = 1e6
 MEBI = 2**20
 MAX_SERIES = len(COLOURS)
+MAX_BARS = 24
+"""Of more values than that the table alone speaks."""
 FEWEST_POINTS = 3
 """A course over time has at least so many points."""
 PERCENTILE_LINES = (("p50", "p50_ns", 2), ("p95", "p95_ns", 0), ("p99", "p99_ns", 1))
@@ -189,6 +191,8 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
 def sweep(section: str, table: Json) -> list[Chart]:
     """Bars for the rate and for the bytes of indexes, one bar per value of the parameter."""
     rows = [row for row in table["rows"] if row["rate"]]
+    if not 0 < len(rows) <= MAX_BARS:
+        return []
     word = formats.unit(table)
     charts = [
         _bars(

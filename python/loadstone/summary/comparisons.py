@@ -63,20 +63,15 @@ def compare_published(group: Json, source_cores: int | None, cores: int | None) 
 
 
 def sweeps(groups: Sequence[Json], phases: Sequence[Json]) -> list[Json]:
-    """Return a table per phase, target and swept parameter: rate against the baseline, bytes of indexes."""
-    tables: dict[str, Json] = {}
+    """Return a table per swept phase and target: rate against the baseline, bytes of indexes.
+
+    A phase swept over several parameters has one table too, each combination of their values a row.
+    """
+    members: dict[tuple[str, str, str], list[Json]] = {}
     for group in groups:
-        for parameter, value in group["variant"].items():
-            others = {name: v for name, v in group["variant"].items() if name != parameter}
-            identity = json.dumps(
-                [group["scenario"], group["id"], group["target"], parameter, others], sort_keys=True
-            )
-            table = tables.setdefault(identity, _empty_table(group, parameter, others))
-            table["rows"].append(_sweep_row(group, value, phases))
-    found = [table for table in tables.values() if len(table["rows"]) > 1]
-    for table in found:
-        _relate(table)
-    return found
+        if group["variant"]:
+            members.setdefault((group["scenario"], group["id"], group["target"]), []).append(group)
+    return [_sweep(rows, phases) for rows in members.values() if len(rows) > 1]
 
 
 def _group(group: list[Json]) -> Json:
@@ -192,18 +187,34 @@ def _metric(group: Json, metric: str) -> float | None:
     return None if value is None else value / NS_PER_MS
 
 
-def _empty_table(group: Json, parameter: str, others: Json) -> Json:
-    table: Json = {name: group[name] for name in ("scenario", "id", "kind", "title", "target", "headline")}
-    return table | {"parameter": parameter, "fixed": others, "rows": []}
+def _sweep(groups: Sequence[Json], phases: Sequence[Json]) -> Json:
+    values: dict[str, list[Any]] = {}
+    for group in groups:
+        for parameter, value in group["variant"].items():
+            values.setdefault(parameter, []).append(value)
+    swept = [name for name, found in values.items() if any(value != found[0] for value in found)]
+    table: Json = {
+        name: groups[0][name] for name in ("scenario", "id", "kind", "title", "target", "headline")
+    }
+    table |= {
+        "parameters": swept,
+        "parameter": " × ".join(swept),
+        "fixed": {name: found[0] for name, found in values.items() if name not in swept},
+        "rows": [_sweep_row(group, swept, phases) for group in groups],
+    }
+    _relate(table)
+    return table
 
 
-def _sweep_row(group: Json, value: Any, phases: Sequence[Json]) -> Json:
+def _sweep_row(group: Json, swept: Sequence[str], phases: Sequence[Json]) -> Json:
     rate = group[group["headline"]] or group["tps"]
     wanted = (group["target"], group["phases"][-1])
     sizes = next(phase["sizes"] for phase in phases if (phase["target"], phase["folder"]) == wanted)
     per_unit = (sizes or {}).get("per_unit") or {}
+    values = [group["variant"].get(name) for name in swept]
     return {
-        "value": value,
+        "values": values,
+        "value": " · ".join(str(value) for value in values),
         "rate": rate,
         "p99_ns": next((p["value_ns"] for p in group["percentiles"] if p["percentile"] == 99), None),  # noqa: PLR2004
         "table_bytes": sizes["kinds"]["table"]["after"] if sizes else None,
@@ -215,9 +226,10 @@ def _sweep_row(group: Json, value: Any, phases: Sequence[Json]) -> Json:
 
 
 def _relate(table: Json) -> None:
-    """Relate every row to the one called "none" (or off), else to the first."""
+    """Relate every row to the one of the values "none" (or off), where there are such, else the first."""
     rows = table["rows"]
-    base = next((row for row in rows if str(row["value"]).lower() in {"none", "off", "false", "0"}), rows[0])
+    wanted = [_neutral([row["values"][at] for row in rows]) for at in range(len(table["parameters"]))]
+    base = next((row for row in rows if row["values"] == wanted), rows[0])
     table["baseline"] = base["value"]
     for row in rows:
         row["ratio"] = None
@@ -225,6 +237,10 @@ def _relate(table: Json) -> None:
             row["ratio"] = _ratio(
                 {"headline": "tps", "tps": row["rate"]}, {"headline": "tps", "tps": base["rate"]}
             )
+
+
+def _neutral(values: Sequence[Any]) -> Any:
+    return next((v for v in values if str(v).lower() in {"none", "off", "false", "0"}), values[0])
 
 
 def _identity(entry: Json, target: str) -> str:
