@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.series import Circumstances, SeriesAnswers
 from loadstone.engines import engine
+from loadstone.loading import tables
 from loadstone.model import SeriesTables
 from loadstone.target import parse_target
-from loadstone.tsbs import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def where(version: int = 180000) -> Circumstances:
 
 
 def make(control: Control, wishes: SeriesTables = PLAIN) -> None:
-    tables.make(control, SERIES, DATASET, wishes, where())
+    tables.execute(control, SERIES.tables(DATASET, wishes, where()))
 
 
 def rows(control: Control, sql: str) -> list[dict[str, Any]]:

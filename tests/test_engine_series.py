@@ -14,7 +14,7 @@ from loadstone.engine.series import Circumstances, chunk_bounds
 from loadstone.engines import engine
 from loadstone.engines.opengauss import _own_version
 from loadstone.errors import LoadstoneError
-from loadstone.tsbs import tables
+from loadstone.loading import tables
 
 if TYPE_CHECKING:
     from desk import Database

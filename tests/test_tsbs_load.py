@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from seriesdata import DATASET, PLAIN, SERIES, control_of, make, where
 
+from loadstone.engine.series import names
 from loadstone.engines import engine
 from loadstone.errors import LoadstoneError, RunFailedError, WrongAnswerError
+from loadstone.loading import tables
 from loadstone.personalities.tsbs import load_flags, load_report
 from loadstone.personalities.tsbs.flags import parse
 from loadstone.personalities.tsbs.load import main
-from loadstone.tsbs import tables, verify
+from loadstone.tsbs import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,16 +24,17 @@ if TYPE_CHECKING:
 
     from loadstone.personalities.tsbs.flags import Values
 
+NAMES = names(DATASET)
 
 # Ledger and refusals
 
 
 def test_tables_that_are_there_are_refused(database: Database) -> None:
     with control_of(database) as control:
-        tables.refuse_existing(control, SERIES, DATASET)
+        tables.refuse_existing(control, SERIES, NAMES)
         control.execute("create table readings (mine int)")
         with pytest.raises(LoadstoneError, match="holds the table readings already"):
-            tables.refuse_existing(control, SERIES, DATASET)
+            tables.refuse_existing(control, SERIES, NAMES)
 
 
 def test_a_broken_load_is_told_from_other_tables(database: Database) -> None:
@@ -40,7 +43,7 @@ def test_a_broken_load_is_told_from_other_tables(database: Database) -> None:
         tables.open_ledger(control, {"batch size": 10})
         control.execute("insert into loadstone_batches values (0, 10), (1, 10), (4, 7)")
         with pytest.raises(LoadstoneError, match="broken off: 3 batches with 27 rows"):
-            tables.refuse_existing(control, SERIES, DATASET)
+            tables.refuse_existing(control, SERIES, NAMES)
         assert tables.committed(control) == tables.Committed(3, 27, ((0, 1), (4, 4)))
 
 
@@ -48,15 +51,15 @@ def test_only_the_same_load_goes_on(database: Database) -> None:
     about = {"batch size": 10, "data": {"seed": 1}}
     with control_of(database) as control:
         with pytest.raises(LoadstoneError, match="no broken load"):
-            tables.reopen_ledger(control, SERIES, DATASET, about)
+            tables.reopen_ledger(control, SERIES, NAMES, about)
         make(control)
         tables.open_ledger(control, about)
-        assert tables.reopen_ledger(control, SERIES, DATASET, about).batches == 0
+        assert tables.reopen_ledger(control, SERIES, NAMES, about).batches == 0
         with pytest.raises(LoadstoneError, match="its batch size was 10, now it is 20"):
-            tables.reopen_ledger(control, SERIES, DATASET, about | {"batch size": 20})
+            tables.reopen_ledger(control, SERIES, NAMES, about | {"batch size": 20})
         control.execute("drop table readings")
         with pytest.raises(LoadstoneError, match="readings is gone"):
-            tables.reopen_ledger(control, SERIES, DATASET, about)
+            tables.reopen_ledger(control, SERIES, NAMES, about)
 
 
 def test_what_could_not_be_made_whole_is_dropped_and_nothing_else(database: Database) -> None:
@@ -65,19 +68,19 @@ def test_what_could_not_be_made_whole_is_dropped_and_nothing_else(database: Data
         wanted = list(SERIES.tables(DATASET, PLAIN, where()))
         done = wanted[: wanted.index(next(s for s in wanted if s.startswith('create table "readings"')))]
         tables.execute(control, done)
-        tables.drop_made(control, SERIES, DATASET, done)
+        tables.drop_made(control, SERIES, NAMES, done)
         assert SERIES.existing(control, ["tags", "diagnostics", "readings"]) == ["readings"]
 
 
 def test_tables_of_others_must_be_there_and_empty(database: Database) -> None:
     with control_of(database) as control:
         with pytest.raises(LoadstoneError, match="lacks the tables tags, diagnostics, readings"):
-            tables.refuse_unready(control, SERIES, DATASET)
+            tables.refuse_unready(control, SERIES, NAMES)
         make(control)
-        tables.refuse_unready(control, SERIES, DATASET)
+        tables.refuse_unready(control, SERIES, NAMES)
         control.execute("insert into readings (tags_id) values (1)")
         with pytest.raises(LoadstoneError, match="readings in the database hold rows"):
-            tables.refuse_unready(control, SERIES, DATASET)
+            tables.refuse_unready(control, SERIES, NAMES)
 
 
 # The check

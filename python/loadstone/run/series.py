@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.series import quoted
+from loadstone.engine.series import names, quoted
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.jsonfile import to_json
+from loadstone.loading import tables
 from loadstone.signals import Signals
-from loadstone.tsbs import tables
 from loadstone.tsbs.content import content_of
 from loadstone.tsbs.loading import LoadManner, perform_load
 from loadstone.tsbs.probing import perform_probe
@@ -51,7 +51,7 @@ def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Docum
     """Load into fresh tables, with queries beside it where wanted; returns drive.json and sizes before it."""
     server, folder = stage.server, stage.folder
     content = content_of(load)
-    tables.drop(server.control, server.engine.series, content.dataset)
+    tables.drop(server.control, server.engine.series, names(content.dataset))
     if server.opened.private:
         server.engine.checkpoint(server.control)
     before = server.sizes()

@@ -6,37 +6,31 @@ those behind a Python driver.
 
 from __future__ import annotations
 
-import contextlib
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.drive import drive_document, perform
 from loadstone.engine import SCHEMA
-from loadstone.engine.family import PostgresFamily
 from loadstone.engine.series import ADDITIONAL, Circumstances, device_column, fields, names, quoted
 from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.jsonfile import to_json, write_atomic
-from loadstone.model import Connection, Drive
-from loadstone.procfs import ProcessTree, own_process
-from loadstone.tsbs import tables
+from loadstone.loading import tables
+from loadstone.loading.hand import Hand
+from loadstone.loading.meter import Meter
+from loadstone.loading.sending import Account, chosen_method, load_document, send, settle, told, write_account
+from loadstone.model import Drive
 from loadstone.tsbs.content import Content, content_of
 from loadstone.tsbs.verify import checks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from loadstone.drive import Progress
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
     from loadstone.engine.series import Dataset, SeriesAnswers
-    from loadstone.model import InOut, Load, LoadMethod
+    from loadstone.model import InOut, Load
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
-
-Account = dict[str, Any]
-"""drive.json of docs/run-folder.md, with `load`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +60,6 @@ class LoadManner:
 
 
 USUAL = LoadManner()
-_RECOVERY_S = 10.0
-_PAUSE_S = 0.25
-_NOWHERE = Connection(host="", port=0, user="", database="")
 
 
 def perform_load(
@@ -86,7 +77,7 @@ def perform_load(
     """
     engine = opened.engine
     content = manner.content or content_of(load)
-    with _Hand(opened, manner) as hand:
+    with Hand(opened, manner.schema, manner.control) as hand:
         try:
             return _Loading(load, content, opened, hand, manner).run(out_dir, signals, show)
         except engine.errors as error:
@@ -98,67 +89,14 @@ def circumstances(opened: OpenTarget, span_us: tuple[int, int] | None = None) ->
     return Circumstances(opened.identity["version_number"], span_us)
 
 
-class _Hand(contextlib.AbstractContextManager["_Hand"]):
-    """The control connection, opened anew when the server was lost."""
-
-    def __init__(self, opened: OpenTarget, manner: LoadManner) -> None:
-        self._opened = opened
-        self._schema = manner.schema
-        self._borrow = manner.control
-        self._own: Control | None = None
-        self._met = False
-
-    def __exit__(self, *_: object) -> None:
-        if self._own is not None:
-            self._own.close()
-
-    def control(self) -> Control:
-        """Return a connection that works; raises LoadstoneError when there is none to be had."""
-        if self._borrow is not None:
-            return self._borrow()
-        if self._own is not None:
-            try:
-                self._own.execute("select 1")
-            except self._opened.engine.errors:
-                self._own.close()
-                self._own = None
-        if self._own is None:
-            self._own = self._patiently() if self._met else self._connect()
-            self._met = True
-        return self._own
-
-    def clients(self) -> Connection | None:
-        """Return how the driver's clients connect; None where they are behind a Python driver."""
-        connection, engine = self._opened.connection, self._opened.engine
-        if connection is None or not isinstance(engine, PostgresFamily):
-            return None
-        return connection if self._schema is None else engine.with_schema(connection, self._schema)
-
-    def _patiently(self) -> Control:
-        """Wait for a server that recovers from a crash."""
-        deadline = time.monotonic() + _RECOVERY_S
-        while True:
-            try:
-                return self._connect()
-            except LoadstoneError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE_S)
-
-    def _connect(self) -> Control:
-        connection, engine = self._opened.connection, self._opened.engine
-        if self._schema is None and connection is not None and isinstance(engine, PostgresFamily):
-            return engine.connect(connection)
-        return self._opened.connect("loadstone")
-
-
 class _Loading:
     def __init__(
-        self, load: Load, content: Content, opened: OpenTarget, hand: _Hand, manner: LoadManner
+        self, load: Load, content: Content, opened: OpenTarget, hand: Hand, manner: LoadManner
     ) -> None:
-        self.load = replace(load, method=_method(load.method, opened.engine.series))
+        self.load = replace(load, method=chosen_method(load.method, opened.engine.series))
         self.content = content
         self.dataset: Dataset = content.dataset
+        self.names = names(content.dataset)
         self.opened = opened
         self.engine: Engine = opened.engine
         self.series: SeriesAnswers = opened.engine.series
@@ -172,8 +110,8 @@ class _Loading:
         control = self.hand.control()
         self.series.refuse(control)
         made = self._prepare(control)
-        meter = _Meter(self.engine, control)
-        account = self._drive(out_dir, signals, show)
+        meter = Meter(self.engine, control)
+        account = send(self._document(out_dir), self.series, self.opened, signals, show)
         if self.manner.driven is not None:
             self.manner.driven(account)
         loaded: dict[str, Any] = account["load"]
@@ -184,9 +122,9 @@ class _Loading:
             "after": [], "checks": [], "verified": None, "compression": None,
             "committed": None, "tables_bytes": None,
         }  # fmt: skip
-        with _told(account, self.engine):
+        with told(account, self.engine):
             self._finish(account, meter)
-        write_atomic(out_dir / "drive.json", to_json(account, indent=1))
+        write_account(account, out_dir)
         return account
 
     def _prepare(self, control: Control) -> list[dict[str, Any]]:
@@ -195,34 +133,21 @@ class _Loading:
         if self.manner.resume:
             if not self.has_ledger:
                 raise LoadstoneError(f"a broken load cannot go on in {self.engine.title}", "Use --replace.")
-            self.resumed = tables.reopen_ledger(control, self.series, self.dataset, about)
+            self.resumed = tables.reopen_ledger(control, self.series, self.names, about)
             return []
         if not self.manner.make_tables:
-            tables.refuse_unready(control, self.series, self.dataset)
+            tables.refuse_unready(control, self.series, self.names)
             made = []
         else:
             wanted = self.series.tables(self.dataset, self.load.tables, self.where)
             if self.manner.replace:
-                tables.drop(control, self.series, self.dataset)
+                tables.drop(control, self.series, self.names)
             else:
-                tables.refuse_existing(control, self.series, self.dataset)
-            made = self._make(control, wanted)
+                tables.refuse_existing(control, self.series, self.names)
+            made = tables.make(control, self.series, self.names, wanted, self.engine.errors)
         if self.has_ledger:
             tables.open_ledger(control, about)
         return made
-
-    def _make(self, control: Control, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
-        done: list[dict[str, Any]] = []
-        try:
-            for statement in wanted:
-                done += tables.execute(control, [statement])
-        except self.engine.errors as error:
-            with contextlib.suppress(*self.engine.errors):
-                tables.drop_made(control, self.series, self.dataset, [entry["text"] for entry in done])
-            raise LoadstoneError(
-                f"the tables cannot be made: {str(error).strip()}", "Those made so far are dropped again."
-            ) from error
-        return done
 
     def _about(self) -> dict[str, Any]:
         """Return what must not change between a broken load and its resumption."""
@@ -237,29 +162,10 @@ class _Loading:
             "in-table tag": load.tables.in_table_tag,
         }
 
-    def _drive(
-        self, out_dir: Path, signals: Signals | None, show: Callable[[Progress], None] | None
-    ) -> Account:
-        document = self._document(out_dir)
-        if document["connection"] is not None:
-            return perform(document, signals, show)
-        del document["connection"]
-        stopped: list[bool] = []
-        if signals is not None:
-            signals.during(lambda: stopped.append(True))
-        try:
-            account = self.series.perform(document, self.opened.connect, lambda: bool(stopped), show)
-        finally:
-            if signals is not None:
-                signals.during(None)
-        if account is None:
-            raise LoadstoneError(f"{self.engine.title} cannot be loaded", "Name another target.")
-        return account
-
     def _document(self, out_dir: Path) -> dict[str, Any]:
         load, connection = self.load, self.hand.clients()
         drive = Drive(scripts=(), clients=load.workers, pace=load.pace, timeout_s=load.timeout_s)
-        document = _without_scripts(drive, connection, out_dir, self.manner)
+        document = load_document(drive, connection, out_dir, self.manner.io, self.manner.interval_s)
         return document | {
             "load": {
                 "data": self.content.data,
@@ -293,21 +199,13 @@ class _Loading:
             found["tags"] = {"name": quoted(tags["name"]), "columns": columns}
         return found
 
-    def _finish(self, account: Account, meter: _Meter) -> None:
+    def _finish(self, account: Account, meter: Meter) -> None:
         """Settle what is committed; when it is all, do what comes after, verify and measure."""
         loaded = account["load"]
         loaded["cpu"] = meter.cpu()
         control = self.hand.control()
         loaded["wal_bytes"] = meter.wal_bytes(control)
-        whole = account["state"] == "complete" and not account["in_doubt"]
-        if self.has_ledger:
-            booked = tables.committed(control)
-            loaded["committed"] = {"batches": booked.batches, "rows": booked.rows}
-            batches = loaded["batches"] + loaded["skipped_batches"]
-            whole = account["state"] == "complete" and booked.batches == batches
-        if not whole:
-            if account["state"] == "complete":
-                account |= {"state": "failed", "reason": "not every batch was committed"}
+        if not settle(account, tables.committed(control) if self.has_ledger else None):
             return
         loaded["after"] = tables.execute(control, self.series.after_load(self.dataset, self.load.tables))
         if self.manner.verify:
@@ -321,7 +219,7 @@ class _Loading:
         # Those of an earlier load that this one continues are in the fingerprint alone.
         rows = {t["name"]: int((t.get("fingerprint") or t)["rows"]) for t in loaded["tables"]}
         sizes, before, after = [], 0, 0
-        for name in names(self.dataset):
+        for name in self.names:
             size = self.series.size(control, name)
             compression = self.series.compression(control, name) if name in rows else None
             if compression is not None:
@@ -342,73 +240,3 @@ class _Loading:
                 }
             )
         loaded |= {"tables_bytes": sizes, "compression": before / after if after else None}
-
-
-class _Meter:
-    """What the load costs: CPU time of both sides, WAL."""
-
-    def __init__(self, engine: Engine, control: Control) -> None:
-        self._engine = engine
-        pid = None if engine.in_process else engine.server_pids(control).pid
-        self._tree = ProcessTree(pid) if pid is not None else None
-        self._server = self._tree.sample() if self._tree else None
-        self._client = own_process()
-        self._wal = self._position(control)
-
-    def cpu(self) -> dict[str, float | bool | None]:
-        """Return the CPU seconds of both sides since the beginning, and our share of the two."""
-        server = _cpu_s(self._server, self._tree.sample() if self._tree else None)
-        client = _cpu_s(self._client, own_process())
-        both = server + client if server is not None and client is not None else None
-        share = client / both if both and client is not None else None
-        own = self._engine.in_process
-        return {"server_s": server, "client_s": client, "client_share": share, "in_process": own}
-
-    def wal_bytes(self, control: Control) -> int | None:
-        """Return how much WAL was written since the beginning, by everybody."""
-        now = self._position(control)
-        return None if now is None or self._wal is None else now - self._wal
-
-    def _position(self, control: Control) -> int | None:
-        try:
-            return self._engine.sizes(control)["wal_lsn_bytes"]
-        except self._engine.errors:
-            return None
-
-
-def _cpu_s(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> float | None:
-    if before is None or after is None:
-        return None
-    return float(sum(after[name] - before[name] for name in ("cpu_user_s", "cpu_system_s")))
-
-
-@contextlib.contextmanager
-def _told(account: Account, engine: Engine) -> Iterator[None]:
-    """Keep the account of what was loaded when the server is no longer there to be asked."""
-    troubles: tuple[type[Exception], ...] = (LoadstoneError, *engine.errors)
-    try:
-        yield
-    except troubles as error:
-        said = error.message if isinstance(error, LoadstoneError) else str(error).strip()
-        if account["state"] == "complete":
-            account |= {"state": "failed", "reason": f"what was loaded cannot be looked at: {said}"}
-        account["load"]["notes"].append(f"the server could not be asked afterwards: {said}")
-
-
-def _method(wanted: LoadMethod, series: SeriesAnswers) -> LoadMethod:
-    if wanted == "best":
-        return series.methods[0]
-    if wanted not in series.methods:
-        raise LoadstoneError(
-            f"{series.title} cannot be loaded by {wanted}", f"It can by {', '.join(series.methods)}."
-        )
-    return wanted
-
-
-def _without_scripts(
-    drive: Drive, connection: Connection | None, out_dir: Path, manner: LoadManner
-) -> dict[str, Any]:
-    stand_in = connection or _NOWHERE
-    document = drive_document(drive, stand_in, out_dir, manner.io) | {"interval_s": manner.interval_s}
-    del document["scripts"], document["mode"]
-    return document if connection is not None else document | {"connection": None}

@@ -7,23 +7,32 @@ nothing else is. Its row -1 says of what load it is.
 # ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from loadstone.engine.series import literal, names, quoted
+from loadstone.engine.series import literal, quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from loadstone.engine.control import Control
-    from loadstone.engine.series import Circumstances, Dataset, SeriesAnswers
-    from loadstone.model import SeriesTables
 
 LEDGER = "loadstone_batches"
 _ABOUT = -1
+
+
+class Keeper(Protocol):
+    """What an engine answers of tables by their names."""
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables (or views) there are already."""
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table with all that belongs to it, if it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +55,9 @@ def execute(control: Control, statements: Iterable[str]) -> list[dict[str, Any]]
     return done
 
 
-def refuse_existing(control: Control, series: SeriesAnswers, dataset: Dataset) -> None:
+def refuse_existing(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
     """Raise LoadstoneError when one of the tables is there already."""
-    found = series.existing(control, [*names(dataset), LEDGER])
+    found = keeper.existing(control, [*wanted, LEDGER])
     if LEDGER in found:
         booked = committed(control)
         raise LoadstoneError(
@@ -63,10 +72,9 @@ def refuse_existing(control: Control, series: SeriesAnswers, dataset: Dataset) -
         )
 
 
-def refuse_unready(control: Control, series: SeriesAnswers, dataset: Dataset) -> None:
+def refuse_unready(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
     """Raise LoadstoneError unless all tables are there and empty: somebody else made them."""
-    wanted = names(dataset)
-    found = series.existing(control, wanted)
+    found = keeper.existing(control, wanted)
     missing = [name for name in wanted if name not in found]
     if missing:
         raise LoadstoneError(f"the database lacks {_listed(missing)}", "Let Loadstone make the tables.")
@@ -79,23 +87,40 @@ def refuse_unready(control: Control, series: SeriesAnswers, dataset: Dataset) ->
 
 
 def make(
-    control: Control, series: SeriesAnswers, dataset: Dataset, wishes: SeriesTables, where: Circumstances
+    control: Control,
+    keeper: Keeper,
+    wanted: Sequence[str],
+    statements: Iterable[str],
+    errors: tuple[type[Exception], ...],
 ) -> list[dict[str, Any]]:
-    """Make the tables; returns the statements with their durations."""
-    return execute(control, series.tables(dataset, wishes, where))
+    """Run the statements that make the tables; returns them with their durations.
+
+    Raises LoadstoneError when one fails with one of `errors`: the tables made so far are dropped again.
+    """
+    done: list[dict[str, Any]] = []
+    try:
+        for statement in statements:
+            done += execute(control, [statement])
+    except errors as error:
+        with contextlib.suppress(*errors):
+            drop_made(control, keeper, wanted, [entry["text"] for entry in done])
+        raise LoadstoneError(
+            f"the tables cannot be made: {str(error).strip()}", "Those made so far are dropped again."
+        ) from error
+    return done
 
 
-def drop(control: Control, series: SeriesAnswers, dataset: Dataset) -> None:
+def drop(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
     """Drop the tables and the ledger, those that there are."""
-    for name in (LEDGER, *reversed(names(dataset))):
-        control.execute(series.drop(name).encode())
+    for name in (LEDGER, *reversed(wanted)):
+        control.execute(keeper.drop(name).encode())
 
 
-def drop_made(control: Control, series: SeriesAnswers, dataset: Dataset, done: list[str]) -> None:
+def drop_made(control: Control, keeper: Keeper, wanted: Sequence[str], done: list[str]) -> None:
     """Drop the tables that these statements made, and no other: one that was in their way is somebody's."""
-    for name in reversed(names(dataset)):
+    for name in reversed(wanted):
         if any(text.startswith(f"create table {quoted(name)} ") for text in done):
-            control.execute(series.drop(name).encode())
+            control.execute(keeper.drop(name).encode())
 
 
 def open_ledger(control: Control, about: Mapping[str, Any]) -> None:
@@ -110,16 +135,16 @@ def open_ledger(control: Control, about: Mapping[str, Any]) -> None:
 
 
 def reopen_ledger(
-    control: Control, series: SeriesAnswers, dataset: Dataset, about: Mapping[str, Any]
+    control: Control, keeper: Keeper, wanted: Sequence[str], about: Mapping[str, Any]
 ) -> Committed:
     """Return what a broken load has committed; raises LoadstoneError when it was not the same load."""
-    found = series.existing(control, [*names(dataset), LEDGER])
+    found = keeper.existing(control, [*wanted, LEDGER])
     if LEDGER not in found:
         raise LoadstoneError(
             "there is no broken load here to go on with",
             "A load that came to its end is not marked; leave out --resume, or give --replace to load again.",
         )
-    missing = [name for name in names(dataset) if name not in found]
+    missing = [name for name in wanted if name not in found]
     if missing:
         raise LoadstoneError(
             f"the broken load cannot go on: {_listed(missing)} is gone", "Begin again with --replace."
@@ -151,9 +176,9 @@ def committed(control: Control) -> Committed:
     )
 
 
-def close_ledger(control: Control, series: SeriesAnswers) -> None:
+def close_ledger(control: Control, keeper: Keeper) -> None:
     """Drop the ledger: the load is whole."""
-    control.execute(series.drop(LEDGER).encode())
+    control.execute(keeper.drop(LEDGER).encode())
 
 
 def _is_empty(control: Control, name: str) -> bool:
