@@ -231,3 +231,20 @@ def test_the_documented_scenario_is_sound(tmp_path: Path) -> None:
     plan = make_plan([scenario], [PlanTarget("pg", "postgres", "postgres://x/y")], "tiny")
     assert [phase.key for phase in plan.targets[0].phases] == ["001-orders-key-false", "002-orders-key-true"]
     assert "primary key" in plan.targets[0].phases[1].setup[1]
+
+
+def test_a_size_may_give_several_values_of_what_is_swept(folder: Path) -> None:
+    text = SOUND.replace("clients = 1\n", 'clients = 1\nindex = ["brin"]\n', 1)
+    write(folder, text)
+    target = [PlanTarget("pg", "postgres", "u")]
+
+    def swept(size: str, **overrides: str) -> list[object]:
+        plan = make_plan([load_scenario(folder)], target, size, overrides)
+        return [phase.variant.get("index") for phase in plan.targets[0].phases][1:]
+
+    assert swept("small") == ["none", "brin"]
+    assert swept("tiny") == ["brin"]
+    assert swept("tiny", index="none,brin") == ["none", "brin"]
+    for value in ("[1, 2]", "[1]"):
+        with pytest.raises(LoadstoneError, match=r"sizes\.tiny\.clients: no phase sweeps this parameter"):
+            load_scenario(write(folder, SOUND.replace("clients = 1\n", f"clients = {value}\n", 1)))
