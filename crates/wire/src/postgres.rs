@@ -15,6 +15,7 @@ mod scram_server;
 mod server_error;
 mod session;
 mod settings;
+mod sha256_challenge;
 mod startup;
 mod tls;
 

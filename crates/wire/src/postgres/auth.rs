@@ -10,6 +10,7 @@ use postgres_protocol::message::frontend;
 use zeroize::Zeroizing;
 
 use super::backend::HEADER_BYTES;
+use super::sha256_challenge::{Challenge, Trouble, is_challenge};
 use super::{ChannelBinding, Settings, WireError};
 
 /// How the session proved who it is.
@@ -22,6 +23,8 @@ pub enum Authentication {
     Cleartext,
     /// Salted MD5, which PostgreSQL has deprecated.
     Md5,
+    /// A single SHA-256 challenge, as openGauss poses it.
+    Sha256,
     /// SCRAM-SHA-256.
     ScramSha256,
     /// SCRAM-SHA-256-PLUS: bound to the server's certificate.
@@ -62,6 +65,7 @@ impl Authenticator {
             0 => return self.accepted(context).map(Some),
             3 => self.send_cleartext(context, out)?,
             5 => self.send_md5(data, context, out)?,
+            10 if is_challenge(data) => self.meet_challenge(data, context, out)?,
             10 => self.begin_scram(data, context, out)?,
             11 => self.continue_scram(data, out)?,
             12 => self.finish_scram(data)?,
@@ -124,6 +128,24 @@ impl Authenticator {
         ));
         self.method = Authentication::Md5;
         frontend::password_message(digest.as_bytes(), out).map_err(|error| password_error(&error))
+    }
+
+    fn meet_challenge(
+        &mut self,
+        data: &[u8],
+        context: &Context<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), WireError> {
+        let refused = |trouble| challenge_failed(&trouble);
+        let exchange = match Challenge::read(data).map_err(refused)? {
+            Challenge::Md5(salt) => return self.send_md5(&salt, context, out),
+            Challenge::Sha256(exchange) => exchange,
+        };
+        forbid_unbound(context)?;
+        let answer = exchange.answer(password(context.settings)?);
+        self.method = Authentication::Sha256;
+        frontend::password_message(answer.map_err(refused)?.as_bytes(), out)
+            .map_err(|error| password_error(&error))
     }
 
     fn begin_scram(
@@ -244,6 +266,20 @@ fn binding(reason: &'static str) -> WireError {
 fn scram_failed(reason: &str) -> WireError {
     WireError::ScramFailed {
         reason: reason.to_owned(),
+    }
+}
+
+fn challenge_failed(trouble: &Trouble) -> WireError {
+    match trouble {
+        Trouble::Malformed => WireError::Malformed {
+            what: "SHA-256 challenge",
+            at: HEADER_BYTES + 4,
+        },
+        Trouble::Kept(method) => WireError::UnsupportedAuth {
+            code: 10,
+            name: format!("a challenge for a password that is kept in the way {method}"),
+        },
+        Trouble::Impostor => WireError::ChallengeFailed,
     }
 }
 

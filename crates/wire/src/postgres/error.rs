@@ -53,6 +53,9 @@ pub enum WireError {
         /// Why.
         reason: String,
     },
+    /// A server that signs its challenge has signed it with another password than ours.
+    #[error("the server's challenge is not signed with our password")]
+    ChallengeFailed,
     /// The server refused the connection for another reason: no such database, too many clients.
     #[error("the server refused the connection: {0}")]
     ServerRefused(Box<ServerErrorOwned>),
@@ -128,6 +131,9 @@ impl WireError {
             Self::ChannelBinding { .. } => {
                 "use TLS and scram-sha-256 at the server, or channel_binding=prefer"
             }
+            Self::ChallengeFailed => {
+                "give the right password; if it is the right one, this is not the right server"
+            }
             Self::ScramFailed { .. } => {
                 "check that this is the right server; a wrong password is reported by the server itself"
             }
@@ -157,6 +163,7 @@ impl WireError {
     pub fn sqlstate(&self) -> [u8; 5] {
         match self {
             Self::AuthFailed(error) | Self::ServerRefused(error) => error.sqlstate,
+            Self::ChallengeFailed => *b"28P01",
             Self::Closed { .. } | Self::AlreadyFailed => *b"08006",
             Self::Malformed { .. }
             | Self::MessageTooLarge { .. }

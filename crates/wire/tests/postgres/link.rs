@@ -123,6 +123,7 @@ pub(crate) fn auth(method: &str) -> ResponderAuth {
         "trust" => ResponderAuth::Trust,
         "cleartext" => ResponderAuth::Cleartext { user, password },
         "md5" => ResponderAuth::Md5 { user, password },
+        "sha256" => ResponderAuth::Sha256 { user, password },
         "scram" => ResponderAuth::Scram { user, password },
         other => panic!("no method {other}"),
     }

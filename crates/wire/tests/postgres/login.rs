@@ -7,7 +7,7 @@ use loadstone_wire::postgres::{
 
 use crate::link::{Link, PASSWORD, Pki, auth, settings};
 
-const METHODS: [&str; 4] = ["trust", "cleartext", "md5", "scram"];
+const METHODS: [&str; 5] = ["trust", "cleartext", "md5", "sha256", "scram"];
 
 #[test]
 fn every_method_logs_in_however_the_bytes_are_split() {
@@ -37,6 +37,7 @@ fn every_method_logs_in_however_the_bytes_are_split() {
                 ("trust", _) => Authentication::None,
                 ("cleartext", _) => Authentication::Cleartext,
                 ("md5", _) => Authentication::Md5,
+                ("sha256", _) => Authentication::Sha256,
                 (_, TlsMode::Disable) => Authentication::ScramSha256,
                 _ => Authentication::ScramSha256Plus,
             };
@@ -62,8 +63,10 @@ fn wrong_and_missing_passwords_are_told_apart() {
             fails(settings, &TlsFiles::default(), behaviour)
         };
         let wrong = try_with(|settings| settings.password = Some(Password::new("guess")));
+        // A signed challenge tells us before the server does.
+        let told_by_signature = wrong == WireError::ChallengeFailed && *method == "sha256";
         assert!(
-            matches!(wrong, WireError::AuthFailed(_)),
+            told_by_signature || matches!(wrong, WireError::AuthFailed(_)),
             "{method}: {wrong}"
         );
         assert_eq!(wrong.sqlstate(), *b"28P01");
@@ -114,6 +117,7 @@ fn channel_binding_is_used_demanded_or_left_out() {
     for (method, tls) in [
         ("scram", TlsMode::Disable),
         ("md5", TlsMode::Require),
+        ("sha256", TlsMode::Require),
         ("cleartext", TlsMode::Require),
         ("trust", TlsMode::Require),
     ] {

@@ -41,6 +41,13 @@ pub enum ResponderAuth {
         /// Its password.
         password: Password,
     },
+    /// One SHA-256 challenge, as openGauss poses it.
+    Sha256 {
+        /// The only user.
+        user: String,
+        /// Its password.
+        password: Password,
+    },
     /// SCRAM-SHA-256, and -PLUS under TLS.
     Scram {
         /// The only user.

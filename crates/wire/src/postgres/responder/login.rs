@@ -12,6 +12,7 @@ use crate::postgres::WireError;
 use crate::postgres::backend::announced_bytes;
 use crate::postgres::certificate::Parsed;
 use crate::postgres::scram_server::ScramServer;
+use crate::postgres::sha256_challenge::Sha256;
 use crate::postgres::tls::Tunnel;
 
 const PROTOCOL_3: u32 = 3 << 16;
@@ -45,6 +46,7 @@ enum Awaits {
     Startup,
     Cleartext,
     Md5([u8; 4]),
+    Sha256(Box<Sha256>),
     ScramFirst(Box<ScramServer>),
     ScramLast(Box<ScramServer>),
 }
@@ -100,6 +102,9 @@ impl Login {
             Awaits::Startup => self.begin(body, behaviour, out),
             Awaits::Cleartext => Ok(self.check_password(text(body)?.0, None, behaviour, out)),
             Awaits::Md5(salt) => Ok(self.check_password(text(body)?.0, Some(salt), behaviour, out)),
+            Awaits::Sha256(exchange) => {
+                Ok(self.check_answer(&exchange, text(body)?.0, behaviour, out))
+            }
             Awaits::ScramFirst(scram) => self.scram_first(scram, body, out),
             Awaits::ScramLast(scram) => Ok(self.scram_last(&scram, body, out)),
         }
@@ -172,6 +177,11 @@ impl Login {
                 self.awaits = Awaits::Md5(salt);
                 authentication(out, 5, &salt);
             }
+            ResponderAuth::Sha256 { password, .. } => {
+                let (exchange, data) = Sha256::pose(random(), random(), password.bytes());
+                self.awaits = Awaits::Sha256(Box::new(exchange));
+                authentication(out, 10, &data);
+            }
             ResponderAuth::Scram { user, password } => {
                 let end_point = behaviour.tls.as_ref().filter(|_| self.tls);
                 let end_point =
@@ -217,6 +227,23 @@ impl Login {
             self.welcome(out)
         } else {
             self.refuse(out)
+        }
+    }
+
+    fn check_answer(
+        &self,
+        exchange: &Sha256,
+        given: &[u8],
+        behaviour: &Behaviour,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        match &behaviour.auth {
+            ResponderAuth::Sha256 { user, password }
+                if *user == self.user && exchange.accepts(password.bytes(), given) =>
+            {
+                self.welcome(out)
+            }
+            _ => self.refuse(out),
         }
     }
 
