@@ -181,10 +181,15 @@ def _check_request(
 
 def _settings(scenarios: Sequence[Scenario], size: str, overrides: Mapping[str, str]) -> dict[str, _Settings]:
     """Parameter values by scenario: default, then size, then the user's."""
-    values = {
-        s.id: {n: p.default for n, p in s.parameters.items()} | dict(s.sizes.get(size, {})) for s in scenarios
-    }
-    sweeps: dict[str, dict[str, tuple[Value, ...]]] = {s.id: {} for s in scenarios}
+    values: dict[str, dict[str, Value]] = {}
+    sweeps: dict[str, dict[str, tuple[Value, ...]]] = {}
+    for scenario in scenarios:
+        given = scenario.sizes.get(size, {})
+        lists = {name: value for name, value in given.items() if isinstance(value, tuple)}
+        single = {name: value for name, value in given.items() if not isinstance(value, tuple)}
+        defaults = {name: parameter.default for name, parameter in scenario.parameters.items()}
+        values[scenario.id] = defaults | single | {name: several[0] for name, several in lists.items()}
+        sweeps[scenario.id] = lists
     # A scoped value beats one for all scenarios, whatever the order they were given in.
     for asked, text in sorted(overrides.items(), key=lambda item: "." in item[0]):
         for scenario, name in _addressed(scenarios, asked):

@@ -73,7 +73,8 @@ class Scenario:
     capabilities: tuple[str, ...]
     min_server_version: str | None
     parameters: Mapping[str, Parameter]
-    sizes: Mapping[str, Mapping[str, Value]]
+    sizes: Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
+    """Values of parameters by size; several of one that phases sweep are swept in place of theirs."""
     private_server: Mapping[str, Any]
     """The table [private_server] as written, its templates not yet filled in."""
     phases: tuple[Phase, ...]
@@ -133,7 +134,10 @@ def load_scenario(folder: Path) -> Scenario:
         capabilities=tuple(requires.get("capabilities", ())),
         min_server_version=requires.get("min_server_version"),
         parameters=parameters,
-        sizes={size: _checked(values, parameters) for size, values in document.get("sizes", {}).items()},
+        sizes={
+            size: {name: _size_value(value, parameters[name]) for name, value in values.items()}
+            for size, values in document.get("sizes", {}).items()
+        },
         private_server=document.get("private_server", {}),
         phases=phases,
         folder=folder,
@@ -224,8 +228,13 @@ def _parameter_problems(
             Problem(f"parameters.{name}.default", problem.message, problem.hint)
             for problem in _value_problems({name: parameter.default}, parameters, ())
         )
+    swept = {name for table in document["phase"] for name in _swept_names(table)}
     for size, values in document.get("sizes", {}).items():
         yield from _value_problems(values, parameters, ("sizes", size))
+        for name, value in values.items():
+            if isinstance(value, list) and name not in swept:
+                where = key_path(("sizes", size, name))
+                yield Problem(where, "no phase sweeps this parameter.", "Give one value, or sweep it.")
 
 
 def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> Iterator[Problem]:
@@ -294,6 +303,30 @@ def _phase(index: int, table: dict[str, Any], parameters: Mapping[str, Parameter
         sweep = [dict(choice) for choice in itertools.product(*lists)] if lists else []
     variants = tuple(_checked(variant, parameters) for variant in sweep)
     return Phase(table["id"], table["kind"], index, table, variants)
+
+
+def _swept_names(table: Mapping[str, Any]) -> Iterator[str]:
+    sweep = table.get("sweep", {})
+    for variant in sweep if isinstance(sweep, list) else [sweep]:
+        yield from variant
+
+
+def _size_value(value: Any, parameter: Parameter) -> Value | tuple[Value, ...]:
+    if isinstance(value, list):
+        return tuple(dict.fromkeys(parameter.check(single) for single in value))
+    return parameter.check(value)
+
+
+def _swept_names(table: Mapping[str, Any]) -> Iterator[str]:
+    sweep = table.get("sweep", {})
+    for variant in sweep if isinstance(sweep, list) else [sweep]:
+        yield from variant
+
+
+def _size_value(value: Any, parameter: Parameter) -> Value | tuple[Value, ...]:
+    if isinstance(value, list):
+        return tuple(dict.fromkeys(parameter.check(single) for single in value))
+    return parameter.check(value)
 
 
 def _checked(values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Value]:
