@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.jsonfile import write_atomic
 from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
-from loadstone.summary.judge import ceiling, judge_phase, judge_run, judge_target
+from loadstone.summary.judge import ceiling, judge_disks, judge_phase, judge_run, judge_target
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
 from loadstone.summary.reading import read_run
@@ -49,6 +49,7 @@ def summarise(folder: Path) -> Json:
             phase, found = _phase(phase_files, target, files, origin_ns)
             phases.append(phase)
             cautions += found
+    cautions += judge_disks(files, phases)
     groups = _groups(files, phases)
     summary: Json = {
         "format": FORMAT,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from loadstone.summary import cautions as c
+from loadstone.summary import loadcautions as load
 from loadstone.summary.series import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from loadstone.summary.reading import Json, RunFiles
 
@@ -25,6 +27,13 @@ DRIFT = 0.10
 DRIFT_P = 0.01
 NS_PER_MS = 1e6
 OFTEN_WANTED = 99.9
+STARVED = 0.5
+"""Share of the connections' time without rows to send from which making them may have been the limit."""
+CLIENT_SHARE = 0.5
+"""Our share of the CPU time that server and Loadstone used in a step."""
+SHORT_STEP_S = 1.0
+SLOWER = 1.2
+"""How much longer than its neighbours a step with a checkpoint must have taken to be worth a word."""
 
 
 def judge_run(files: RunFiles) -> Iterator[c.Caution]:
@@ -104,6 +113,7 @@ def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, objec
     found = drive["drift"]
     if found and abs(found["change"]) >= DRIFT and found["p_value"] <= DRIFT_P:
         yield c.Unsteady(change=found["change"], checkpoints=(usage or {}).get("checkpoints", 0), **where)
+    yield from _judge_load(phase, usage, where)
 
 
 def _judge_counts(drive: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
@@ -183,6 +193,59 @@ def _judge_machine(usage: Json | None, where: Mapping[str, str]) -> Iterator[c.C
     steal = usage["cpu_steal"] or 0.0
     if other >= OTHER_BUSY or steal >= STEAL:
         yield c.MachineWasBusy(other=other, steal=steal, **where)
+
+
+def judge_disks(files: RunFiles, phases: Sequence[Json]) -> Iterator[c.Caution]:
+    """Say where the results share a disk with the data of a bulk load, whose device bytes are counted."""
+    places = files.environment.get("storage") or {}
+    disk = (places.get("results") or {}).get("disk")
+    loaded = {phase["target"] for phase in phases if phase["storage"] or phase.get("steps")}
+    for target in sorted(loaded):
+        if disk and (places.get(f"data of {target}") or {}).get("disk") == disk:
+            yield load.SharedDisk(disk=str(disk), target=target)
+
+
+def _judge_load(phase: Json, usage: Json | None, where: Mapping[str, str]) -> Iterator[c.Caution]:
+    starved = (phase["load"] or {}).get("starved")
+    if starved is not None and starved >= STARVED:
+        yield load.RowsWereTheLimit(starved=min(1.0, starved), **where)
+    steps = (phase.get("steps") or {}).get("points") or []
+    limit = (usage or {}).get("memory_limit_bytes")
+    if limit and (steps or phase["storage"]):
+        yield load.MemoryLimited(limit_bytes=int(limit), **where)
+    yield from _judge_steps([step for step in steps if step["state"] == "complete"], where)
+
+
+def _judge_steps(steps: Sequence[Json], where: Mapping[str, str]) -> Iterator[c.Caution]:
+    short = [step for step in steps if step["seconds"] < SHORT_STEP_S]
+    if short and len(steps) > 1:
+        yield load.ShortSteps(short=len(short), total=len(steps), seconds=SHORT_STEP_S, **where)
+    shares = {step["step"]: share for step in steps if (share := _client_share(step)) is not None}
+    ours = tuple(step for step, share in shares.items() if share >= CLIENT_SHARE)
+    if ours:
+        most = max(shares.values())
+        yield load.ClientUsedMore(steps=ours, total=len(steps), share=most, **where)
+    met = [at for at, step in enumerate(steps) if step["checkpoints"]]
+    if not 0 < len(met) <= len(steps) / 2:
+        return
+    slower = median(_against_neighbours(steps, at) for at in met)
+    if slower >= SLOWER:
+        numbers = tuple(steps[at]["step"] for at in met)
+        yield load.CheckpointsInSteps(steps=numbers, total=len(steps), slower=slower, **where)
+
+
+def _client_share(step: Json) -> float | None:
+    ours, servers = step["client_cpu_s"], step["server_cpu_s"]
+    return ours / (ours + servers) if ours is not None and servers is not None and ours + servers else None
+
+
+def _against_neighbours(steps: Sequence[Json], at: int) -> float:
+    """Return the step's time per row over that of those right before and after it without a checkpoint."""
+    around = (*steps[max(0, at - 1) : at], *steps[at + 1 : at + 2])
+    beside = [step for step in around if not step["checkpoints"]]
+    usual = [step["seconds"] / step["rows"] for step in beside if step["rows"] and step["seconds"]]
+    own = steps[at]
+    return own["seconds"] / own["rows"] / (sum(usual) / len(usual)) if usual and own["rows"] else 1.0
 
 
 def _has_rate(drive: Json) -> bool:

@@ -9,7 +9,13 @@ if TYPE_CHECKING:
 
     from loadstone.summary.reading import Json
 
-CLIENT_KINDS = {"ClientWasTheLimit", "ClientMayHaveBeenLate", "NearCeiling"}
+CLIENT_KINDS = {
+    "ClientWasTheLimit",
+    "ClientMayHaveBeenLate",
+    "NearCeiling",
+    "RowsWereTheLimit",
+    "ClientUsedMore",
+}
 
 
 def verdict(summary: Json) -> list[Json]:
