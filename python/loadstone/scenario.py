@@ -317,18 +317,6 @@ def _size_value(value: Any, parameter: Parameter) -> Value | tuple[Value, ...]:
     return parameter.check(value)
 
 
-def _swept_names(table: Mapping[str, Any]) -> Iterator[str]:
-    sweep = table.get("sweep", {})
-    for variant in sweep if isinstance(sweep, list) else [sweep]:
-        yield from variant
-
-
-def _size_value(value: Any, parameter: Parameter) -> Value | tuple[Value, ...]:
-    if isinstance(value, list):
-        return tuple(dict.fromkeys(parameter.check(single) for single in value))
-    return parameter.check(value)
-
-
 def _checked(values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Value]:
     return {name: parameters[name].check(value) for name, value in values.items()}
 
