@@ -56,7 +56,7 @@ def test_lines_have_the_keys_of_the_format(log: Log) -> None:
     with monitor(log, ask=lambda: {"counters": {"wal_bytes": 1}}):
         log.wait_lines(1)
     line = log.lines[0]
-    assert list(line) == ["t_ns", "host", "server", "client", "engine"]
+    assert list(line) == ["t_ns", "host", "server", "client", "group", "gpu", "engine"]
     assert set(line["host"]) == {
         "cpu_s",
         "cores",

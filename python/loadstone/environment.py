@@ -5,6 +5,7 @@ The only module that reads the wall clock: all else counts from the monotonic cl
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.metadata
@@ -16,9 +17,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loadstone import machine
+from loadstone.gpu import Gpus
 from loadstone.machine import ROOT, Facts
 
 if TYPE_CHECKING:
@@ -185,30 +187,8 @@ def _limits(root: Path) -> Facts:
 
 
 def _gpus() -> list[Facts]:
-    """Return the NVIDIA GPUs when nvidia-ml-py is installed and a driver answers."""
-    try:
-        nvml = importlib.import_module("pynvml")
-        nvml.nvmlInit()
-    except Exception:  # noqa: BLE001 - not installed, no driver, no permission: there is none for us
-        return []
-    try:
-        return [_gpu(nvml, nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount())]
-    except nvml.NVMLError:
-        return []
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _gpu(nvml: Any, handle: Any) -> Facts:
-    return {
-        "model": _text(nvml.nvmlDeviceGetName(handle)),
-        "memory_bytes": nvml.nvmlDeviceGetMemoryInfo(handle).total,
-        "driver": _text(nvml.nvmlSystemGetDriverVersion()),
-    }
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    with contextlib.closing(Gpus()) as gpus:
+        return gpus.facts()
 
 
 def warnings(facts: Facts, clients: int) -> list[dict[str, str]]:

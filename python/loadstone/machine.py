@@ -159,20 +159,24 @@ def _cpu_quota(folder: Path) -> float | None:
 
 def cgroup_folders(root: Path) -> list[Path]:
     """Return the folders of our control groups, each with all its ancestors below the mount."""
-    ours = {}
-    for line in (read(root / "proc/self/cgroup") or "").splitlines():
+    return [folder for found in cgroup_ancestries(root).values() for folder in found]
+
+
+def cgroup_ancestries(root: Path, process: str = "self") -> dict[str, list[Path]]:
+    """Return a process's groups by controller, each followed by all that contain it and that we can see.
+
+    The group of version 2 has the name "".
+    """
+    groups = {}
+    for line in (read(root / "proc" / process / "cgroup") or "").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        ours.update(dict.fromkeys(controllers.split(","), path))
-    found: list[Path] = []
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    found: dict[str, list[Path]] = {}
     for mount in mounts(root):
-        names = {"": 1} if mount.kind == "cgroup2" else dict.fromkeys(mount.super_options.split(","), 1)
+        names = [""] if mount.kind == "cgroup2" else mount.super_options.split(",")
         if mount.kind in ("cgroup", "cgroup2"):
-            found.extend(
-                folder
-                for name, path in ours.items()
-                if name in names
-                for folder in _ancestry(root / mount.point.lstrip("/"), mount.root, path)
-            )
+            point = root / mount.point.lstrip("/")
+            found |= {name: _ancestry(point, mount.root, groups[name]) for name in names if name in groups}
     return found
 
 

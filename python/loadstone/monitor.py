@@ -10,15 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from loadstone.controlgroup import ControlGroup
 from loadstone.errors import LoadstoneError
+from loadstone.gpu import Gpus
 from loadstone.procfs import Host, ProcessTree, own_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Sample = dict[str, Any]
+T = TypeVar("T")
 Level = Literal["info", "warning", "error"]
 Write = Callable[[Mapping[str, object]], object]
 """Takes one line; may raise LoadstoneError or OSError when it cannot."""
@@ -184,6 +187,9 @@ class Monitor:
         self._interval_ns = int(interval_s * 1e9)
         self._host = Host(watched.paths)
         self._tree = ProcessTree(watched.server_pid) if watched.server_pid is not None else None
+        self._group = ControlGroup.of(watched.server_pid) if watched.server_pid is not None else None
+        self._oom_kills: int | None = None
+        self._gpus: Gpus | None = None
         self._questions = Questions(watched.ask, self._tell, interval_s) if watched.ask else None
         self._told: set[str] = set()
         self._lock = threading.Lock()
@@ -231,6 +237,7 @@ class Monitor:
             self._tree = ProcessTree(pid)
         else:
             self._tree.watch(pid)
+        self._group = ControlGroup.of(pid)
         self._told.discard("server")
 
     @property
@@ -241,6 +248,7 @@ class Monitor:
         return Overhead(seen.samples, seen.missed, seen.cpu_ns + asking_ns)
 
     def _run(self, stopping: threading.Event) -> None:
+        self._gpus = Gpus()
         deadline_ns = time.monotonic_ns()
         while not stopping.is_set():
             self._sample(deadline_ns + self._interval_ns)
@@ -252,6 +260,7 @@ class Monitor:
         self._sample(time.monotonic_ns() + int(_LAST_WAIT_S * 1e9))
         if self._questions is not None:
             self._questions.close()
+        self._gpus.close()
 
     def _sample(self, until_ns: int) -> None:
         begin_ns = time.thread_time_ns()
@@ -261,6 +270,8 @@ class Monitor:
             "host": self._part("host", self._host.sample),
             "server": self._part("server", self._server),
             "client": self._part("client", own_process),
+            "group": self._part("group", self._control_group),
+            "gpu": self._part("gpu", self._graphics),
             "engine": None,
         }
         if number is not None and self._questions is not None:
@@ -289,7 +300,29 @@ class Monitor:
             self._tell_once("io", f"What the server's processes read and write is not shown to us: {reason}")
         return sample
 
-    def _part(self, name: str, take: Callable[[], Sample | None]) -> Sample | None:
+    def _control_group(self) -> Sample | None:
+        sample = self._group.sample() if self._group is not None else None
+        if sample is None:
+            return None
+        kills, before = sample["oom_kills"], self._oom_kills
+        if kills is not None:
+            self._oom_kills = kills
+            if before is not None and kills > before:
+                limit = sample["limit_bytes"]
+                self._tell(
+                    "warning",
+                    f"The system killed {kills - before} of the server's processes for want of memory.",
+                    f"The control group's limit is {limit:,} bytes." if limit else "",
+                )
+        return sample
+
+    def _graphics(self) -> list[Sample] | None:
+        sample = self._gpus.sample() if self._gpus is not None else None
+        for words in self._gpus.gone if self._gpus is not None else ():
+            self._tell_once(words, words)
+        return sample
+
+    def _part(self, name: str, take: Callable[[], T | None]) -> T | None:
         try:
             return take()
         except Exception as error:  # noqa: BLE001 - an odd kernel may cost a part of the sample, not the run

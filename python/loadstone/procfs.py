@@ -15,7 +15,7 @@ from loadstone import machine
 from loadstone.machine import ROOT, Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -80,26 +80,10 @@ class Host:
             "memory_total_bytes": memory.get("MemTotal"),
             "memory_available_bytes": memory.get("MemAvailable"),
             "swap_used_bytes": memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
-            "disk": self._disk(),
+            "disk": disk_counters(self.disks, self._root),
             "network": self._network(),
             "pressure": self._pressure(),
             "throttled_s": self._throttled(),
-        }
-
-    def _disk(self) -> Facts | None:
-        text = machine.read(self._proc / "diskstats")
-        if text is None:
-            return None
-        rows = [words for line in text.splitlines() if (words := line.split())[2] in self.disks]
-        reads, read_sectors, writes, write_sectors, busy_ms = (
-            sum(int(words[column]) for words in rows) for column in (3, 5, 7, 9, 12)
-        )
-        return {
-            "read_ops": reads,
-            "write_ops": writes,
-            "read_bytes": read_sectors * _SECTOR_BYTES,
-            "write_bytes": write_sectors * _SECTOR_BYTES,
-            "busy_s": busy_ms / 1000,
         }
 
     def _network(self) -> Facts | None:
@@ -144,6 +128,24 @@ def disks_of(paths: Iterable[Path], root: Path = ROOT) -> frozenset[str]:
         return frozenset(held)
     blocks = (path.name for path in (root / "sys/block").glob("*"))
     return frozenset(name for name in blocks if not _NOT_DISKS.fullmatch(name))
+
+
+def disk_counters(disks: Collection[str], root: Path = ROOT) -> Facts | None:
+    """Return `disk` of monitor.jsonl, of these disks together."""
+    text = machine.read(root / "proc/diskstats")
+    if text is None:
+        return None
+    rows = [words for line in text.splitlines() if (words := line.split())[2] in disks]
+    reads, read_sectors, writes, write_sectors, busy_ms = (
+        sum(int(words[column]) for words in rows) for column in (3, 5, 7, 9, 12)
+    )
+    return {
+        "read_ops": reads,
+        "write_ops": writes,
+        "read_bytes": read_sectors * _SECTOR_BYTES,
+        "write_bytes": write_sectors * _SECTOR_BYTES,
+        "busy_s": busy_ms / 1000,
+    }
 
 
 class _Stat(NamedTuple):
