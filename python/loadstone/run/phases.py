@@ -6,8 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
-from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.run.series import Stage, answers_check, committed_words, load_phase, query_phase
+from loadstone.errors import LoadstoneError
+from loadstone.run.judging import first_error, judge
+from loadstone.run.series import answers_check, committed_words, load_phase, query_phase
+from loadstone.run.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,15 +21,6 @@ if TYPE_CHECKING:
     from loadstone.signals import Signals
 
 Document = dict[str, Any]
-
-
-_BROKEN = {
-    "53100": "the server's disk is full",
-    "58030": "the server cannot read or write its files",
-    "XX001": "the server's data is damaged",
-    "XX002": "an index of the server is damaged",
-}
-"""SQLSTATEs after which no figure of the phase means anything, however many transactions succeeded."""
 
 
 class PhaseRun:
@@ -132,7 +125,7 @@ class PhaseRun:
             self._tell_outage(outage)
         if check:
             self._check_rows(account, rows, check.rows_per_transaction, self.server.count(check.count_sql))
-        return self._judge(account)
+        return judge(account)
 
     def _load(self, load: Load, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         account, before = load_phase(load, self.phase.query, self._stage(show))
@@ -148,17 +141,24 @@ class PhaseRun:
             self._keep_check(check)
         for outage in account["outages"]:
             self._tell_outage(outage)
-        state, reason = self._judge(account)
+        state, reason = judge(account)
         return state, reason if state == "complete" else f"{reason}; {committed_words(loaded)}"
 
     def _query(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         account = self._account = query_phase(mix, self._stage(show))
         for outage in account["outages"]:
             self._tell_outage(outage)
-        return self._judge(account)
+        return judge(account)
 
     def _stage(self, show: Callable[[Progress], None]) -> Stage:
-        return Stage(self.server, self.folder, self._signals, show, self._io)
+        return Stage(
+            self.server,
+            self.folder,
+            self._signals,
+            show,
+            self._io,
+            lambda message: self._event("info", "note", message),
+        )
 
     def compare_with(self, first: PhaseRun) -> None:
         """Compare the answers of this phase with those of another target; a difference fails the phase."""
@@ -167,27 +167,6 @@ class PhaseRun:
         self._keep_check(answers_check(first.server.id, first._account, self._account))
         if self.wrong and self.state == "complete":
             self._write(state="failed", reason="a check failed: the answers differ between targets")
-
-    def _judge(self, account: Document) -> tuple[str, str | None]:
-        if account["output_error"]:
-            raise RunFailedError(
-                f"the records of the drive are incomplete: {account['output_error']}",
-                "Free some space there, or put the results elsewhere with --out.",
-            )
-        if account["state"] == "complete":
-            return self._judge_complete(account)
-        if account["state"] == "interrupted":
-            return "interrupted", account["reason"]
-        return "failed", f"{account['reason']}{_first_error(account)}"
-
-    def _judge_complete(self, account: Document) -> tuple[str, str | None]:
-        counts, warmup = account["counts"], account["warmup_counts"]
-        if counts["done"] + warmup["done"] == 0 and counts["failed"] > 0:
-            return "failed", f"every transaction failed{_first_error(account)}"
-        for error in account["errors"]:
-            if error["sqlstate"] in _BROKEN:
-                return "failed", f"{_BROKEN[error['sqlstate']]}: {error['message']} ({error['sqlstate']})"
-        return "complete", None
 
     def _check_rows(self, account: Document, before: int, per_transaction: int, after: int) -> None:
         acknowledged = account["counts"]["done"] + account["warmup_counts"]["done"]
@@ -229,7 +208,7 @@ class PhaseRun:
         lost = said_no or self.server.gone is not None
         if self._account and self._account["errors"] and lost:
             # The server did not survive the drive: what it said then tells more than its silence now.
-            message += f"; the drive before had met{_first_error(self._account)}"
+            message += f"; the drive before had met{first_error(self._account)}"
         refused = said_no and not self.server.control.closed
         if self.phase.optional and self._setting_up and refused:
             return "skipped", message
@@ -241,14 +220,6 @@ class PhaseRun:
 
     def _event(self, level: Any, kind: Any, message: str) -> None:
         self._run.event(level, kind, message, target=self.server.id, phase=self.phase.key)
-
-
-def _first_error(account: Document) -> str:
-    """Quote the error that came first: the others may be its consequences."""
-    if not account["errors"]:
-        return ""
-    error = min(account["errors"], key=lambda error: int(error["first_ns"]))
-    return f": {error['message']} ({error['sqlstate']})"
 
 
 def _blank(phase: PlannedPhase, target: str) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,9 @@ from loadstone.tsbs.querying import compare_answers, manner_of, perform_queries
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from loadstone.drive import Progress
-    from loadstone.engine.control import Control
     from loadstone.engine.series import Dataset
-    from loadstone.model import InOut, Load, QueryMix
-    from loadstone.run.server import Server
-    from loadstone.runfolder import PhaseFolder
+    from loadstone.model import Load, QueryMix
+    from loadstone.run.stage import Stage
 
 Document = dict[str, Any]
 
@@ -34,17 +31,6 @@ SHORT_S = 0.25
 _UNTIL_STOPPED_S = 1e6
 _FIRST_OF_AN_EPOCH = ("readings", "cpu")
 """Tables whose row is the first that a device writes at a new time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Where a phase is performed, and who sees it."""
-
-    server: Server
-    folder: PhaseFolder
-    signals: Signals
-    show: Callable[[Progress], None]
-    io: InOut
 
 
 def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Document, Document | None]:
@@ -59,7 +45,7 @@ def load_phase(load: Load, beside: QueryMix | None, stage: Stage) -> tuple[Docum
         schema=server.schema,
         interval_s=SHORT_S if load.pace.kind == "closed" else 1.0,
         io=stage.io,
-        control=lambda: _alive(server),
+        control=stage.control,
         content=content,
     )
     if beside is None:
@@ -196,8 +182,3 @@ class _Stopper(Signals):
 
 def _nothing() -> None:
     """Do nothing: what was under way has been told to end."""
-
-
-def _alive(server: Server) -> Control:
-    server.revive()
-    return server.control

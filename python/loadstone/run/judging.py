@@ -1,0 +1,50 @@
+"""What a drive's account says of its phase: complete, interrupted or failed, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadstone.errors import RunFailedError
+
+Document = dict[str, Any]
+
+DISK_FULL = "53100"
+_BROKEN = {
+    DISK_FULL: "the server's disk is full",
+    "58030": "the server cannot read or write its files",
+    "XX001": "the server's data is damaged",
+    "XX002": "an index of the server is damaged",
+}
+"""SQLSTATEs after which no figure of the phase means anything, however many transactions succeeded."""
+
+
+def judge(account: Document) -> tuple[str, str | None]:
+    """Return the phase's state and the reason; raises RunFailedError when the records are incomplete."""
+    if account["output_error"]:
+        raise RunFailedError(
+            f"the records of the drive are incomplete: {account['output_error']}",
+            "Free some space there, or put the results elsewhere with --out.",
+        )
+    if account["state"] == "complete":
+        return _judge_complete(account)
+    if account["state"] == "interrupted":
+        return "interrupted", account["reason"]
+    return "failed", f"{account['reason']}{first_error(account)}"
+
+
+def first_error(account: Document) -> str:
+    """Quote the error that came first: the others may be its consequences."""
+    if not account["errors"]:
+        return ""
+    error = min(account["errors"], key=lambda error: int(error["first_ns"]))
+    return f": {error['message']} ({error['sqlstate']})"
+
+
+def _judge_complete(account: Document) -> tuple[str, str | None]:
+    counts, warmup = account["counts"], account["warmup_counts"]
+    if counts["done"] + warmup["done"] == 0 and counts["failed"] > 0:
+        return "failed", f"every transaction failed{first_error(account)}"
+    for error in account["errors"]:
+        if error["sqlstate"] in _BROKEN:
+            return "failed", f"{_BROKEN[error['sqlstate']]}: {error['message']} ({error['sqlstate']})"
+    return "complete", None

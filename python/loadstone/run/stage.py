@@ -1,0 +1,34 @@
+"""Where a phase is performed, and who sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.drive import Progress
+    from loadstone.engine.control import Control
+    from loadstone.model import InOut
+    from loadstone.run.server import Server
+    from loadstone.runfolder import PhaseFolder
+    from loadstone.signals import Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a phase that loads or queries needs of its surroundings."""
+
+    server: Server
+    folder: PhaseFolder
+    signals: Signals
+    show: Callable[[Progress], None]
+    io: InOut
+    tell: Callable[[str], None]
+    """Appends a note to the run's events."""
+
+    def control(self) -> Control:
+        """Return the server's control connection, made anew where it was lost."""
+        self.server.revive()
+        return self.server.control
