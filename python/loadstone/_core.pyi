@@ -39,8 +39,14 @@ class Drive:
     def stop(self) -> None:
         """Ask for an early end: transactions under way finish or are cut off after a grace time."""
 
+    def proceed(self) -> None:
+        """Let the next step of a load begin, if it waits for that word (`hold`)."""
+
     def wait(self, timeout_s: float) -> str | None:
-        """drive.json's text once the phase has ended, None when it has not within `timeout_s`."""
+        """drive.json's text once the phase has ended, None when it has not within `timeout_s`.
+
+        Returns None at once while a step waits for the word to proceed.
+        """
 
 class Generation:
     """One data set that becomes files, made and compressed by threads of the core."""
@@ -74,7 +80,9 @@ class DataStream:
     def dataset(self) -> str:
         """JSON of the tables: `{"tags":TABLE|null,"tables":[TABLE]}`.
 
-        TABLE is `{"name","metrics","columns":[{"name","type"}]}`.
+        TABLE is `{"name","metrics","columns":[{"name","type"}]}`; of a plain table also `"usual_indexes"` (columns
+        that can be indexed, in the usual order), `"row_bytes"` (average logical bytes) and `"sequence"` (the column
+        whose value is `"sequence_first"` + row's number * `"sequence_step"`, microseconds of a time; or all null).
         """
 
     def read(self, rows: int) -> list[TableBatch] | None:

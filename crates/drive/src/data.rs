@@ -2,6 +2,7 @@
 
 mod stream;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use flate2::read::MultiGzDecoder;
 use loadstone_gen::dataset::Source;
 use loadstone_gen::native::{self, NativeSource};
+use loadstone_gen::rows::{self, RowsSource};
 use loadstone_gen::tsbs::{Config, ConfigError, SimulationSource, TextSource, UseCase};
 use serde::Deserialize;
 
@@ -30,6 +32,8 @@ pub enum DataSpec {
     Native(NativeSpec),
     /// TSBS's own text format.
     Text(TextSpec),
+    /// Rows of a plain table, from any row on.
+    Rows(RowsSpec),
 }
 
 /// TSBS's parameters; times in nanoseconds since 1970 UTC.
@@ -101,6 +105,24 @@ pub struct TextSpec {
     pub head: String,
 }
 
+/// Rows of a plain table, made by a formula.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowsSpec {
+    /// Name of the data set.
+    pub set: String,
+    /// Seed of every value.
+    pub seed: i64,
+    /// Number of the first row, counted from 0.
+    #[serde(default)]
+    pub first: u64,
+    /// How many rows.
+    pub rows: u64,
+    /// What is chosen of the set's options.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+}
+
 fn one() -> u32 {
     1
 }
@@ -141,6 +163,7 @@ impl DataSpec {
                 spec.config().map(drop)
             }
             Self::Text(spec) => spec.check(),
+            Self::Rows(spec) => spec.source().map(drop),
         }
     }
 
@@ -163,6 +186,7 @@ impl DataSpec {
                 Ok(Box::new(source))
             }
             Self::Text(spec) => Ok(Box::new(TextSource::new(spec.reader()?)?)),
+            Self::Rows(spec) => Ok(Box::new(spec.source()?)),
         }
     }
 }
@@ -200,6 +224,20 @@ impl NativeSpec {
             interval_ns: self.interval_ns,
             slice: self.slice,
         })
+    }
+}
+
+impl RowsSpec {
+    fn source(&self) -> Result<RowsSource, DriveError> {
+        let config = rows::Config {
+            set: self.set.clone(),
+            seed: self.seed,
+            first: self.first,
+            rows: self.rows,
+            options: self.options.clone(),
+        };
+        let refused = |error: rows::ConfigError| DriveError::bad_spec(error.to_string(), "");
+        RowsSource::new(&config).map_err(refused)
     }
 }
 

@@ -30,8 +30,33 @@ pub struct Table {
     pub name: String,
     /// Columns.
     pub schema: SchemaRef,
-    /// How many columns are fields: what time-series benchmarks count as metrics, empty ones included.
+    /// How many columns are fields: what time-series benchmarks count as metrics, empty ones included. All, of a
+    /// plain table.
     pub metrics: usize,
+    /// What else is known of a plain table; none of time series.
+    pub plain: Option<Plain>,
+}
+
+/// What is known of a table that is no time series, beyond its columns.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// The columns that can be indexed, in the order in which indexes are usually added.
+    pub usual_indexes: Vec<&'static str>,
+    /// The column that grows with the number of the row.
+    pub sequence: Option<Sequence>,
+    /// Average logical bytes of a row, as [`crate::rows::logical_bytes`] counts them.
+    pub row_bytes: f64,
+}
+
+/// A column whose value in row *i* (counted from 0) is `first + i * step`: what partitions can be cut by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Sequence {
+    /// Its name.
+    pub column: &'static str,
+    /// Its value in row 0; of a time, microseconds since 1970 UTC.
+    pub first: i64,
+    /// What each row adds.
+    pub step: i64,
 }
 
 /// Rows of one table, in the order of the stream.
@@ -68,7 +93,27 @@ pub trait Source: Send {
     /// # Errors
     /// If the rows cannot be had; the message says where and why.
     fn next(&mut self, rows: usize) -> Result<Option<Chunk>, SourceError>;
+
+    /// Goes past the next `rows` rows, and past the tags that come with them; returns how many there were, fewer at
+    /// the end only.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    fn pass(&mut self, rows: u64) -> Result<u64, SourceError> {
+        let mut passed = 0;
+        while passed < rows {
+            let most = (rows - passed).min(PASS_ROWS);
+            let Some(chunk) = self.next(usize::try_from(most).unwrap_or(CHUNK_ROWS_MAX))? else {
+                break;
+            };
+            passed += chunk.rows;
+        }
+        Ok(passed)
+    }
 }
+
+/// Rows that are read and dropped together by sources that cannot jump.
+const PASS_ROWS: u64 = 10_000;
 
 /// Most rows of one chunk: texts of so many fit the 2 GiB that Arrow's offsets reach.
 pub(crate) const CHUNK_ROWS_MAX: usize = 1 << 24;

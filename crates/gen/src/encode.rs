@@ -48,6 +48,26 @@ pub fn json_field(name: &str) -> Field {
     field.with_metadata(mark.into_iter().collect::<arrow_schema::Metadata>())
 }
 
+/// The key by which a field says what it is in SQL, where its Arrow type does not.
+const SQL_TYPE: &str = "loadstone.sql";
+
+/// A column of JSON as text, for a `json` column: in every format it is a text like any other.
+#[must_use]
+pub fn plain_json_field(name: &str) -> Field {
+    let mark = [(SQL_TYPE.to_owned(), "json".to_owned())];
+    let field = Field::new(name, DataType::Utf8, false);
+    field.with_metadata(mark.into_iter().collect::<arrow_schema::Metadata>())
+}
+
+/// Whether a column is marked as [`plain_json_field`] marks it.
+#[must_use]
+pub fn is_plain_json(field: &Field) -> bool {
+    field
+        .metadata()
+        .get(SQL_TYPE)
+        .is_some_and(|name| name == "json")
+}
+
 /// Whether a column is marked as [`json_field`] marks it.
 #[must_use]
 pub fn is_json(field: &Field) -> bool {

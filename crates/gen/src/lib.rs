@@ -6,7 +6,9 @@
 pub mod dataset;
 pub mod encode;
 pub mod fingerprint;
+mod mix;
 pub mod native;
 mod number;
 pub mod random;
+pub mod rows;
 pub mod tsbs;

@@ -296,6 +296,15 @@ impl Source for NativeSource {
         self.rows.start = end;
         Ok(Some(chunk))
     }
+
+    fn pass(&mut self, rows: u64) -> Result<u64, SourceError> {
+        let passed = rows.min(self.rows_left());
+        if passed > 0 {
+            self.tags = None;
+        }
+        self.rows.start += passed;
+        Ok(passed)
+    }
 }
 
 /// Columns of one table under construction.

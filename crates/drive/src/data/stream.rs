@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field};
-use loadstone_gen::dataset::{Dataset, Source, SourceError, Table};
+use loadstone_gen::dataset::{Dataset, Plain, Source, SourceError, Table};
+use loadstone_gen::encode::is_plain_json;
 use loadstone_gen::fingerprint::{Fingerprint, Tables};
 use serde::Serialize;
 
@@ -39,6 +40,18 @@ struct TableDocument<'a> {
     name: &'a str,
     metrics: usize,
     columns: Vec<ColumnDocument<'a>>,
+    #[serde(flatten)]
+    plain: Option<PlainDocument<'a>>,
+}
+
+/// What is said of plain tables only.
+#[derive(Serialize)]
+struct PlainDocument<'a> {
+    usual_indexes: &'a [&'static str],
+    sequence: Option<&'static str>,
+    sequence_first: Option<i64>,
+    sequence_step: Option<i64>,
+    row_bytes: f64,
 }
 
 #[derive(Serialize)]
@@ -177,7 +190,7 @@ fn table_document(table: &Table) -> TableDocument<'_> {
         let field: &Field = field;
         ColumnDocument {
             name: field.name(),
-            kind: kind(field.data_type()),
+            kind: kind(field),
         }
     };
     TableDocument {
@@ -189,11 +202,23 @@ fn table_document(table: &Table) -> TableDocument<'_> {
             .iter()
             .map(|field| column(field))
             .collect(),
+        plain: table.plain.as_ref().map(plain_document),
     }
 }
 
-fn kind(data_type: &DataType) -> &'static str {
-    match data_type {
+fn plain_document(plain: &Plain) -> PlainDocument<'_> {
+    PlainDocument {
+        usual_indexes: &plain.usual_indexes,
+        sequence: plain.sequence.map(|sequence| sequence.column),
+        sequence_first: plain.sequence.map(|sequence| sequence.first),
+        sequence_step: plain.sequence.map(|sequence| sequence.step),
+        row_bytes: plain.row_bytes,
+    }
+}
+
+fn kind(field: &Field) -> &'static str {
+    match field.data_type() {
+        _ if is_plain_json(field) => "json",
         DataType::Timestamp(..) => "timestamp",
         DataType::Int32 => "int32",
         DataType::Int64 => "int64",

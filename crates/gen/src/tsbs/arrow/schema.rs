@@ -31,6 +31,7 @@ pub(in crate::tsbs) fn series_table<'a>(
         name: name.to_owned(),
         schema: Arc::new(Schema::new(columns)),
         metrics,
+        plain: None,
     }
 }
 
@@ -47,6 +48,7 @@ pub(in crate::tsbs) fn tags_table<'a>(
         name: "tags".to_owned(),
         schema: Arc::new(Schema::new(columns)),
         metrics: 0,
+        plain: None,
     }
 }
 

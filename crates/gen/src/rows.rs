@@ -1,0 +1,299 @@
+//! Rows of plain tables, made from any place on.
+//!
+//! A *set* is one table: a list of columns and a formula for the values of row *i*. Row *i* is a function of the set,
+//! its options, the seed and *i* alone, so any slice begins at once, and slices made by different threads or
+//! machines fit together. What the values are stands in the module of each set; [`SETS`] lists them.
+//!
+//! # Random numbers
+//! `r(i, n)` is number *n* (0 to 7) of row *i*: wyrand's for the state `key + step (8 i + n)`, 64 bits, where
+//! `key = mix(seed + γ)` and `mix` is the finalizer of `SplitMix64`. Read as a fraction *r* / 2^64, it is used up from
+//! the front: to *take* a number below *n* multiplies it by *n*; the whole part is the number, and what
+//! follows the point is the fraction that is left.
+//!
+//! ```
+//! use loadstone_gen::dataset::Source;
+//! use loadstone_gen::rows::{Config, RowsSource};
+//!
+//! let config = Config { first: 359_999_000, ..Config::new("import", 1, 1000) };
+//! let mut last = RowsSource::new(&config)?;
+//! let chunk = last.next(5000)?.ok_or("there are a thousand")?;
+//! assert_eq!((chunk.rows, chunk.metrics), (1000, 12_000));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod columns;
+mod import;
+mod number;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType};
+
+use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, check_chunk_rows};
+
+/// What the rows of one table are.
+trait Set: Send {
+    /// The table.
+    fn table(&self) -> Table;
+
+    /// The columns of these rows, in the order of the table.
+    fn columns(&mut self, rows: Range<u64>) -> Result<Vec<ArrayRef>, ArrowError>;
+}
+
+/// A set that can be asked for.
+pub struct Known {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds, in a few words.
+    pub about: &'static str,
+    /// What it offers to choose.
+    pub options: &'static [Choice],
+    /// No row has a number from this one on.
+    pub rows_max: u64,
+    make: fn(i64, &Options) -> Box<dyn Set>,
+}
+
+/// Something to choose.
+pub struct Choice {
+    /// Its name.
+    pub name: &'static str,
+    /// Its possible values; the first is the default.
+    pub values: &'static [&'static str],
+}
+
+/// Every set, a line each.
+pub const SETS: &[Known] = &[import::KNOWN];
+
+/// So many rows can be numbered, with every row's random numbers.
+const ROWS_MAX: u64 = 1 << 48;
+
+/// What to make.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Config {
+    /// Name of the set.
+    pub set: String,
+    /// Seed of every value.
+    pub seed: i64,
+    /// Number of the first row, counted from 0.
+    pub first: u64,
+    /// How many rows.
+    pub rows: u64,
+    /// What is chosen of the set's options; the others have their defaults.
+    pub options: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// The first rows of a set, nothing chosen.
+    #[must_use]
+    pub fn new(set: &str, seed: i64, rows: u64) -> Self {
+        Self {
+            set: set.to_owned(),
+            seed,
+            first: 0,
+            rows,
+            options: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why rows cannot be made as asked.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// No such set.
+    #[error("there is no data set {set:?}; there are {known}")]
+    Set {
+        /// What was asked for.
+        set: String,
+        /// What there is.
+        known: String,
+    },
+    /// No such option.
+    #[error("the data set {set:?} has no option {option:?}; it has {known}")]
+    Option {
+        /// The set.
+        set: &'static str,
+        /// What was asked for.
+        option: String,
+        /// What there is.
+        known: String,
+    },
+    /// No such value of an option.
+    #[error("the option {option:?} of the data set {set:?} cannot be {value:?}; choose {known}")]
+    Value {
+        /// The set.
+        set: &'static str,
+        /// The option.
+        option: String,
+        /// What was asked for.
+        value: String,
+        /// What there is.
+        known: String,
+    },
+    /// More rows than can be numbered.
+    #[error(
+        "{rows} rows from row {first} on are more than the data set {set:?} can number; its last row is number {last}"
+    )]
+    Rows {
+        /// The set.
+        set: &'static str,
+        /// The first row asked for.
+        first: u64,
+        /// How many.
+        rows: u64,
+        /// The last there can be.
+        last: u64,
+    },
+}
+
+/// What was chosen, with the defaults of what was not.
+struct Options(BTreeMap<&'static str, &'static str>);
+
+impl Options {
+    fn of(known: &Known, chosen: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        let defaults = known.options.iter();
+        let mut options: BTreeMap<_, _> = defaults
+            .filter_map(|choice| Some((choice.name, *choice.values.first()?)))
+            .collect();
+        for (name, value) in chosen {
+            let choice = known.options.iter().find(|choice| choice.name == name);
+            let choice = choice.ok_or_else(|| ConfigError::Option {
+                set: known.name,
+                option: name.clone(),
+                known: list(known.options.iter().map(|choice| choice.name)),
+            })?;
+            let found = choice.values.iter().find(|known| *known == value);
+            let found = found.ok_or_else(|| ConfigError::Value {
+                set: known.name,
+                option: name.clone(),
+                value: value.clone(),
+                known: list(choice.values.iter().copied()),
+            })?;
+            options.insert(choice.name, found);
+        }
+        Ok(Self(options))
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
+    match names.as_slice() {
+        [] => "none".to_owned(),
+        [name] => (*name).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// Rows of a set. Making it takes no time that depends on the rows: any slice begins at once.
+pub struct RowsSource {
+    dataset: Arc<Dataset>,
+    set: Box<dyn Set>,
+    /// Numbers of the rows still to be made.
+    rows: Range<u64>,
+}
+
+impl RowsSource {
+    /// Looks up the set.
+    ///
+    /// # Errors
+    /// If there is no such set, option or value, or the rows cannot be numbered.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        let known = SETS.iter().find(|known| known.name == config.set);
+        let known = known.ok_or_else(|| ConfigError::Set {
+            set: config.set.clone(),
+            known: list(SETS.iter().map(|known| known.name)),
+        })?;
+        let options = Options::of(known, &config.options)?;
+        let end = config.first.checked_add(config.rows);
+        let end = end.filter(|end| *end <= known.rows_max);
+        let end = end.ok_or(ConfigError::Rows {
+            set: known.name,
+            first: config.first,
+            rows: config.rows,
+            last: known.rows_max - 1,
+        })?;
+        let set = (known.make)(config.seed, &options);
+        Ok(Self {
+            dataset: Arc::new(Dataset {
+                tags: None,
+                tables: vec![set.table()],
+            }),
+            set,
+            rows: config.first..end,
+        })
+    }
+
+    /// Rows that are still to be made.
+    #[must_use]
+    pub fn rows_left(&self) -> u64 {
+        self.rows.end - self.rows.start
+    }
+}
+
+impl Source for RowsSource {
+    fn dataset(&self) -> &Arc<Dataset> {
+        &self.dataset
+    }
+
+    fn next(&mut self, rows: usize) -> Result<Option<Chunk>, SourceError> {
+        check_chunk_rows(rows)?;
+        let end = self.rows.end.min(self.rows.start + rows as u64);
+        let made = self.rows.start..end;
+        if made.is_empty() {
+            return Ok(None);
+        }
+        let count = end - made.start;
+        let table = &self.dataset.tables[0];
+        let columns = self.set.columns(made);
+        let batch =
+            columns.and_then(|columns| RecordBatch::try_new(Arc::clone(&table.schema), columns));
+        let batch = batch.map_err(|error| SourceError::Refused(error.to_string()))?;
+        self.rows.start = end;
+        Ok(Some(Chunk {
+            tags: None,
+            tables: vec![TableRows {
+                table: 0,
+                rows: batch,
+            }],
+            rows: count,
+            metrics: count * table.metrics as u64,
+        }))
+    }
+
+    fn pass(&mut self, rows: u64) -> Result<u64, SourceError> {
+        let passed = rows.min(self.rows_left());
+        self.rows.start += passed;
+        Ok(passed)
+    }
+}
+
+/// Bytes of what the rows say, however they are stored: integers and doubles their width, times 8, booleans 1, texts
+/// their octets, nothing for null.
+#[must_use]
+pub fn logical_bytes(rows: &RecordBatch) -> u64 {
+    rows.columns().iter().map(column_bytes).sum()
+}
+
+fn column_bytes(column: &ArrayRef) -> u64 {
+    use arrow_array::cast::AsArray;
+    let values = (column.len() - column.null_count()) as u64;
+    match column.data_type() {
+        DataType::Int32 | DataType::Float32 => 4 * values,
+        DataType::Boolean => values,
+        DataType::Utf8 => {
+            let texts = column.as_string::<i32>();
+            if texts.null_count() == 0 {
+                let bounds = texts.value_offsets();
+                let length = |first: &i32, last: &i32| (last - first).unsigned_abs().into();
+                return bounds
+                    .first()
+                    .zip(bounds.last())
+                    .map_or(0, |(first, last)| length(first, last));
+            }
+            texts.iter().flatten().map(|text| text.len() as u64).sum()
+        }
+        _ => 8 * values,
+    }
+}
