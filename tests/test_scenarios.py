@@ -1,18 +1,22 @@
 """The built-in scenarios say what was published, and their SQL runs on a real server."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from loadstone._core import builtin_script
 from loadstone.embedded import EmbeddedServer, Order
 from loadstone.model import PlannedPhase
 from loadstone.plan import PlanTarget, estimated_seconds, make_plan
 from loadstone.scenario import builtin_scenarios, find_scenario
+from loadstone.sql import split_statements
 
 TARGET = PlanTarget("pg", "postgres", "postgres://localhost/x")
 NAMES = list(builtin_scenarios())
+VARIABLES = ("suffix", "userid", "id1", "id2", "aid", "bid", "tid", "delta")
 
 
 def phases(name: str, size: str, **overrides: str) -> dict[str, PlannedPhase]:
@@ -44,9 +48,10 @@ def one_value(connection: psycopg.Connection, query: str) -> Any:
 def transact(connection: psycopg.Connection, text: str) -> None:
     """Run a script's SQL once, its random variables set to 1, as the driver would (prepared)."""
     sql = " ".join(line for line in text.splitlines() if not line.startswith("\\"))
-    for variable in ("suffix", "userid", "id1", "id2"):
-        sql = sql.replace(f":{variable}", "1")
-    connection.execute(sql.encode(), prepare=True)
+    for variable in VARIABLES:
+        sql = re.sub(rf":{variable}\b", "1", sql)
+    for statement in split_statements(sql, "script"):
+        connection.execute(statement.encode(), prepare=True)
 
 
 def run_phase(connection: psycopg.Connection, phase: PlannedPhase) -> None:
@@ -56,7 +61,7 @@ def run_phase(connection: psycopg.Connection, phase: PlannedPhase) -> None:
     assert isinstance(before, int)
     if phase.drive:
         for script in phase.drive.scripts:
-            for _ in range(3):
+            for _ in range(3 if script.weight else 0):
                 transact(connection, script.text)
     if phase.row_check:
         after = one_value(connection, phase.row_check.count_sql)
@@ -80,7 +85,10 @@ def test_every_statement_runs_and_every_row_is_counted(connection: psycopg.Conne
     )
 
 
-@pytest.mark.parametrize(("name", "table"), [("iot-feed", "feed"), ("session-oltp", "user_info")])
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("iot-feed", "feed"), ("session-oltp", "user_info"), ("pgbench-grid", "pgbench_accounts")],
+)
 def test_a_table_that_is_not_ours_survives(connection: psycopg.Connection, name: str, table: str) -> None:
     connection.execute(f"create table {table} (mine int)".encode())
     try:
@@ -185,6 +193,42 @@ def test_session_oltp_at_full_size_is_the_published_test() -> None:
         "\\setrandom id1 1 500000000\n\\set id2 :id1 + 10\nselect oltp_test(:id1, :id2);\n"
     )
     assert full["warm-cache"].optional
+
+
+def test_pgbench_grid_is_pgbenchs_own_workload_over_the_published_tables() -> None:
+    full = phases("pgbench-grid", "full")
+    drives = [phase.drive for phase in full.values() if phase.id == "grid" and phase.drive]
+    assert {drive.transactions_per_client for drive in drives} == {10000}
+    assert {drive.duration_s for drive in drives} == {None}
+    assert len(drives) == 2 * 2 * 9
+    assert {int(drive.variables["scale"]) * 100000 for drive in drives} == {10**7, 10**8}
+    for name in ("tpcb-like", "select-only"):
+        texts = {s.text for d in drives for s in d.scripts if s.weight and s.name == f"{name}.pgbench"}
+        assert texts == {builtin_script(name)[2]}
+
+
+def test_pgbench_grid_fills_a_scale_once_for_all_its_cells(connection: psycopg.Connection) -> None:
+    cells = phases("pgbench-grid", "tiny", scale="1,2", clients="1,2", workload="tpcb-like")
+    filled = []
+    for phase in cells.values():
+        run_phase(connection, phase)
+        if phase.drive:
+            query = "select count(*), 'pgbench_accounts'::regclass::oid::text from pgbench_accounts"
+            filled.append(connection.execute(query).fetchone())
+    assert [rows for rows, _ in filled if rows] == [100000] * 8 + [200000] * 2
+    assert len({table for _, table in filled}) == 2
+
+
+def test_pgbench_grid_fills_again_what_was_broken_off(connection: psycopg.Connection) -> None:
+    cell = phases("pgbench-grid", "tiny", clients="1", workload="select-only")[
+        "protocols-mode-simple-threads-1"
+    ]
+    for statement in cell.setup[:2]:
+        connection.execute(statement.encode())
+    connection.execute("delete from pgbench_accounts where aid > 10")
+    run_phase(connection, cell)
+    assert one_value(connection, "select count(*) from pgbench_accounts") == 100000
+    run_phase(connection, phases("pgbench-grid", "tiny")["clean-up"])
 
 
 @pytest.mark.parametrize("name", NAMES)
