@@ -213,9 +213,9 @@ def test_pgbench_grid_fills_a_scale_once_for_all_its_cells(connection: psycopg.C
     for phase in cells.values():
         run_phase(connection, phase)
         if phase.drive:
-            query = "select count(*), 'pgbench_accounts'::regclass::oid::text from pgbench_accounts"
-            filled.append(connection.execute(query).fetchone())
-    assert [rows for rows, _ in filled if rows] == [100000] * 8 + [200000] * 2
+            rows = one_value(connection, "select count(*) from pgbench_accounts")
+            filled.append((rows, one_value(connection, "select 'pgbench_accounts'::regclass::oid::text")))
+    assert [rows for rows, _ in filled] == [100000] * 8 + [200000] * 2
     assert len({table for _, table in filled}) == 2
 
 
