@@ -268,7 +268,7 @@ class BulkLoad:
     timeout_s: float = 600.0
 
 
-FEWEST_STEPS = 8
+FEWEST_STEPS = 10
 """A load of fewer steps has too few points to look for the number of rows from which it becomes slower."""
 
 
