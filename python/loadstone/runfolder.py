@@ -67,6 +67,14 @@ class PhaseFolder:
         """Where the driver writes one object an interval."""
         return self.path / "series.jsonl"
 
+    def steps(self) -> JsonLines:
+        """Open steps.jsonl for appending."""
+        return JsonLines(self.path / "steps.jsonl")
+
+    def read_steps(self) -> Iterator[Document]:
+        """Yield the steps of a bulk load that have ended."""
+        return read_jsonl(self.path / "steps.jsonl")
+
     def beside(self, name: str, *, create: bool = True) -> PhaseFolder:
         """Return the folder of what ran at the same time: `queries` or `probe`."""
         return PhaseFolder(_subfolder(self.path, name) if create else self.path / name)
