@@ -24,6 +24,7 @@ from loadstone.engine.answers import (
     Sizes,
 )
 from loadstone.engine.series import SeriesAnswers
+from loadstone.engine.tables import TableAnswers
 from loadstone.errors import LoadstoneError, RunFailedError
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Engine(ABC):
     """What its control connections raise: trouble of the database, not a bug of ours."""
     series: SeriesAnswers = SeriesAnswers()
     """How it keeps time series."""
+    tables: TableAnswers = TableAnswers()
+    """How it keeps plain tables."""
 
     @property
     @abstractmethod

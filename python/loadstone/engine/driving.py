@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from loadstone import _core
+from loadstone.engine.stepping import Steps
 from loadstone.errors import LoadstoneError
 from loadstone.jsonfile import JsonLines
 
@@ -47,7 +48,11 @@ class Batch:
     """New rows of the table of devices, which come first."""
     tables: Sequence[TableBatch]
     latest_us: int | None = None
-    """Its latest row time, microseconds since 1970; None when it has no rows."""
+    """Its latest row time, microseconds since 1970; None when it has no rows, or rows no time."""
+    step: int = 0
+    """The step that it belongs to."""
+    logical_bytes: int = 0
+    """Bytes of its rows' values; 0 of time series."""
 
 
 class Session(Protocol):
@@ -85,12 +90,14 @@ def drive_load(
     loader: Loader,
     stopped: Callable[[], bool],
     show: Callable[[Account], None] | None,
+    stepped: Callable[[Account], None] | None = None,
 ) -> Account:
     """Load as `document` (a DriveSpec with `load`) says; returns drive.json's content.
 
-    Raises LoadstoneError when the data cannot be made or read, or no connection be opened.
+    `stepped` is told of each step that has ended, before the next one begins. Raises LoadstoneError when
+    the data cannot be made or read, or no connection be opened.
     """
-    return _Run(document, loader).run(stopped, show)
+    return _Run(document, loader, stepped).run(stopped, show)
 
 
 @dataclass(slots=True)
@@ -101,6 +108,7 @@ class _Totals:
     metrics: int = 0
     batches: int = 0
     tags_rows: int = 0
+    logical_bytes: int = 0
     reason: str | None = None
     """Why the load broke off."""
 
@@ -108,14 +116,16 @@ class _Totals:
 class _Feed:
     """Reads batches in a thread of its own, a few ahead of the workers."""
 
-    def __init__(self, load: Mapping[str, Any], workers: int, pace: Pace) -> None:
+    def __init__(self, load: Mapping[str, Any], workers: int, pace: Pace, steps: Steps) -> None:
+        self._series = load["data"]["kind"] != "rows"
         try:
-            self._stream = _core.DataStream(json.dumps(load["data"]))
+            self._stream = _core.DataStream(json.dumps(load["data"]), fingerprints=self._series)
         except _core.DriveError as error:
             raise LoadstoneError(*error.args) from error
         self.dataset = json.loads(self._stream.dataset())
         self._load = load
         self._pace = pace
+        self._steps = steps
         self._ready: queue.Queue[Batch | None] = queue.Queue(maxsize=workers + 1)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._fill, name="loadstone-rows", daemon=True)
@@ -147,7 +157,13 @@ class _Feed:
         self._ready.put(None)
 
     def tables(self) -> list[Account]:
-        """Return rows and fingerprint of each table, of all that was read: what the tables must hold."""
+        """Return rows and fingerprint of each table, of all that was read: what the tables must hold.
+
+        Plain rows have no fingerprint yet: it is taken when they are verified.
+        """
+        if not self._series:
+            (table,) = self.dataset["tables"]
+            return [{"name": table["name"], "rows": self._stream.rows, "fingerprint": None}]
         found: list[Account] = json.loads(self._stream.fingerprints())
         return found
 
@@ -156,6 +172,7 @@ class _Feed:
             for batch in self._batches():
                 if not self._offer(batch):
                     return
+            self._steps.close()
         except _core.DriveError as error:
             self.failure = LoadstoneError(*error.args)
         self._offer(None)
@@ -175,24 +192,34 @@ class _Feed:
         while not self._ended.is_set() and self._stream.rows < limit:
             metrics = self._stream.metrics
             begin_ns = time.monotonic_ns()
-            parts = self._stream.read(int(min(self._load["batch_rows"], limit - self._stream.rows)))
+            first = self._stream.rows
+            left = min(limit - first, self._steps.left(first) or math.inf)
+            parts = self._stream.read(int(min(self._load["batch_rows"], left)))
             self.busy_ns += time.monotonic_ns() - begin_ns
             if parts is None:
                 return
-            batch = self._batch(number, parts, self._stream.metrics - metrics)
             if _is_skipped(number, self._load["skip"]):
                 self.skipped += 1
+                self.tags_total += sum(part.rows for part in self._tags(parts))
             else:
-                yield replace(batch, offset_ns=self._pace.next_ns())
+                step = self._steps.number(first)
+                self._steps.announce(step, first)
+                batch = self._batch(number, parts, self._stream.metrics - metrics)
+                yield replace(batch, offset_ns=self._pace.next_ns(), step=step)
             number += 1
 
     def _batch(self, number: int, parts: Sequence[TableBatch], metrics: int) -> Batch:
-        tags_name = self.dataset["tags"]["name"] if self.dataset["tags"] else None
-        tags = [part for part in parts if part.table == tags_name]
-        tables = [part for part in parts if part.table != tags_name]
+        tags = self._tags(parts)
+        tables = [part for part in parts if part not in tags]
         self.tags_total += sum(part.rows for part in tags)
-        latest_us = max((_latest_us(part) for part in tables), default=None)
-        return Batch(number, None, sum(part.rows for part in tables), metrics, tags, tables, latest_us)
+        batch = Batch(number, None, sum(part.rows for part in tables), metrics, tags, tables)
+        if self._series:
+            return replace(batch, latest_us=max((_latest_us(part) for part in tables), default=None))
+        return replace(batch, logical_bytes=sum(_logical_bytes(part) for part in tables))
+
+    def _tags(self, parts: Sequence[TableBatch]) -> list[TableBatch]:
+        tags_name = self.dataset["tags"]["name"] if self.dataset["tags"] else None
+        return [part for part in parts if part.table == tags_name]
 
 
 class _Marks:
@@ -220,13 +247,20 @@ class _Marks:
 
 
 class _Run:
-    def __init__(self, document: Mapping[str, Any], loader: Loader) -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        loader: Loader,
+        stepped: Callable[[Account], None] | None,
+    ) -> None:
         self.document = document
         self.load: Mapping[str, Any] = document["load"]
         self.loader = loader
         self.workers = int(document["clients"])
         self.gaps = [Gaps(self.load["insert_intervals"], worker) for worker in range(self.workers)]
-        self.feed = _Feed(self.load, self.workers, Pace(document["pace"]))
+        self.stepped = stepped
+        self.steps = Steps(int(self.load.get("step_rows", 0)), hold=stepped is not None)
+        self.feed = _Feed(self.load, self.workers, Pace(document["pace"]), self.steps)
         self.recorder = _core.Recorder(json.dumps(self._records()))
         self.marks = _Marks(document.get("out_dir"))
         self.totals = _Totals()
@@ -245,6 +279,7 @@ class _Run:
             for place, session in enumerate(sessions)
         ]
         self.start_ns = self.recorder.begin()
+        self.steps.begin(self.start_ns)
         self.feed.start()
         try:
             for thread in threads:
@@ -253,7 +288,7 @@ class _Run:
             broken = interrupted or self.totals.reason or self.bug
             finish_ns = 0 if broken else self._finish()
         finally:
-            self.ended.set()
+            self._end()
             self._bring_to_an_end(threads, 0.0)
             for session in sessions:
                 session.close()
@@ -284,13 +319,13 @@ class _Run:
             self._send_all(place, session)
         except BaseException as error:  # noqa: BLE001 - raised again where it is seen
             self.bug = error
-            self.ended.set()
+            self._end()
 
     def _send_all(self, place: int, session: Session) -> None:
         free_ns = 0
         while not self.ended.is_set():
             batch = self.feed.take()
-            if batch is None:
+            if batch is None or not self.steps.enter(batch.step):
                 return
             intended_ns = self._await_turn(batch, free_ns)
             if intended_ns is None:
@@ -330,13 +365,20 @@ class _Run:
             totals.metrics += batch.metrics
             totals.batches += 1
             totals.tags_rows += sum(part.rows for part in batch.tags)
+            totals.logical_bytes += batch.logical_bytes
             self.marks.note(batch, sent_ns, acked_ns)
+        self.steps.done(batch.rows, acked_ns)
 
     def _break_off(self, reason: str) -> None:
         with self.lock:
             if not self.ended.is_set():  # else it was cut off because the load ends
                 self.totals.reason = reason
-            self.ended.set()
+            self._end()
+
+    def _end(self) -> None:
+        """Begin no batch any more."""
+        self.ended.set()
+        self.steps.end()
 
     def _watch(
         self,
@@ -349,15 +391,21 @@ class _Run:
         while any(thread.is_alive() for thread in threads):
             if not interrupted and stopped():
                 interrupted = True
-                self.ended.set()
+                self._end()
             if self.ended.is_set():
                 self._bring_to_an_end(threads, _GRACE_S)
                 break
             self._cut_off_late()
             if show is not None:
                 show(self._progress())
-            self._join(threads, _POLL_S)
+            self._tell_steps(_POLL_S)
+        self._tell_steps(0.0)
         return interrupted
+
+    def _tell_steps(self, limit_s: float) -> None:
+        for step in self.steps.news(limit_s):
+            if self.stepped is not None:
+                self.stepped(step)
 
     def _bring_to_an_end(self, threads: Sequence[threading.Thread], grace_s: float) -> None:
         """Let batches under way finish, and cut them off after a grace time."""
@@ -394,7 +442,9 @@ class _Run:
 
     def _progress(self) -> Account:
         done: Account = json.loads(self.recorder.progress())
-        return done | {"rows": self.totals.rows, "metrics": self.totals.metrics}
+        totals, steps = self.totals, self.steps
+        more = {"steps": list(steps.finished), "holding": steps.holding} if steps.step_rows else {}
+        return done | {"rows": totals.rows, "metrics": totals.metrics} | more
 
     def _account(self, *, interrupted: bool, finish_ns: int) -> Account:
         totals, feed = self.totals, self.feed
@@ -414,10 +464,24 @@ class _Run:
             "finish_ns": finish_ns,
             "notes": [_NOT_HASHED] if self.load["hash_workers"] else [],
         }
+        if "step_rows" in self.load:
+            loaded["steps"] = self.steps.documents("interrupted" if interrupted else "failed")
+            loaded["logical_bytes"] = totals.logical_bytes
         # A transaction of a library in our process either came to its end or left nothing.
         more = {"load": loaded, "in_doubt_batches": []}
         account: Account = json.loads(self.recorder.finish(state, reason, json.dumps(more)))
         return account
+
+
+def _logical_bytes(part: TableBatch) -> int:
+    """Return the bytes of rows' values as crates/gen/src/rows.rs counts them: nothing for NULL."""
+    total = 0
+    for column in pa.record_batch(part).columns:
+        if pa.types.is_string(column.type):
+            total += pc.sum(pc.binary_length(column)).as_py() or 0
+        else:
+            total += (len(column) - column.null_count) * max(1, column.type.bit_width // 8)
+    return total
 
 
 def _latest_us(part: TableBatch) -> int:

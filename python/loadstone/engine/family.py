@@ -232,6 +232,7 @@ class PostgresFamily(Engine):
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
         words = {"sql", "generate_series", "partitioning", "tablespace", "unlogged", "copy", "fillfactor"}
         words |= {"load", "query", *(f"load:{method}" for method in self.series.methods)}
+        words |= self.tables.offers(connection)
         words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}
         words |= {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}
         words |= {f"extension:{row['name']}" for row in connection.execute(statements.EXTENSIONS)}

@@ -18,6 +18,7 @@ from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, allocated_bytes
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, run, use
 from loadstone.engines.duckdb.series import BLOCKS, DuckSeries
+from loadstone.engines.duckdb.tables import DuckTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class DuckDB(DriverEngine):
     errors = (duckdb.Error,)
     status = "verified against DuckDB 2.0, on Linux"
     series = DuckSeries()
+    tables = DuckTables()
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -309,7 +311,7 @@ class DuckDB(DriverEngine):
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require."""
         words = {"sql", "generate_series", "load", "query"}
-        words |= {f"load:{method}" for method in self.series.methods}
+        words |= {f"load:{method}" for method in self.series.methods} | self.tables.offers(connection)
         return frozenset(
             words | {f"extension:{row['name']}" for row in connection.execute(_EXTENSIONS).fetchall()}
         )

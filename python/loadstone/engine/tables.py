@@ -1,0 +1,446 @@
+"""How an engine keeps plain tables: columns, indexes, partitions, tablespaces. PostgreSQL's answers.
+
+Names are unqualified: they mean the first schema of the connection's search path.
+"""
+
+# ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from loadstone.engine.indexes import Index, cut, index_list
+from loadstone.engine.series import TableSize, literal, quoted, stamp
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.series import Column
+    from loadstone.model import LoadMethod, PlainTable, TableForm
+
+Account = dict[str, Any]
+"""drive.json of docs/run-folder.md, or a progress document of the same shape."""
+
+PARTITIONS_MOST = 10_000
+_INDEXES_OF_PARTITIONS_SINCE = 110000
+_COMPRESSION_SINCE = 140000
+_LONG = ("text", "json")
+"""Types whose long values are compressed and kept out of line (TOAST)."""
+_FLOATS = ("float32", "float64")
+
+
+class RowTable(TypedDict):
+    """A table of plain rows, as `_core.DataStream.dataset()` describes it."""
+
+    name: str
+    metrics: int
+    columns: list[Column]
+    usual_indexes: list[str]
+    sequence: str | None
+    """The column that grows: in row *i* it is `sequence_first` + i x `sequence_step`."""
+    sequence_first: int | None
+    """Of a time: microseconds since 1970 UTC."""
+    sequence_step: int | None
+    row_bytes: float | None
+    """Average logical bytes of a row; None where only reading tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the form of a table depends on beside the wishes."""
+
+    version_number: int = 180000
+    """The server's, as in `Identity`."""
+    first: int = 0
+    """Number of the first row."""
+    rows: int = 0
+    """How many there will be; 0: not known."""
+
+
+USUAL = Circumstances()
+
+
+class TableAnswers:
+    """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
+
+    title = "PostgreSQL"
+    methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
+    """How rows can be loaded, the best way first."""
+    takes_files = True
+    """Whether files can be sent as they are."""
+    ledger = True
+    """Whether a broken load can be resumed: batches are booked in the transaction that holds their rows."""
+    forms: tuple[TableForm, ...] = ("default",)
+    """In which forms a table can be kept."""
+    types: Mapping[str, str] = {
+        "timestamp": "timestamp",
+        "int32": "integer",
+        "int64": "bigint",
+        "float32": "real",
+        "float64": "double precision",
+        "text": "text",
+        "json": "json",
+        "bool": "boolean",
+    }
+    null_text = r"E'\\N'"
+    """How SQL writes a text of a backslash and N."""
+
+    def offers(self, control: Control) -> frozenset[str]:
+        """Tell what scenarios may require of plain tables, beside the index methods."""
+        words = {"compression:none", "compression:pglz", *(f"form:{form}" for form in self.forms)}
+        words |= {"load:files"} if self.takes_files else set()
+        row = control.execute(_HAS_LZ4).fetchone()
+        return frozenset(words | ({"compression:lz4"} if row and row["found"] else set()))
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Raise LoadstoneError when the server cannot make the table as wished; touches nothing."""
+        encoding = (control.execute("show server_encoding").fetchone() or {})["server_encoding"]
+        if encoding not in ("UTF8", "SQL_ASCII"):
+            raise LoadstoneError(
+                f"the database keeps text as {encoding}: what is loaded and compared is UTF-8",
+                "Name a database that was created with encoding 'UTF8'.",
+            )
+        for index in self.index_list(wishes.indexes, table):
+            self._refuse_index(control, index, table)
+        for name in {wishes.tablespace, wishes.index_tablespace} - {""}:
+            self._refuse_tablespace(control, name)
+        if wishes.compression == "lz4" and "compression:lz4" not in self.offers(control):
+            raise LoadstoneError(
+                "the server cannot compress by lz4", "It needs version 14 or later, built with lz4."
+            )
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        connect: Callable[[str], Control],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
+    ) -> Account | None:
+        """Load rows through a Python driver; None where the core's driver does it by the wire protocol.
+
+        `document` is the core's specification of a drive with a `load`, without `connection`. `stepped` is
+        told of each step that has ended, before the next one begins.
+        """
+        del document, connect, stopped, show, stepped
+        return None
+
+    def index_list(self, text: str, table: RowTable) -> tuple[Index, ...]:
+        """Read which indexes are wished. Raises LoadstoneError for what cannot be."""
+        return index_list(text, [column["name"] for column in table["columns"]], table["usual_indexes"])
+
+    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statements that make the table and its partitions, in order; indexes come extra.
+
+        Raises LoadstoneError when it cannot be made as wished.
+        """
+        self.refuse_wishes(table, wishes, where)
+        name, split = quoted(wishes.name), is_split(wishes, where)
+        place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
+        by = f" partition by range ({quoted(wishes.partition_column)})" if split else ""
+        found = [f"create table {name} ({self.columns(table, wishes, where)}){by}{'' if split else place}"]
+        if wishes.compression == "none":
+            # Also without compression long values leave the row.
+            found += [
+                f"alter table {name} alter column {quoted(column['name'])} set storage external"
+                for column in table["columns"]
+                if column["type"] in _LONG
+            ]
+        found += [made + place for _, made in self.partitions(table, wishes, where)]
+        return tuple(found)
+
+    def indexes(
+        self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL, *, again: bool = False
+    ) -> tuple[str, ...]:
+        """Return the statements that make the indexes, one each (before version 11: one a partition).
+
+        With `again`, those that are there already stay.
+        """
+        if_new = "if not exists " if again else ""
+        space = f" tablespace {quoted(wishes.index_tablespace)}" if wishes.index_tablespace else ""
+        whole = not is_split(wishes, where) or where.version_number >= _INDEXES_OF_PARTITIONS_SINCE
+        leaves = [wishes.name] if whole else [name for name, _ in self.partitions(table, wishes, where)]
+        return tuple(
+            f"create index {if_new}{quoted(index.name(leaf))} on {quoted(leaf)} "
+            f"{self.using(index)}{index.keys}{space}"
+            for index in self.index_list(wishes.indexes, table)
+            for leaf in leaves
+        )
+
+    def using(self, index: Index) -> str:
+        """Return what CREATE INDEX says of the access method."""
+        return f"using {index.method} " if index.method else ""
+
+    def partitions(
+        self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and statement of each partition; two more take what lies outside."""
+        if not is_split(wishes, where):
+            return
+        parent = quoted(wishes.name)
+        for name, low, high in ranges(table, wishes, where):
+            first = self.value(table, low) if low is not None else "minvalue"
+            last = self.value(table, high) if high is not None else "maxvalue"
+            made = f"create table {quoted(name)} partition of {parent} for values from ({first}) to ({last})"
+            yield name, made
+
+    def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
+        """Return what is to be done once the rows and their indexes are in."""
+        del table, wishes
+        return ()
+
+    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say which wishes have no meaning here, and what is done instead."""
+        found = []
+        if is_split(wishes, where):
+            found.append("two partitions more, _before and _after, take rows outside the range of the data")
+            if (
+                wishes.indexes.strip() not in ("", "0")
+                and where.version_number < _INDEXES_OF_PARTITIONS_SINCE
+            ):
+                found.append(
+                    f"{self.title} before 11: each partition got its indexes by statements of its own"
+                )
+        if wishes.compression == "pglz" and where.version_number < _COMPRESSION_SINCE:
+            found.append(f"{self.title} before 14 compresses by pglz only: there is nothing to choose")
+        return tuple(found)
+
+    def fingerprint(self, table: RowTable, name: str) -> str:
+        """Return a query for the fingerprint of a table's content (crates/gen/src/rows/fingerprint.rs).
+
+        Columns: rows, bytes, content, numbers as text; nulls as an array, one entry for each column.
+        """
+        columns = table["columns"]
+        texts = [quoted(c["name"]) for c in columns if c["type"] in _LONG]
+        floats = [quoted(c["name"]) for c in columns if c["type"] in _FLOATS]
+        row = " || '|' || ".join(self.as_text(c) for c in columns if c["type"] not in _FLOATS) or "''"
+        octets = " + ".join(f"coalesce({self.octets(text)}, 0)" for text in texts) or "0"
+        terms = " + ".join(f"coalesce({text}, 0)::float8 * {n}" for n, text in enumerate(floats, start=1))
+        nulls = ", ".join(f"count(*) - count({quoted(c['name'])})" for c in columns)
+        value = "floor((s - floor(s / 65521) * 65521) * 1048576)::bigint" if floats else "0"
+        kept = ", ".join(quoted(c["name"]) for c in columns)
+        return (
+            "select count(*)::text as rows, coalesce(sum(octets), 0)::text as bytes, "
+            "coalesce(sum(k), 0)::text as content, "
+            f"coalesce(sum((1 + k % 65521) * {value}), 0)::text as numbers, {self.array(nulls)} as nulls "
+            f"from (select {self.number('r')} as k, octets, s, {kept} "
+            f"from (select {row} as r, ({octets})::bigint as octets, {terms or '0'} as s, {kept} "
+            f"from {quoted(name)}) as texts) as numbered"
+        )
+
+    def as_text(self, column: Column) -> str:
+        """Return a value as the fingerprint's text; a NULL is a backslash and N."""
+        name, kind = quoted(column["name"]), column["type"]
+        if kind == "bool":
+            return f"case when {name} then '1' when not {name} then '0' else {self.null_text} end"
+        if kind == "timestamp":
+            name = self.microseconds(name)
+        return f"coalesce({name}::text, {self.null_text})"
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        # Exact until 2106: the error of date_part's double is below half a microsecond.
+        return f"(date_part('epoch', {column}) * 1000000)::bigint"
+
+    def octets(self, text: str) -> str:
+        """Return an expression for the length of a text in bytes."""
+        return f"octet_length({text}::text)"
+
+    def number(self, text: str) -> str:
+        """Return an expression for the number that the first 8 digits of a text's MD5 are."""
+        return f"('x' || substr(md5({text}), 1, 8))::bit(32)::bigint"
+
+    def array(self, counts: str) -> str:
+        """Return an expression for an array of counts."""
+        return f"array[{counts}]::bigint[]"
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables (or views) there are already."""
+        listed = ", ".join(literal(name) for name in wanted)
+        rows = control.execute(
+            "select table_name from information_schema.tables "
+            f"where table_schema = current_schema() and table_name in ({listed}) order by 1".encode()
+        )
+        return [str(row["table_name"]) for row in rows]
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table with all that belongs to it, if it is there."""
+        return f"drop table if exists {quoted(name)} cascade"
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read what a table takes on disk, with its partitions."""
+        row = control.execute(_SIZE.format(table=literal(quoted(table))).encode()).fetchone() or {}
+        return TableSize(int(row["table_bytes"]), int(row["index_bytes"]))
+
+    def columns(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> str:
+        """Return the definitions of a table's columns and its primary key."""
+        chosen = wishes.compression in ("pglz", "lz4") and where.version_number >= _COMPRESSION_SINCE
+        listed = []
+        for column in table["columns"]:
+            end = f" compression {wishes.compression}" if chosen and column["type"] in _LONG else ""
+            listed.append(f"{quoted(column['name'])} {self.types[column['type']]}{end}")
+        if wishes.primary_key:
+            space = (
+                f" using index tablespace {quoted(wishes.index_tablespace)}"
+                if wishes.index_tablespace
+                else ""
+            )
+            listed.append(f"primary key ({quoted(wishes.primary_key)}){space}")
+        return ", ".join(listed)
+
+    def value(self, table: RowTable, number: int) -> str:
+        """Write a value of the column that grows, as a bound of partitions."""
+        kinds = {column["name"]: column["type"] for column in table["columns"]}
+        if kinds.get(table["sequence"] or "") == "timestamp":
+            return literal(f"{stamp(number):%Y-%m-%d %H:%M:%S.%f}")
+        return str(number)
+
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+        """Raise LoadstoneError for wishes that contradict the table or each other; asks no server."""
+        columns = [column["name"] for column in table["columns"]]
+        if wishes.form not in self.forms:
+            raise LoadstoneError(
+                f"{self.title} keeps no table in the form {wishes.form}",
+                f"It has {', '.join(self.forms)}.",
+            )
+        for wish, column in (("primary key", wishes.primary_key), ("partitions", wishes.partition_column)):
+            if column and column not in columns:
+                raise LoadstoneError(
+                    f"the {wish} of {wishes.name} needs a column {column}, which the table lacks",
+                    f"Its columns are {', '.join(columns)}.",
+                )
+        self.index_list(wishes.indexes, table)
+        if wishes.partition_rows:
+            _refuse_partitions(table, wishes, where)
+
+    def _refuse_index(self, control: Control, index: Index, table: RowTable) -> None:
+        method = index.method or "btree"
+        found = control.execute(_METHOD.format(method=literal(method)).encode()).fetchone()
+        if found is None:
+            known = [row["name"] for row in control.execute(_METHODS).fetchall()]
+            raise LoadstoneError(
+                f"the index {index} needs the access method {method}, which the server lacks",
+                f"It has {', '.join(known)}.",
+            )
+        if len(index.columns) > 1 and not found["many"]:
+            raise LoadstoneError(f"an index by {method} has one column: {index}", "Give each an index.")
+        if index.operators:
+            self._refuse_operators(control, index, method)
+            return
+        kinds = {column["name"]: column["type"] for column in table["columns"]}
+        for column in index.columns:
+            kind = self.types[kinds[column]]
+            asked = {"method": literal(method), "type": literal(kind)}
+            if control.execute(_DEFAULT_OPERATORS.format(**asked).encode()).fetchone() is None:
+                raise LoadstoneError(
+                    f"the index {index} needs an operator class: {kind} has no default one for {method}",
+                    f"Name it in parentheses, as in {column}:gin(gin_trgm_ops) after "
+                    "`create extension pg_trgm`, or choose another method.",
+                )
+
+    def _refuse_operators(self, control: Control, index: Index, method: str) -> None:
+        asked = {"method": literal(method), "name": literal(index.operators)}
+        if control.execute(_OPERATORS.format(**asked).encode()).fetchone() is None:
+            raise LoadstoneError(
+                f"the index {index} needs an operator class that the server lacks for {method}",
+                "Create the extension that brings it in the phase's setup (gin_trgm_ops: "
+                "`create extension if not exists pg_trgm`).",
+            )
+
+    def _refuse_tablespace(self, control: Control, name: str) -> None:
+        rows = control.execute("select spcname as name from pg_tablespace order by 1").fetchall()
+        known = [row["name"] for row in rows]
+        if name not in known:
+            raise LoadstoneError(
+                f"the server has no tablespace {name}",
+                f"It has {', '.join(known)}. A superuser makes one: create tablespace {name} location '…'.",
+            )
+
+
+_SIZE = """
+with recursive family(oid) as (
+  select {table}::regclass::oid union all
+  select i.inhrelid from pg_inherits i join family f on i.inhparent = f.oid)
+select coalesce(sum(pg_table_size(oid)), 0)::bigint as table_bytes,
+       coalesce(sum(pg_indexes_size(oid)), 0)::bigint as index_bytes
+from family
+"""
+_HAS_LZ4 = """
+select true as found from pg_settings where name = 'default_toast_compression' and 'lz4' = any(enumvals)
+"""
+_METHODS = "select amname as name from pg_am where amtype = 'i' order by amname"
+_METHOD = """
+select pg_indexam_has_property(oid, 'can_multi_col') as many
+from pg_am where amtype = 'i' and amname = {method}
+"""
+_OPERATORS = """
+select 1 as found from pg_opclass c join pg_am m on m.oid = c.opcmethod
+where m.amname = {method} and c.opcname = {name} and pg_opclass_is_visible(c.oid)
+"""
+_DEFAULT_OPERATORS = """
+select 1 as found from pg_opclass c join pg_am m on m.oid = c.opcmethod
+where m.amname = {method} and c.opcdefault and c.opcintype = {type}::regtype
+"""
+
+
+def is_split(wishes: PlainTable, where: Circumstances) -> bool:
+    """Tell whether the table is partitioned."""
+    return wishes.partition_rows > 0 and where.rows > 0
+
+
+def ranges(
+    table: RowTable, wishes: PlainTable, where: Circumstances
+) -> Iterator[tuple[str, int | None, int | None]]:
+    """Yield name, first value and value behind the last of each partition; None: no bound.
+
+    A partition holds `partition_rows` rows, the last one what is left.
+    """
+    first, step = table["sequence_first"] or 0, table["sequence_step"] or 1
+    starts = [*range(0, where.rows, wishes.partition_rows), where.rows]
+    bounds = [first + step * (where.first + at) for at in starts]
+    yield cut(f"{wishes.name}_before", "before"), None, bounds[0]
+    for number in range(len(bounds) - 1):
+        yield cut(f"{wishes.name}_p{number:04}", str(number)), bounds[number], bounds[number + 1]
+    yield cut(f"{wishes.name}_after", "after"), bounds[-1], None
+
+
+def _refuse_partitions(table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+    growing = table["sequence"]
+    if growing is None or not where.rows:
+        raise LoadstoneError(
+            f"{wishes.name} cannot be partitioned by rows: no column is known to grow with them",
+            "Take partition_rows away; rows from files, and some sets, have no such column.",
+        )
+    if wishes.partition_column != growing:
+        named = wishes.partition_column or "no column"
+        raise LoadstoneError(
+            f"partitions of {wishes.name} are to be ranges of {named}, which says nothing of their rows",
+            f'Set partition_column = "{growing}": it grows with the number of the row.',
+        )
+    if wishes.primary_key and wishes.primary_key != wishes.partition_column:
+        raise LoadstoneError(
+            f"the primary key {wishes.primary_key} cannot be: it must hold the column by which the table is "
+            f"partitioned, {wishes.partition_column}",
+            "Leave the primary key away, or partition by its column.",
+        )
+    if wishes.primary_key and where.version_number < _INDEXES_OF_PARTITIONS_SINCE:
+        raise LoadstoneError(
+            "before version 11 a partitioned table has no primary key", "Leave the primary key away."
+        )
+    count = -(-where.rows // wishes.partition_rows)
+    if count > PARTITIONS_MOST:
+        raise LoadstoneError(
+            f"{where.rows:,} rows in partitions of {wishes.partition_rows:,} are {count:,} partitions, and "
+            f"{PARTITIONS_MOST:,} are the most",
+            "Give more rows to a partition.",
+        )
+
+
+def partition_ddl(
+    answers: TableAnswers, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL
+) -> str:
+    """Return ready DDL: the table as wished, with its partitions and indexes, a statement a line."""
+    statements = [*answers.create(table, wishes, where), *answers.indexes(table, wishes, where)]
+    return "\n".join(f"{statement};" for statement in statements)

@@ -1,0 +1,104 @@
+"""How DuckDB keeps plain tables: columns in one file, ART indexes, no partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.driving import drive_load
+from loadstone.engine.tables import USUAL, TableAnswers
+from loadstone.engines.duckdb.loading import DuckLoader
+from loadstone.engines.duckdb.series import DuckSeries
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.indexes import Index
+    from loadstone.engine.series import TableSize
+    from loadstone.engine.tables import Account, Circumstances, RowTable
+    from loadstone.model import LoadMethod, PlainTable, TableForm
+
+
+class DuckTables(TableAnswers):
+    """What DuckDB does in its own way."""
+
+    title = "DuckDB"
+    methods: tuple[LoadMethod, ...] = ("arrow", "insert")
+    takes_files = False
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    types: Mapping[str, str] = {**TableAnswers.types, "float64": "double"}
+    null_text = r"'\N'"
+
+    def offers(self, control: Control) -> frozenset[str]:
+        """Tell what scenarios may require of plain tables: its column store is the only form."""
+        del control
+        return frozenset({"form:default", "form:columnar", "art"})
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Refuse nothing more: what DuckDB does not have is known without asking."""
+
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+        """Raise LoadstoneError for wishes that contradict the table, or that DuckDB cannot fulfil."""
+        super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
+        if wishes.partition_rows:
+            raise LoadstoneError("DuckDB has no partitions: each table is one", "Take partition_rows away.")
+        if wishes.tablespace or wishes.index_tablespace:
+            raise LoadstoneError("DuckDB has no tablespaces: all lies in one file", "Take them away.")
+        for index in self.index_list(wishes.indexes, table):
+            if index.method not in ("", "art") or index.operators:
+                raise LoadstoneError(
+                    f"DuckDB cannot make the index {index}", "Its indexes are ART: name columns only."
+                )
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        connect: Callable[[str], Control],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
+    ) -> Account | None:
+        """Load by threads of our own, each with a cursor."""
+        return drive_load(document, DuckLoader(document, connect), stopped, show, stepped)
+
+    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statement that makes the table."""
+        self.refuse_wishes(table, wishes, where)
+        return super().create(table, replace(wishes, compression="default"), where)
+
+    def using(self, index: Index) -> str:
+        """Say nothing: there is one kind of index."""
+        del index
+        return ""
+
+    def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
+        """Say which wishes have no meaning here, and what is there instead."""
+        del where
+        found = []
+        if wishes.indexes.strip() not in ("", "0"):
+            found.append("indexes are ART: they serve look-ups of a few rows only")
+        if wishes.compression != "default":
+            found.append("DuckDB chooses how each column is compressed when it writes it")
+        return tuple(found)
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        return f"epoch_us({column})"
+
+    def octets(self, text: str) -> str:
+        """Return an expression for the length of a text in bytes."""
+        return f"strlen({text}::varchar)"
+
+    def number(self, text: str) -> str:
+        """Return an expression for the number that the first 8 digits of a text's MD5 are."""
+        return f"('0x' || substr(md5({text}), 1, 8))::bigint"
+
+    def array(self, counts: str) -> str:
+        """Return an expression for an array of counts."""
+        return f"[{counts}]"
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read how many blocks of the file the table's columns take."""
+        return DuckSeries().size(control, table)
