@@ -44,28 +44,68 @@ class Shape:
             return t
         return np.log1p(t if self.kind == "log" else t**2)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the shape is taken as it is: its scale says how much it grows, and c is 1."""
+        return self.kind == "quad"
+
 
 KNEES = (
     Shape("exp"),
     *(Shape("log", scale) for scale in (0.03, 0.1, 0.3, 1.0)),
-    *(Shape("quad", scale) for scale in (0.05, 0.1, 0.2)),
+    *(Shape("quad", scale) for scale in (0.03, 0.05, 0.08, 0.12, 0.18, 0.27, 0.4, 0.6)),
 )
-STEADY = (Shape("exp"), *(Shape("log", scale) for scale in (0.03, 0.1, 0.3, 1.0)))
+STEADY = KNEES[:5]
 """Growth from the first row on, exponential or like a power. Not `quad`: from nothing it is flat for long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """One curve of a family: where it bends, its shape, and whether it rises before."""
+    """One curve of a family: where it bends, its shape, and whether it rises before.
+
+    Its coefficients are a, b (when it rises before), and c or the scale of a shape that is taken whole.
+    """
 
     at: float
     shape: Shape
     sloped: bool
 
-    def design(self, x: Floats) -> Floats:
-        """Return the columns 1, x (with a slope), shape: shape (len(x), 2 or 3)."""
-        before = [np.ones_like(x), x] if self.sloped else [np.ones_like(x)]
-        return np.column_stack([*before, self.shape(x - self.at)])
+    @property
+    def free(self) -> int:
+        """How many coefficients are chosen, the bend's place among them."""
+        return 4 if self.sloped else 3
+
+    def fit(self, x: Floats, y: Floats) -> Floats:
+        """Return the coefficients by least squares; a whole shape keeps its scale."""
+        columns, grown = self._before(x), self.shape(x - self.at)
+        if self.shape.whole:
+            found = np.linalg.lstsq(columns, y - grown, rcond=None)[0]
+            return np.append(found, self.shape.scale)
+        return np.asarray(np.linalg.lstsq(np.column_stack([columns, grown]), y, rcond=None)[0], dtype=float)
+
+    def curve(self, x: Floats, coefficients: Floats) -> Floats:
+        """Return log seconds at the places `x`."""
+        shape, times = self.shape, coefficients[-1]
+        if shape.whole:
+            shape, times = Shape(shape.kind, max(float(times), 1e-6)), np.float64(1)
+        level: Floats = self._before(x) @ coefficients[:-1] + times * shape(x - self.at)
+        return level
+
+    def _before(self, x: Floats) -> Floats:
+        return np.column_stack([np.ones_like(x), x] if self.sloped else [np.ones_like(x)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The curves of one slope: what stands before the bend, and the shapes without their share of that."""
+
+    before: Floats
+    shapes: Floats
+    """One a row, over bends and then shapes; of length 1 but for those that are taken whole."""
+    whole: NDArray[np.bool_]
+    """Which of the shapes are taken whole."""
+    squares: Floats
+    """Sums of squares, shape (bends, shapes, 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,48 +120,53 @@ class Family:
     bends: Floats
     shapes: Sequence[Shape]
     slopes: Sequence[bool]
-    _parts: list[tuple[Floats, Floats]] = field(init=False, default_factory=list)
+    _parts: list[_Part] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        """Orthogonalise each last column against those before it, once."""
+        """Orthogonalise each shape against what stands before it, once."""
+        shapes = np.stack([shape(self.x - bend) for bend in self.bends for shape in self.shapes])
+        whole = np.array([shape.whole for shape in self.shapes])
         for sloped in self.slopes:
             base = np.column_stack([np.ones_like(self.x), self.x] if sloped else [np.ones_like(self.x)])
             before, _ = np.linalg.qr(base)
-            last = np.stack([shape(self.x - bend) for bend in self.bends for shape in self.shapes])
-            last -= (last @ before) @ before.T
-            last /= np.maximum(np.linalg.norm(last, axis=1, keepdims=True), 1e-9)
-            self._parts.append((before, last))
+            left = shapes - (shapes @ before) @ before.T
+            lengths = np.maximum(np.linalg.norm(left, axis=1, keepdims=True), 1e-9)
+            left /= np.where(np.tile(whole, len(self.bends))[:, None], 1.0, lengths)
+            squares = (left**2).sum(axis=1).reshape(len(self.bends), len(self.shapes), 1)
+            self._parts.append(_Part(before, left, whole, squares))
 
     def profile(self, series: Floats) -> Floats:
         """Return the best criterion of each bend for each series, shape (bends, series)."""
-        found = [
-            self._criterion(left, gains.max(axis=1), before.shape[1])
-            for before, left, gains in self._gains(series)
-        ]
+        found = []
+        for part in self._parts:
+            left, gains = self._gains(part, series)
+            found.append(self._criterion(left - gains.max(axis=1), part))
         least: Floats = np.minimum.reduce(found)
         return least
 
     def best(self, one: Floats) -> tuple[Bend, float]:
         """Return the curve with the least criterion for one series, and that criterion."""
         found = []
-        for sloped, (before, left, gains) in zip(self.slopes, self._gains(one[:, None]), strict=True):
-            criteria = self._criterion(left, gains[:, :, 0], before.shape[1])
+        for sloped, part in zip(self.slopes, self._parts, strict=True):
+            left, gains = self._gains(part, one[:, None])
+            criteria = self._criterion(left - gains[:, :, 0], part)
             bend, shape = np.unravel_index(int(criteria.argmin()), criteria.shape)
             curve = Bend(float(self.bends[bend]), self.shapes[int(shape)], sloped)
             found.append((curve, float(criteria[bend, shape])))
         return min(found, key=lambda pair: pair[1])
 
-    def _gains(self, series: Floats) -> list[tuple[Floats, Floats, Floats]]:
-        """Per slope: base, squares left by it, and what each (bend, shape, series) takes away, as a root."""
-        found = []
-        for before, last in self._parts:
-            rest = series - before @ (before.T @ series)
-            gains = np.maximum(last @ rest, 0.0).reshape(len(self.bends), len(self.shapes), -1)
-            found.append((before, (rest**2).sum(axis=0), gains))
-        return found
+    def _gains(self, part: _Part, series: Floats) -> tuple[Floats, Floats]:
+        """Return the squares that are left before the bend, and by how much each shape lessens them."""
+        rest = series - part.before @ (part.before.T @ series)
+        shared = (part.shapes @ rest).reshape(len(self.bends), len(self.shapes), -1)
+        # A free c may be anything from 0 up; a whole shape is subtracted as it is.
+        free = ~part.whole
+        shared[:, free] = np.maximum(shared[:, free], 0.0) ** 2
+        shared[:, part.whole] = 2 * shared[:, part.whole] - part.squares[:, part.whole]
+        return (rest**2).sum(axis=0), shared
 
-    def _criterion(self, left: Floats, gain: Floats, coefficients: int) -> Floats:
-        return criterion(left - gain**2, len(self.x), coefficients + 1)
+    def _criterion(self, squares: Floats, part: _Part) -> Floats:
+        return criterion(squares, len(self.x), part.before.shape[1] + 2)
 
 
 def criterion(squares: Floats, n: int, coefficients: int) -> Floats:

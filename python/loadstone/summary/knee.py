@@ -23,13 +23,13 @@ is reported as a knee with a wide interval, or as steady growth.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from loadstone.model import FEWEST_STEPS
-from loadstone.summary.hinges import FLOOR, KNEES, STEADY, Bend, Family, criterion
+from loadstone.summary.hinges import FLOOR, KNEES, STEADY, Family, criterion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ CONFIDENCE = 0.95
 LEVEL = 0.01
 LEAST_GROWTH = 1.25
 """Growth up to the last step below which nobody would divide a table."""
-RESAMPLES = 999
+RESAMPLES = 499
 SEED = 20_181_018
 BENDS = 60
 """Most places that are tried for a knee."""
@@ -178,13 +178,13 @@ class _Search:
         self.steady = Family(self.x, np.zeros(1), STEADY, (False,))
         self.seen = _drawn_in(y[:, None])[:, 0]
         self.bend, self.with_knee = self.knees.best(self.seen)
-        self.fitted = _least_squares(self.bend.design(self.x), self.seen)
+        self.fitted = self.bend.curve(self.x, self.bend.fit(self.x, self.seen))
         self.noise = self._noise()
 
     def outcome(self) -> Knee | NoKnee:
         """Decide between a knee, steady growth and neither."""
         growth, without = self.steady.best(self.seen)
-        grown = _least_squares(growth.design(self.x), self.seen)
+        grown = growth.curve(self.x, growth.fit(self.x, self.seen))
         flat = np.full(self.n, np.median(self.seen))
         constant = float(self._constant(self.seen[:, None])[0])
         shaken = _drawn_in(flat[:, None] + self.noise)
@@ -208,9 +208,8 @@ class _Search:
 
     def _noise(self) -> Floats:
         """Residuals of the knee in circular blocks, shape (n, RESAMPLES), widened for what was fitted."""
-        free = self.bend.design(self.x).shape[1] + 1
         left = self.y - self.fitted
-        left = (left - np.median(left)) * np.sqrt(self.n / (self.n - free))
+        left = (left - np.median(left)) * np.sqrt(self.n / (self.n - self.bend.free))
         length = max(1, round(self.n ** (1 / 3)))
         rng = np.random.default_rng(SEED)
         starts = rng.integers(0, self.n, (RESAMPLES, -(-self.n // length)))
@@ -258,10 +257,9 @@ class _Search:
         spread = max(1.4826 * float(np.median(np.abs(self.seen - self.fitted))), FLOOR)
 
         def left(free: Floats) -> Floats:
-            off: Floats = _moved(bend, free[-1]).design(self.x) @ free[:-1] - self.y
-            return off
+            return replace(bend, at=float(free[-1])).curve(self.x, free[:-1]) - self.y
 
-        start = np.append(_coefficients(bend.design(self.x), self.seen), bend.at)
+        start = np.append(bend.fit(self.x, self.seen), bend.at)
         lowest, highest = np.full(len(start), -np.inf), np.full(len(start), np.inf)
         lowest[-1], highest[-1] = bend.at - width, bend.at + width
         found = optimize.least_squares(left, start, bounds=(lowest, highest), loss="soft_l1", f_scale=spread)
@@ -287,19 +285,6 @@ class _Search:
         )
         middle = float(np.exp(np.median(self.y)))
         return NoKnee("none", reason, float(self.rows[-1]), middle, self.n, evidence)
-
-
-def _moved(bend: Bend, at: float) -> Bend:
-    return Bend(at, bend.shape, bend.sloped)
-
-
-def _coefficients(design: Floats, y: Floats) -> Floats:
-    return np.asarray(np.linalg.lstsq(design, y, rcond=None)[0], dtype=np.float64)
-
-
-def _least_squares(design: Floats, y: Floats) -> Floats:
-    fitted: Floats = design @ _coefficients(design, y)
-    return fitted
 
 
 def _share(resampled: Floats, observed: float) -> float:
