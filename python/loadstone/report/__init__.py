@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 FILTERS = ("rate", "milliseconds", "microseconds", "size", "count", "percent", "times", "change", "duration")
-MORE_FILTERS = ("moment", "interval", "digits", "variant")
+MORE_FILTERS = ("moment", "interval", "digits", "variant", "rows", "thousandths")
 
 __all__ = ["headline_json", "render", "summary_table", "write_report"]
 

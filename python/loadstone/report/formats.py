@@ -54,6 +54,11 @@ def microseconds(value_ns: float | None) -> str:
     return NONE if value_ns is None else digits(value_ns / 1e3)
 
 
+def thousandths(value_s: float | None) -> str:
+    """Seconds as milliseconds, without the unit."""
+    return NONE if value_s is None else digits(value_s * 1e3)
+
+
 def size(value: float | None) -> str:
     """Bytes with a binary unit: 12.3 MiB, 0.34 B."""
     if value is None:
@@ -69,6 +74,16 @@ def size(value: float | None) -> str:
 def count(value: float | None) -> str:
     """Return A whole number with thousands separated."""
     return NONE if value is None else f"{value:,.0f}"
+
+
+def rows(value: float | None) -> str:
+    """Return A number of rows: 950, 220,000, 2.2 M, 1.35 billion."""
+    if value is None:
+        return NONE
+    for unit, word in ((1e9, "billion"), (_MILLION, "M")):
+        if abs(value) >= unit:
+            return f"{float(f'{value / unit:.3g}'):g} {word}"
+    return f"{value:,.0f}"
 
 
 def percent(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
@@ -18,6 +17,7 @@ from loadstone.report.charts import (
     over_time,
     rounded,
 )
+from loadstone.report.curves import log_domain, log_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +73,26 @@ PANELS: tuple[tuple[str, str, str, float, tuple[tuple[str, str], ...]], ...] = (
         2**30,
         (("machine, in use", "memory_used_bytes"), ("server", "server_rss_bytes")),
     ),
+    (
+        "group-memory",
+        "Memory of the server's control group, its files' page cache included",
+        "MiB",
+        MEBI,
+        (
+            ("in use", "group_memory_bytes"),
+            ("page cache", "group_cache_bytes"),
+            ("limit", "group_limit_bytes"),
+        ),
+    ),
+    (
+        "group-bytes",
+        "Disk throughput of the server's control group",
+        "MiB/s",
+        MEBI,
+        (("written", "group_write_bytes_per_s"), ("read", "group_read_bytes_per_s")),
+    ),
+    ("gpu", "GPU, mean utilisation", "%", 0.01, (("GPU", "gpu_utilisation"),)),
+    ("gpu-memory", "GPU memory in use", "GiB", 2**30, (("GPU", "gpu_memory_bytes"),)),
 )
 
 
@@ -134,14 +154,14 @@ def distribution(section: str, series: Sequence[Json]) -> Chart | None:
         rows += [[s["label"], label, formats.digits(value)] for label, value in zip(labels, ms, strict=True)][
             ::4
         ]
-    domain = _log_domain([p["value_ns"] / NS_PER_MS for s in drawn for p in s["curve"]])
+    domain = log_domain([p["value_ns"] / NS_PER_MS for s in drawn for p in s["curve"]])
     spec = filled(
         "distribution",
         {
             "height": 220,
             "x_domain": [min(p["beyond"] for s in drawn for p in s["curve"]), 0.5],
             "y_domain": domain,
-            "y_values": _log_ticks(domain),
+            "y_values": log_ticks(domain),
             "series": [s["label"] for s in drawn],
             "colours": list(COLOURS[: len(drawn)]),
         },
@@ -178,8 +198,8 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
                     f"{unit} since the phase began",
                     (0, end),
                     "latency, ms",
-                    y_scale={"type": "log", "domain": _log_domain(values), "nice": False},
-                    y_values=_log_ticks(_log_domain(values)),
+                    y_scale={"type": "log", "domain": log_domain(values), "nice": False},
+                    y_values=log_ticks(log_domain(values)),
                     height=170,
                 ),
                 width=width,
@@ -426,25 +446,6 @@ def _mean(line: Line) -> float:
 def _farthest(series: Json) -> str:
     last = series["curve"][-1]
     return f"{formats.milliseconds(last['value_ns'])} ms at {100 * (1 - last['beyond']):.5g} %"
-
-
-def _log_domain(values: Sequence[float]) -> list[float]:
-    """Round outwards to halves of the leading digit: 1.83..71.4 becomes 1.5..75."""
-    low, high = max(1e-6, min(values)), max(1e-6, *values)
-    low_step, high_step = (10 ** math.floor(math.log10(value)) / 2 for value in (low, high))
-    low, high = math.floor(low / low_step) * low_step, math.ceil(high / high_step) * high_step
-    return [float(f"{low:.3g}"), float(f"{max(high, low * 2):.3g}")]
-
-
-def _log_ticks(domain: Sequence[float]) -> list[float]:
-    """Every, every 1-2-5, or every power of ten inside a domain: about ten ticks at most."""
-    low, high = domain
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    span = high / low
-    steps: Sequence[int] = range(1, 10) if span < 5 else (1, 2, 5) if span < 2000 else (1,)  # noqa: PLR2004
-    ticks = [float(f"{step * 10.0**power:.1g}") for power in decades for step in steps]
-    inside = [tick for tick in ticks if low <= tick <= high]
-    return inside if len(inside) > 1 else [low, high]
 
 
 def _band(phase: Json, scale: float, *, shaded: bool) -> Json:

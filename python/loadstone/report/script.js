@@ -51,6 +51,19 @@
   );
   for (const figure of figures) seen.observe(figure);
 
+  for (const copier of document.querySelectorAll(".copier")) {
+    const text = copier.parentElement.querySelector(".copy");
+    copier.hidden = false;
+    copier.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(text.textContent);
+        copier.textContent = "Copied";
+      } catch {
+        window.getSelection().selectAllChildren(text); // no clipboard here: Ctrl-C does it
+      }
+    });
+  }
+
   const button = document.getElementById("theme");
   const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (document.documentElement.dataset.theme ?? (prefersDark.matches ? "dark" : "light")) === "dark";

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from loadstone.report import formats, pictures
+from loadstone.report import beside, formats, grid, pictures, stepped, storage, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +26,9 @@ def view(summary: Json) -> Json:
     """Everything the template needs; no markup."""
     run = summary["run"]
     several_targets = len(summary["targets"]) > 1
+    parts = chunks(summary)
+    names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
+    labels = {(p["target"], p["folder"]): variant_words(p, summary) for p in summary["phases"]}
     return {
         "title": ", ".join(s["title"] for s in summary["scenarios"]) or str(run.get("id")),
         "sentence": sentence(summary),
@@ -37,8 +40,13 @@ def view(summary: Json) -> Json:
         "headline": headline(summary),
         "hardware": [s["source"] for s in summary["scenarios"] if s["source"]],
         "cores": summary["cores"],
-        "sweeps": [_sweep(number, table, summary) for number, table in enumerate(summary["sweeps"])],
-        "sections": sections(summary),
+        "sweeps": _sweeps(summary),
+        "sections": [_section(chunk["id"], chunk["groups"], summary) for chunk in parts],
+        "stepped": stepped.blocks(parts, summary),
+        "storage": storage.blocks(parts),
+        "transactions": transactions.blocks(parts),
+        "grids": grid.blocks(summary, names if several_targets else {}),
+        "beside": beside.blocks(summary, names, labels),
         "resources": [_resources(target, summary) for target in summary["targets"]],
         "sizes": [_sizes(phase, summary) for phase in summary["phases"] if phase["sizes"]],
         "warnings": warnings(summary),
@@ -84,7 +92,7 @@ def _headline_row(group: Json, summary: Json) -> Json:
         "group": group,
         "rate": known or group["tps"],
         "unit": formats.unit(group if known else {**group, "headline": "tps"}),
-        "variant": formats.variant(group["variant"]),
+        "variant": variant_words(group, summary),
         "target": target_label(summary, group["target"]),
         "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
         "published": next((p for p in group["published"] if p["metric"] == group["headline"]), None),
@@ -107,16 +115,38 @@ def sorted_groups(summary: Json) -> list[Json]:
     )
 
 
-def sections(summary: Json) -> list[Json]:
-    """One section per phase with all its variants and targets; split where lines would be too many."""
+def chunks(summary: Json) -> list[Json]:
+    """One part per phase with all its variants and targets; split where lines would be too many.
+
+    Its `members` are {label, phase} of the repeat that is drawn, in the order of their colours.
+    """
     members: dict[tuple[str, str], list[Json]] = {}
     for group in sorted_groups(summary):
         members.setdefault((group["scenario"], group["id"]), []).append(group)
     found: list[Json] = []
-    for groups in members.values():
-        for at in range(0, len(groups), pictures.MAX_SERIES):
-            found.append(_section(f"phase-{len(found)}", groups[at : at + pictures.MAX_SERIES], summary))
+    for every in members.values():
+        for at in range(0, len(every), pictures.MAX_SERIES):
+            groups = every[at : at + pictures.MAX_SERIES]
+            phases = [_typical(group, summary) for group in groups]
+            drawn = [_member(phase, groups, summary) for phase in phases]
+            where = {"scenario": groups[0]["scenario"], "phase": groups[0]["id"], "title": groups[0]["title"]}
+            found.append({"id": f"phase-{len(found)}", **where, "groups": groups, "members": drawn})
     return found
+
+
+def variant_words(entry: Json, summary: Json) -> str:
+    """Return a variant in words, without the parameters that are the same in all variants of its phase."""
+    every = [
+        group["variant"]
+        for group in summary["groups"]
+        if (group["scenario"], group["id"]) == (entry["scenario"], entry["id"])
+    ]
+    varied = {
+        name: value
+        for name, value in entry["variant"].items()
+        if any(variant.get(name) != value for variant in every)
+    }
+    return formats.variant(varied or entry["variant"])
 
 
 def warnings(summary: Json) -> list[Json]:
@@ -158,7 +188,7 @@ def target_label(summary: Json, target_id: str) -> str:
 
 def phase_label(phase: Json, summary: Json) -> str:
     """Return A phase's name with whatever tells it from its neighbours."""
-    parts = [str(phase["title"]), formats.variant(phase["variant"])]
+    parts = [str(phase["title"]), variant_words(phase, summary)]
     if phase["repeat"] > 1:
         parts.append(f"repeat {phase['repeat']}")
     if len(summary["targets"]) > 1:
@@ -233,8 +263,14 @@ def _series(phase: Json, label: str) -> Json:
     }
 
 
+def _member(phase: Json, groups: Sequence[Json], summary: Json) -> Json:
+    several = len({group["target"] for group in groups}) > 1
+    target = target_label(summary, phase["target"]) if several else ""
+    return {"label": _series_label(phase, groups, summary), "target": target, "phase": phase}
+
+
 def _series_label(phase: Json, groups: Sequence[Json], summary: Json) -> str:
-    parts = [formats.variant(phase["variant"])]
+    parts = [variant_words(phase, summary)]
     if len({group["target"] for group in groups}) > 1:
         parts.append(target_label(summary, phase["target"]))
     return " · ".join(part for part in parts if part)
@@ -243,6 +279,14 @@ def _series_label(phase: Json, groups: Sequence[Json], summary: Json) -> str:
 def _percentile(percentiles: Iterable[Json], wanted: float) -> Json:
     missing = {"percentile": wanted, "value_ns": None, "reason": "not recorded"}
     return next((p for p in percentiles if p["percentile"] == wanted), missing)
+
+
+def _sweeps(summary: Json) -> list[Json]:
+    """Return the tables of swept phases; a grid has a section of its own."""
+    names = ("scenario", "id", "target")
+    grids = {tuple(entry[name] for name in names) for entry in summary.get("grids") or []}
+    shown = [table for table in summary["sweeps"] if tuple(table[name] for name in names) not in grids]
+    return [_sweep(number, table, summary) for number, table in enumerate(shown)]
 
 
 def _sweep(number: int, table: Json, summary: Json) -> Json:

@@ -1,0 +1,139 @@
+"""Targets over each other: what the machine did while each of them went through the same phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadstone.report import formats
+from loadstone.report.curves import Axis, Curve, colour, curves, linear
+from loadstone.report.pictures import time_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from loadstone.report.charts import Chart
+
+Json = dict[str, Any]
+
+MOST_VARIANTS = 4
+"""Up to here each variant has its own charts; of more, one chart goes through all of them."""
+GIBI = 2**30
+LONGEST_GAP_S = 5.0
+
+
+def blocks(summary: Json, names: Mapping[str, str], labels: Mapping[tuple[str, str], str]) -> list[Json]:
+    """Return charts of each phase that ran on several targets.
+
+    `names` are the targets' names for people, `labels` the words for a phase's variant by (target, folder).
+    """
+    members: dict[tuple[str, str], list[Json]] = {}
+    for phase in summary["phases"]:
+        if phase["drive"] and phase["repeat"] == 1:
+            members.setdefault((phase["scenario"], phase["id"]), []).append(phase)
+    found = []
+    for number, phases in enumerate(members.values()):
+        if len({phase["target"] for phase in phases}) > 1:
+            found += _phase(f"beside-{number}", phases, names, labels)
+    return found
+
+
+def _phase(
+    identity: str, phases: Sequence[Json], names: Mapping[str, str], labels: Mapping[tuple[str, str], str]
+) -> list[Json]:
+    variants: dict[str, dict[str, list[Json]]] = {}
+    for phase in phases:
+        label = labels[phase["target"], phase["folder"]]
+        variants.setdefault(label, {}).setdefault(phase["target"], []).append(phase)
+    if len(variants) > MOST_VARIANTS:
+        whole: dict[str, list[Json]] = {}
+        for targets in variants.values():
+            for target, found in targets.items():
+                whole.setdefault(target, []).extend(found)
+        variants = {"all variants in turn": whole}
+    blocks = []
+    for at, (label, targets) in enumerate(variants.items()):
+        courses = {names.get(target, target): _joined(found) for target, found in targets.items()}
+        charts = _charts(f"{identity}-{at}", {name: points for name, points in courses.items() if points})
+        if charts:
+            blocks.append(
+                {"id": f"{identity}-{at}", "title": phases[0]["title"], "label": label, "charts": charts}
+            )
+    return blocks
+
+
+def _joined(phases: Sequence[Json]) -> list[Json]:
+    """Lay the phases of one target behind each other, without the time between them."""
+    points: list[Json] = []
+    begun_s = 0.0
+    for phase in sorted(phases, key=lambda phase: int(phase["number"])):
+        course = phase["course"]
+        points += [{**point, "t_s": point["t_s"] + begun_s} for point in course]
+        begun_s += (phase["end_s"] or 0.0) - (phase["start_s"] or 0.0)
+    return points
+
+
+def _charts(identity: str, courses: Mapping[str, Sequence[Json]]) -> list[Chart]:
+    if len(courses) < 2:  # noqa: PLR2004 - one target has nothing to be laid over
+        return []
+    unit, scale, _ = time_unit(max(point["t_s"] for points in courses.values() for point in points))
+    charts = []
+    for name, title, word, figure in _PANELS:
+        lines = [
+            Curve(
+                target,
+                colour(at),
+                [round(point["t_s"] / scale, 4) for point in points],
+                [figure(point) for point in points],
+            )
+            for at, (target, points) in enumerate(courses.items())
+        ]
+        known = [line for line in lines if any(y is not None for y in line.y)]
+        if known:
+            charts.append(
+                curves(
+                    identity=(
+                        f"{identity}-{name}",
+                        title,
+                        "; ".join(_mean(line, word) for line in known) + ".",
+                    ),
+                    lines=known,
+                    axes=(Axis(f"{unit} since the phase began"), linear(word, known)),
+                    width="third",
+                    height=150,
+                )
+            )
+    return charts
+
+
+def _cpu(point: Json) -> float | None:
+    share = point["cpu_server"] if point["cpu_server"] is not None else point["cpu_busy"]
+    return None if share is None else 100 * share
+
+
+def _memory(point: Json) -> float | None:
+    names = ("group_memory_bytes", "server_rss_bytes", "memory_used_bytes")
+    held = next((point[name] for name in names if point[name] is not None), None)
+    return None if held is None else held / GIBI
+
+
+def _operations(point: Json) -> float | None:
+    known = [point[f"disk_{way}_ops_per_s"] for way in ("read", "write")]
+    return None if None in known else sum(known)
+
+
+def _gpu(point: Json) -> float | None:
+    return None if point["gpu_utilisation"] is None else 100 * point["gpu_utilisation"]
+
+
+_PANELS: tuple[tuple[str, str, str, Callable[[Json], float | None]], ...] = (
+    ("cpu", "CPU of the server", "% of the machine", _cpu),
+    ("memory", "Memory of the server", "GiB", _memory),
+    ("iops", "Disk operations of the machine", "ops/s", _operations),
+    ("gpu", "GPU utilisation", "%", _gpu),
+)
+
+
+def _mean(line: Curve, unit: str) -> str:
+    known = [y for y in line.y if y is not None]
+    middle, most = formats.digits(sum(known) / len(known)), formats.digits(max(known))
+    return f"{line.name}: mean {middle} {unit}, at most {most}"

@@ -1,0 +1,411 @@
+"""Loads in steps: seconds against rows in the table, the knee, what it advises, and whether that held."""
+
+from __future__ import annotations
+
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any
+
+from loadstone.report import formats
+from loadstone.report.charts import Table
+from loadstone.report.curves import (
+    CROSS,
+    DASHED,
+    DOTTED,
+    Axis,
+    Curve,
+    Extras,
+    colour,
+    curves,
+    linear,
+    logarithmic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from loadstone.report.charts import Chart
+
+Json = dict[str, Any]
+
+FIRST_STEPS = 3
+"""The median of so many steps is what the others are held against."""
+GIBI = 2**30
+
+
+def blocks(chunks: Sequence[Json], summary: Json) -> list[Json]:
+    """Return a block for each group of phases that loaded in steps; `chunks` are those of `view.chunks`."""
+    found = []
+    for chunk in chunks:
+        members = [
+            {**member, "colour": colour(at)}
+            for at, member in enumerate(chunk["members"])
+            if (member["phase"].get("steps") or {}).get("points")
+        ]
+        if members:
+            found.append(_block(chunk, members, summary))
+    return found
+
+
+def knee_words(label: str, steps: Json) -> str:
+    """Say in a sentence where import begins to slow down."""
+    knee = steps["knee"]
+    whose = f"{label}: " if label else ""
+    if knee is None:
+        return ""
+    if not knee["found"]:
+        return f"{whose}{knee['reason']}"
+    interval = f" ({_confidence(knee)} interval {_span(knee)})" if knee["low"] is not None else ""
+    return f"{whose}import slows down from {formats.rows(knee['rows'])} rows in the table on{interval}."
+
+
+def figures(steps: Json) -> Json:
+    """Return what the table says of one load in steps."""
+    points = _complete(steps)
+    flat = _flat_s_per_row(steps)
+    rows = sum(point["rows"] for point in points)
+    last = points[-1] if points else None
+    there = last["rows_before"] + last["rows"] if last else 0
+    ends = _per_row(points[-FIRST_STEPS:])
+    return {
+        "knee": _knee_cell(steps["knee"]),
+        "interval": _span(steps["knee"]) if (steps["knee"] or {}).get("found") else "",
+        "rows": there,
+        "rows_per_s": 1 / flat if flat else None,
+        "slowdown": median(ends) / flat if flat and ends else None,
+        "table_bytes_per_row": _over(_added(last, "table_bytes", "toast_bytes"), there),
+        "index_bytes_per_row": _over(_added(last, "index_bytes"), there),
+        "wal_bytes_per_row": _over(_total(points, "wal_bytes"), rows),
+        "hit_first": _mean(points[:FIRST_STEPS], "hit_ratio"),
+        "hit_last": _mean(points[-FIRST_STEPS:], "hit_ratio"),
+    }
+
+
+def _block(chunk: Json, members: Sequence[Json], summary: Json) -> Json:
+    identity = f"steps-{chunk['id']}"
+    charts = [_seconds(identity, members), _slowdown(identity, members)]
+    charts += [_small(identity, members, *panel) for panel in _PANELS]
+    steps = [member["phase"]["steps"] for member in members]
+    return {
+        "id": identity,
+        "title": chunk["title"],
+        "charts": [chart for chart in charts if chart],
+        "sentences": [text for m in members if (text := knee_words(m["label"], m["phase"]["steps"]))],
+        "method": next((s["knee"]["method"] for s in steps if s["knee"] and s["knee"].get("method")), ""),
+        "rows": [
+            {"label": m["label"] or "all", **figures(step)} for m, step in zip(members, steps, strict=True)
+        ],
+        "failed": [
+            {"label": m["label"], **point}
+            for m in members
+            for point in m["phase"]["steps"]["points"]
+            if point["state"] != "complete"
+        ],
+        "published": [
+            {"label": m["label"], **published, "words": _published_words(published)}
+            for m in members
+            for published in m["phase"]["steps"]["curves"]
+        ],
+        "limits": _limits(members),
+        "durability": _durability(members, summary),
+        "advice": [_advice(m) for m in members if m["phase"]["steps"]["advice"]],
+        "verification": _verification(identity, members, summary),
+    }
+
+
+def _seconds(identity: str, members: Sequence[Json]) -> Chart:
+    lines = [_line(member, lambda point: point["seconds"]) for member in members]
+    words = [text for m in members if (text := knee_words(m["label"], m["phase"]["steps"]))]
+    course = "; ".join(_course(line) for line in lines)
+    knees = [(m, m["phase"]["steps"]["knee"]) for m in members]
+    found = [(m, knee) for m, knee in knees if knee and knee["found"]]
+    extras = Extras(
+        bands=[(_name(m), max(0, knee["low"]), knee["high"]) for m, knee in found if knee["low"] is not None],
+        rules=[(_name(m), knee["rows"], f"knee: {formats.rows(knee['rows'])} rows") for m, knee in found],
+        dots=[
+            (_name(m), point["rows_before"], point["seconds"] or 0, CROSS)
+            for m in members
+            for point in m["phase"]["steps"]["points"]
+            if point["state"] != "complete"
+        ],
+    )
+    return curves(
+        identity=(f"{identity}-seconds", "Seconds per step", f"{course}. {' '.join(words)}"),
+        lines=lines,
+        axes=(Axis(_ROWS_BEFORE), linear("seconds per step", lines)),
+        extras=extras,
+        height=280,
+        note=_legend_words(members, extras),
+    )
+
+
+def _legend_words(members: Sequence[Json], extras: Extras) -> str:
+    sizes = sorted({member["phase"]["steps"]["step_rows"] for member in members})
+    words = [f"A step is {' or '.join(formats.rows(size) for size in sizes)} rows."]
+    if extras.rules:
+        words.append("Dotted line: the knee; shaded: its interval.")
+    if extras.dots:
+        words.append("Cross: a step that failed or was broken off, at the time until then.")
+    return " ".join(words)
+
+
+def _slowdown(identity: str, members: Sequence[Json]) -> Chart | None:
+    """Draw our curves and the published ones, each against its own first steps: hardware and steps differ."""
+    lines: list[Curve] = []
+    for member in members:
+        steps = member["phase"]["steps"]
+        points = _complete(steps)
+        ours = [(p["rows_before"] + p["rows"], s) for p, s in zip(points, _per_row(points), strict=True)]
+        published = [
+            Curve(
+                f"{_name(member)}, published{': ' + curve['name'] if curve['name'] else ''}",
+                member["colour"],
+                *_relative([((at + 1) * curve["step_rows"], s) for at, s in enumerate(curve["seconds"])]),
+                style=DASHED if at == 0 else DOTTED,
+            )
+            for at, curve in enumerate(steps["curves"])
+        ]
+        lines += [Curve(_name(member), member["colour"], *_relative(ours)), *published]
+    drawn = [line for line in lines if line.x]
+    if not any(line.style for line in drawn):
+        return None
+    xs, ys = [x for line in drawn for x in line.x], [y for line in drawn for y in line.y if y]
+    if not ys:
+        return None
+    return curves(
+        identity=(
+            f"{identity}-slowdown",
+            "Slowdown, beside the published curves",
+            "; ".join(_course(line) for line in drawn) + ".",
+        ),
+        lines=drawn,
+        axes=(
+            logarithmic("rows in the table after the step", xs),
+            logarithmic("time of a row, over that of the first steps", ys),
+        ),
+        height=280,
+        note=_comparable(members),
+        table=_slowdown_table(drawn),
+    )
+
+
+def _slowdown_table(lines: Sequence[Curve]) -> Table:
+    """List each line's own points: those of other tests stand at other numbers of rows."""
+    rows = [
+        (line.name, formats.rows(x), formats.times(y))
+        for line in lines
+        for x, y in list(zip(line.x, line.y, strict=True))[:: max(1, -(-len(line.x) // 12))]
+    ]
+    return Table(("line", "rows in the table", "slowdown"), rows, "About a dozen points of each line.")
+
+
+def _comparable(members: Sequence[Json]) -> str:
+    curve = next(c for m in members for c in m["phase"]["steps"]["curves"])
+    note = f" ({curve['note']})" if curve["note"] else ""
+    return (
+        f"The published curves are of another machine{note} and of steps of "
+        f"{formats.rows(curve['step_rows'])} rows. To stand side by side, every line is divided by the "
+        f"median time of a row in its own first {FIRST_STEPS} steps, and both axes are logarithmic: compare "
+        "where a line turns upwards, not how fast either machine is."
+    )
+
+
+def _small(
+    identity: str,
+    members: Sequence[Json],
+    panel: tuple[str, str, str],
+    figure: Callable[[Json], float | None],
+) -> Chart | None:
+    name, title, unit = panel
+    lines = [_line(member, figure) for member in members]
+    if not any(y is not None for line in lines for y in line.y):
+        return None
+    return curves(
+        identity=(f"{identity}-{name}", title, "; ".join(_course(line) for line in lines) + "."),
+        lines=lines,
+        axes=(Axis(_ROWS_BEFORE), linear(unit, lines)),
+        width="third",
+        height=150,
+    )
+
+
+def _line(member: Json, figure: Callable[[Json], float | None]) -> Curve:
+    points = _complete(member["phase"]["steps"])
+    xs = [point["rows_before"] for point in points]
+    return Curve(_name(member), member["colour"], xs, [figure(point) for point in points])
+
+
+def _gibibytes(*names: str) -> Callable[[Json], float | None]:
+    def figure(point: Json) -> float | None:
+        held = _added(point, *names)
+        return None if held is None else held / GIBI
+
+    return figure
+
+
+_ROWS_BEFORE = "rows in the table before the step"
+_PANELS: tuple[tuple[tuple[str, str, str], Callable[[Json], float | None]], ...] = (
+    (("index", "Indexes after the step", "GiB"), _gibibytes("index_bytes")),
+    (
+        ("wal", "Write-ahead log per row", "bytes a row"),
+        lambda point: _over(point["wal_bytes"], point["rows"]),
+    ),
+    (
+        ("hits", "Found in the server's cache", "% of blocks"),
+        lambda point: None if point["hit_ratio"] is None else 100 * point["hit_ratio"],
+    ),
+)
+
+
+def _limits(members: Sequence[Json]) -> list[str]:
+    """Say beside the knee what it is the knee of, where memory was held down."""
+    found = {
+        (member["phase"].get("usage") or {}).get("memory_limit_bytes")
+        or member["phase"]["steps"].get("memory_limit_bytes")
+        for member in members
+    }
+    return [
+        f"Memory of the server and of its files' page cache was limited to {formats.size(limit)} by a "
+        "control group: these knees are those of so much memory."
+        for limit in sorted(limit for limit in found if limit)
+    ]
+
+
+def _durability(members: Sequence[Json], summary: Json) -> list[str]:
+    """Return the settings that decide durability, to stand beside figures that they touch."""
+    targets = {member["phase"]["target"] for member in members}
+    words = []
+    for target in summary["targets"]:
+        settings = target.get("durability") or []
+        if target["id"] not in targets or not settings:
+            continue
+        unsafe = [s for s in settings if s.get("durable") is False]
+        listed = ", ".join(f"{s['setting']} = {s['value']}" for s in unsafe or settings)
+        name = f"{target['label']}: " if len(targets) > 1 else ""
+        words.append(f"{name}{'not durable, ' if unsafe else 'durable, '}{listed}.")
+    return words
+
+
+def _advice(member: Json) -> Json:
+    advice = member["phase"]["steps"]["advice"]
+    return {"label": member["label"], "sentences": advice["sentences"], "ddl": advice["ddl"]}
+
+
+def _verification(identity: str, members: Sequence[Json], summary: Json) -> Json | None:
+    """Lay the run of the partitioned table over the one that advised it."""
+    verified = summary.get("verification")
+    if not verified:
+        return None
+    shown, lines = [], []
+    for member in members:
+        variant, target = member["phase"]["variant"], member["phase"]["target"]
+        for phase in verified["phases"]:
+            steps = phase["steps"]
+            same = (phase["target"], {**phase["variant"], **variant}) == (target, phase["variant"])
+            if not same or not (steps or {}).get("points"):
+                continue
+            partitioned = {"label": f"{_name(member)}, partitioned", "phase": phase}
+            shown.append({"label": member["label"], **phase})
+            lines += [
+                _line(member, lambda point: point["seconds"]),
+                _as_dashed(_line({**partitioned, "colour": member["colour"]}, lambda p: p["seconds"])),
+            ]
+    if not shown:
+        return None
+    chart = curves(
+        identity=(
+            f"{identity}-verification",
+            "One table, and the same rows in partitions",
+            "; ".join(_course(line) for line in lines) + ".",
+        ),
+        lines=lines,
+        axes=(Axis(_ROWS_BEFORE), linear("seconds per step", lines)),
+        height=240,
+    )
+    return {"chart": chart, "phases": shown, "run": verified["id"], "state": verified["state"]}
+
+
+def _as_dashed(line: Curve) -> Curve:
+    return Curve(line.name, line.colour, line.x, line.y, style=DASHED)
+
+
+def _published_words(curve: Json) -> str:
+    knee = curve.get("knee")
+    if not knee:
+        return formats.NONE
+    if not knee["found"]:
+        return str(knee["reason"])
+    return f"{formats.rows(knee['rows'])} rows ({_span(knee)})"
+
+
+def _name(member: Json) -> str:
+    return str(member["label"] or "measured")
+
+
+def _complete(steps: Json) -> list[Json]:
+    return [point for point in steps["points"] if point["state"] == "complete" and point["rows"]]
+
+
+def _per_row(points: Sequence[Json]) -> list[float]:
+    return [point["seconds"] / point["rows"] for point in points]
+
+
+def _flat_s_per_row(steps: Json) -> float | None:
+    """Return the time of a row before the knee; without one, that of the first steps."""
+    flat = (steps["knee"] or {}).get("flat_seconds")
+    if flat and steps["step_rows"]:
+        return float(flat) / float(steps["step_rows"])
+    first = _per_row(_complete(steps)[:FIRST_STEPS])
+    return median(first) if first else None
+
+
+def _relative(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float | None]]:
+    known = [(x, y) for x, y in points if y > 0]
+    if not known:
+        return [], []
+    base = median(y for _, y in known[:FIRST_STEPS])
+    return [x for x, _ in known], [y / base for _, y in known]
+
+
+def _course(line: Curve) -> str:
+    known = [y for y in line.y if y is not None]
+    if not known:
+        return f"{line.name}: no data"
+    first, last, most = (formats.digits(value) for value in (known[0], known[-1], max(known)))
+    return f"{line.name}: {first} at first, {last} at the end, at most {most}"
+
+
+def _knee_cell(knee: Json | None) -> str:
+    if knee is None:
+        return "not looked for"
+    if knee["found"]:
+        return f"{formats.rows(knee['rows'])} rows"
+    return f"none up to {formats.rows(knee['up_to_rows'])}" if knee.get("up_to_rows") else "none found"
+
+
+def _span(knee: Json) -> str:
+    if knee["low"] is None or knee["high"] is None:
+        return ""
+    return f"{formats.rows(knee['low'])} … {formats.rows(knee['high'])}"
+
+
+def _confidence(knee: Json) -> str:
+    return f"{100 * float(knee.get('confidence') or 0.95):g} %"
+
+
+def _added(point: Json | None, *names: str) -> float | None:
+    known = [point[name] for name in names if point and point.get(name) is not None]
+    return sum(known) if known else None
+
+
+def _total(points: Sequence[Json], name: str) -> float | None:
+    known = [point[name] for point in points]
+    return None if None in known or not known else sum(known)
+
+
+def _mean(points: Sequence[Json], name: str) -> float | None:
+    known = [point[name] for point in points if point[name] is not None]
+    return mean(known) if known else None
+
+
+def _over(value: float | None, unit: float | None) -> float | None:
+    return value / unit if value is not None and unit else None
