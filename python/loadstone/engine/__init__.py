@@ -103,6 +103,10 @@ class Engine(ABC):
         """Take the schema for this run, until the connection ends; False when another run has it."""
 
     @abstractmethod
+    def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Tell whether the schema is there and marked as ours, with what an earlier run has left in it."""
+
+    @abstractmethod
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
 

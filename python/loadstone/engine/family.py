@@ -128,6 +128,10 @@ class PostgresFamily(Engine):
         """Take the schema for this run, until the connection ends; False when another run has it."""
         return workspace.claim(psycopgs(connection), schema)
 
+    def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Tell whether the schema is there and marked as ours."""
+        return workspace.has(psycopgs(connection), schema)
+
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
         workspace.create(psycopgs(connection), schema, replace=replace)

@@ -49,6 +49,12 @@ def claim(connection: PostgresControl, schema: str) -> bool:
     return bool(row and row["ours"])
 
 
+def has(connection: PostgresControl, schema: str) -> bool:
+    """Tell whether the schema is there and marked as ours."""
+    found = _look(connection, schema)
+    return bool(found and found["comment"] == MARK)
+
+
 def drop(connection: PostgresControl, schema: str) -> None:
     """Drop the schema with everything in it; none there is fine, one that is not ours is refused."""
     found = _look(connection, schema)

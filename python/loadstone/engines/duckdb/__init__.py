@@ -134,6 +134,10 @@ class DuckDB(DriverEngine):
         del connection, schema
         return True
 
+    def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Tell whether the schema is there and marked as ours."""
+        return MARK in _objects(connection, schema)
+
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
         found = _objects(connection, schema)
