@@ -80,7 +80,8 @@ class DataStream:
     def dataset(self) -> str:
         """JSON of the tables: `{"tags":TABLE|null,"tables":[TABLE]}`.
 
-        TABLE is `{"name","metrics","columns":[{"name","type"}]}`; of a plain table also `"usual_indexes"` (columns
+        TABLE is `{"name","metrics","columns":[{"name","type","sql"?}]}`, `sql` being what PostgreSQL calls the type
+        where that says more (`varchar(2000)`); of a plain table also `"usual_indexes"` (columns
         that can be indexed, in the usual order), `"row_bytes"` (average logical bytes) and `"sequence"` (the column
         whose value is `"sequence_first"` + row's number * `"sequence_step"`, microseconds of a time; or all null).
         """

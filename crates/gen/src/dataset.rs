@@ -41,7 +41,7 @@ pub struct Table {
 #[derive(Clone, Debug)]
 pub struct Plain {
     /// The columns that can be indexed, in the order in which indexes are usually added.
-    pub usual_indexes: Vec<&'static str>,
+    pub usual_indexes: Vec<String>,
     /// The column that grows with the number of the row.
     pub sequence: Option<Sequence>,
     /// Average logical bytes of a row, as [`crate::rows::logical_bytes`] counts them.

@@ -51,21 +51,18 @@ pub fn json_field(name: &str) -> Field {
 /// The key by which a field says what it is in SQL, where its Arrow type does not.
 const SQL_TYPE: &str = "loadstone.sql";
 
-/// A column of JSON as text, for a `json` column: in every format it is a text like any other.
+/// A column of text that has this type in SQL (`json`, `varchar(2000)`): encoders write it as any other text.
 #[must_use]
-pub fn plain_json_field(name: &str) -> Field {
-    let mark = [(SQL_TYPE.to_owned(), "json".to_owned())];
+pub fn sql_text_field(name: &str, sql: &str) -> Field {
+    let mark = [(SQL_TYPE.to_owned(), sql.to_owned())];
     let field = Field::new(name, DataType::Utf8, false);
     field.with_metadata(mark.into_iter().collect::<arrow_schema::Metadata>())
 }
 
-/// Whether a column is marked as [`plain_json_field`] marks it.
+/// The type in SQL that [`sql_text_field`] gave.
 #[must_use]
-pub fn is_plain_json(field: &Field) -> bool {
-    field
-        .metadata()
-        .get(SQL_TYPE)
-        .is_some_and(|name| name == "json")
+pub fn sql_type(field: &Field) -> Option<&str> {
+    field.metadata().get(SQL_TYPE).map(String::as_str)
 }
 
 /// Whether a column is marked as [`json_field`] marks it.

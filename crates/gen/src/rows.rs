@@ -24,6 +24,7 @@
 mod columns;
 mod import;
 mod number;
+mod types;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -38,6 +39,9 @@ use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, chec
 trait Set: Send {
     /// The table.
     fn table(&self) -> Table;
+
+    /// Most bytes that a text of it has.
+    fn text_bytes_max(&self) -> usize;
 
     /// The columns of these rows, in the order of the table.
     fn columns(&mut self, rows: Range<u64>) -> Result<Vec<ArrayRef>, ArrowError>;
@@ -65,7 +69,7 @@ pub struct Choice {
 }
 
 /// Every set, a line each.
-pub const SETS: &[Known] = &[import::KNOWN];
+pub const SETS: &[Known] = &[import::KNOWN, types::KNOWN];
 
 /// So many rows can be numbered, with every row's random numbers.
 const ROWS_MAX: u64 = 1 << 48;
@@ -175,6 +179,11 @@ impl Options {
         }
         Ok(Self(options))
     }
+
+    /// What was chosen.
+    fn get(&self, name: &str) -> &'static str {
+        self.0.get(name).copied().unwrap_or_default()
+    }
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -230,6 +239,17 @@ impl RowsSource {
     pub fn rows_left(&self) -> u64 {
         self.rows.end - self.rows.start
     }
+
+    /// Refuses so many rows at once that a column's texts might pass the 2 GiB that Arrow's offsets reach.
+    fn check_texts(&self, rows: u64) -> Result<(), SourceError> {
+        let most = i32::MAX.unsigned_abs() as usize / self.set.text_bytes_max().max(1);
+        if rows <= most as u64 {
+            return Ok(());
+        }
+        Err(SourceError::Refused(format!(
+            "{rows} of these rows at once are too many for one batch: ask for 1 to {most}"
+        )))
+    }
 }
 
 impl Source for RowsSource {
@@ -244,6 +264,7 @@ impl Source for RowsSource {
         if made.is_empty() {
             return Ok(None);
         }
+        self.check_texts(end - made.start)?;
         let count = end - made.start;
         let table = &self.dataset.tables[0];
         let columns = self.set.columns(made);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field};
 use loadstone_gen::dataset::{Dataset, Plain, Source, SourceError, Table};
-use loadstone_gen::encode::is_plain_json;
+use loadstone_gen::encode::sql_type;
 use loadstone_gen::fingerprint::{Fingerprint, Tables};
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ struct TableDocument<'a> {
 /// What is said of plain tables only.
 #[derive(Serialize)]
 struct PlainDocument<'a> {
-    usual_indexes: &'a [&'static str],
+    usual_indexes: &'a [String],
     sequence: Option<&'static str>,
     sequence_first: Option<i64>,
     sequence_step: Option<i64>,
@@ -59,6 +59,9 @@ struct ColumnDocument<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
+    /// Its type in SQL, where it is narrower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sql: Option<&'a str>,
 }
 
 impl DataStream {
@@ -191,6 +194,7 @@ fn table_document(table: &Table) -> TableDocument<'_> {
         ColumnDocument {
             name: field.name(),
             kind: kind(field),
+            sql: sql_type(field),
         }
     };
     TableDocument {
@@ -218,7 +222,7 @@ fn plain_document(plain: &Plain) -> PlainDocument<'_> {
 
 fn kind(field: &Field) -> &'static str {
     match field.data_type() {
-        _ if is_plain_json(field) => "json",
+        _ if sql_type(field) == Some("json") => "json",
         DataType::Timestamp(..) => "timestamp",
         DataType::Int32 => "int32",
         DataType::Int64 => "int64",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::types::{ArrowPrimitiveType, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, PrimitiveArray, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
@@ -48,6 +48,36 @@ pub(super) fn texts_up_to<const M: usize, P: Copy>(
         Buffer::from_vec(bytes),
         None,
     )?))
+}
+
+/// Bytes that a value may write beyond its end.
+pub(super) const SLACK: usize = 96;
+
+/// Texts of any lengths. `write` appends each to what was written before; up to [`SLACK`] bytes behind it are cut off.
+pub(super) fn texts<P>(
+    places: impl ExactSizeIterator<Item = P>,
+    write: impl Fn(P, &mut Vec<u8>) -> usize,
+) -> Result<ArrayRef, ArrowError> {
+    let mut bytes = Vec::new();
+    let mut bounds = Vec::with_capacity(places.len() + 1);
+    bounds.push(0);
+    for place in places {
+        let end = write(place, &mut bytes);
+        bytes.truncate(end);
+        bounds.push(i32::try_from(end).unwrap_or(i32::MAX));
+    }
+    let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
+    Ok(Arc::new(StringArray::try_new(
+        bounds,
+        Buffer::from_vec(bytes),
+        None,
+    )?))
+}
+
+/// Numbers.
+pub(super) fn numbers<T: ArrowPrimitiveType>(values: impl Iterator<Item = T::Native>) -> ArrayRef {
+    let values: Vec<_> = values.collect();
+    Arc::new(PrimitiveArray::<T>::new(values.into(), None))
 }
 
 /// Times, microseconds since 1970.

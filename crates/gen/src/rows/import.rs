@@ -43,6 +43,7 @@ pub(super) const KNOWN: Known = Known {
     make: |seed, _| Box::new(Import::new(seed)),
 };
 
+const USUAL_INDEXES: [&str; 12] = ["a", "b", "f", "i", "l", "c", "d", "e", "g", "h", "j", "k"];
 const PERSONS: u64 = 20_000_000;
 /// 2018-11-01 00:00 UTC, microseconds since 1970.
 const START_US: i64 = 1_541_030_400_000_000;
@@ -136,7 +137,7 @@ impl Set for Import {
             metrics: columns.len(),
             schema: Arc::new(Schema::new(columns)),
             plain: Some(Plain {
-                usual_indexes: vec!["a", "b", "f", "i", "l", "c", "d", "e", "g", "h", "j", "k"],
+                usual_indexes: USUAL_INDEXES.map(str::to_owned).into(),
                 sequence: Some(Sequence {
                     column: "l",
                     first: START_US,
@@ -145,6 +146,10 @@ impl Set for Import {
                 row_bytes: ROW_BYTES,
             }),
         }
+    }
+
+    fn text_bytes_max(&self) -> usize {
+        36
     }
 
     fn columns(&mut self, numbers: Range<u64>) -> Result<Vec<ArrayRef>, ArrowError> {
@@ -168,16 +173,16 @@ impl Set for Import {
             })?,
             texts_of(seen(), |p, value| telephone(persons.fraction(p, 1), value))?,
             texts_of(seen(), |p, value| {
-                tables.plate(persons.fraction(p, 2), value)
+                tables.plate(persons.fraction(p, 2), value);
             })?,
             texts_of(seen(), |p, value| {
-                tables.imei(persons.fraction(p, 3), value)
+                tables.imei(persons.fraction(p, 3), value);
             })?,
             texts_of(seen(), |p, value| imsi(persons.fraction(p, 4), value))?,
             texts_of(seen(), |p, value| tables.mac(persons.fraction(p, 5), value))?,
             texts_of(seen(), |p, value| account(persons.fraction(p, 6), value))?,
             texts_of(rows_of(), |row, value| {
-                session(rows.fraction(row, 4), value)
+                session(rows.fraction(row, 4), value);
             })?,
             texts_of(own(), |mut own, value| *value = GENERATIONS[own.take(100)])?,
             times(times_us.collect()),
@@ -319,11 +324,11 @@ impl Model {
         let mut digits = [0; 8];
         digits.copy_from_slice(format!("{code:08}").as_bytes());
         let sum = digits.iter().enumerate().map(|(place, digit)| {
-            let digit = usize::from(digit - b'0');
+            let digit = digit - b'0';
             if place % 2 == 1 {
-                doubled(digit)
+                doubled(digit.into())
             } else {
-                digit as u8
+                digit
             }
         });
         Self {

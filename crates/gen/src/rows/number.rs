@@ -28,7 +28,12 @@ impl Stream {
     /// Number `number`, below [`NUMBERS`], of this place.
     #[inline]
     pub(super) fn number(self, place: u64, number: u64) -> u64 {
-        let index = place.wrapping_mul(NUMBERS).wrapping_add(number);
+        self.at(place.wrapping_mul(NUMBERS).wrapping_add(number))
+    }
+
+    /// Number `index` of the stream.
+    #[inline]
+    pub(super) fn at(self, index: u64) -> u64 {
         mix(self.key.wrapping_add(index.wrapping_mul(STEP)))
     }
 
@@ -85,6 +90,7 @@ impl Fraction {
 const SKEW: u64 = 1 << 16;
 
 /// 000 to 999, with a byte behind them.
+#[expect(clippy::cast_possible_truncation, reason = "digits")]
 pub(super) static THREE_DIGITS: [[u8; 4]; 1000] = {
     let mut table = [[b'0'; 4]; 1000];
     let mut n = 0;
@@ -143,7 +149,7 @@ mod tests {
         fn a_fraction_is_used_up_from_the_front(word: u64) {
             let mut fraction = Fraction(word);
             let taken = (fraction.take(1000), fraction.take(7));
-            let whole = u128::from(word) * 7000 >> 64;
+            let whole = (u128::from(word) * 7000) >> 64;
             prop_assert_eq!(taken.0 as u128 * 7 + taken.1 as u128, whole);
             prop_assert!(Fraction(word).take_skewed(100) < 100);
         }
