@@ -119,6 +119,7 @@ class SeriesAnswers:
         connect: Callable[[str], Control],
         stopped: Callable[[], bool],
         show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
     ) -> Account | None:
         """Load rows through a Python driver; None where the core's driver does it by the wire protocol.
 
@@ -126,7 +127,7 @@ class SeriesAnswers:
         a control connection of a name. `stopped` is asked between batches whether to end early. Returns what
         drive.json is to hold.
         """
-        del document, connect, stopped, show
+        del document, connect, stopped, show, stepped
         return None
 
     def tables(self, dataset: Dataset, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:

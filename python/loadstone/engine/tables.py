@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone.engine.indexes import Index, cut, index_list
-from loadstone.engine.series import TableSize, literal, quoted, stamp
+from loadstone.engine.series import literal, quoted, stamp
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -45,6 +45,16 @@ class RowTable(TypedDict):
     sequence_step: int | None
     row_bytes: float | None
     """Average logical bytes of a row; None where only reading tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """What a table takes on disk, with all its partitions or chunks; maps count with what they map."""
+
+    table_bytes: int
+    index_bytes: int
+    toast_bytes: int
+    """Values too long for their row, with the index that finds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,10 +279,26 @@ class TableAnswers:
         """Return the statement that drops a table with all that belongs to it, if it is there."""
         return f"drop table if exists {quoted(name)} cascade"
 
+    def existing_columns(self, control: Control, name: str) -> list[Column]:
+        """Return the columns of a table that is there; a type of which nothing is known counts as text."""
+        rows = control.execute(
+            "select column_name as name, data_type as type from information_schema.columns "
+            f"where table_schema = current_schema() and table_name = {literal(name)} "
+            "order by ordinal_position".encode()
+        )
+        kinds = self.types_back
+        return [{"name": row["name"], "type": kinds.get(str(row["type"]).lower(), "text")} for row in rows]
+
+    @property
+    def types_back(self) -> Mapping[str, str]:
+        """The data set's type of each SQL type, as `information_schema` spells it."""
+        spelled = {"timestamp": "timestamp without time zone"}
+        return {spelled.get(sql, sql): kind for kind, sql in self.types.items()}
+
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk, with its partitions."""
         row = control.execute(_SIZE.format(table=literal(quoted(table))).encode()).fetchone() or {}
-        return TableSize(int(row["table_bytes"]), int(row["index_bytes"]))
+        return TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))
 
     def columns(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> str:
         """Return the definitions of a table's columns and its primary key."""
@@ -362,10 +388,15 @@ class TableAnswers:
 _SIZE = """
 with recursive family(oid) as (
   select {table}::regclass::oid union all
-  select i.inhrelid from pg_inherits i join family f on i.inhparent = f.oid)
-select coalesce(sum(pg_table_size(oid)), 0)::bigint as table_bytes,
-       coalesce(sum(pg_indexes_size(oid)), 0)::bigint as index_bytes
-from family
+  select i.inhrelid from pg_inherits i join family f on i.inhparent = f.oid),
+sized(whole, indexes, toast) as (
+  select pg_table_size(c.oid), pg_indexes_size(c.oid),
+         case when c.reltoastrelid = 0 then 0 else pg_total_relation_size(c.reltoastrelid) end
+  from family f join pg_class c on c.oid = f.oid)
+select coalesce(sum(whole - toast), 0)::bigint as table_bytes,
+       coalesce(sum(indexes), 0)::bigint as index_bytes,
+       coalesce(sum(toast), 0)::bigint as toast_bytes
+from sized
 """
 _HAS_LZ4 = """
 select true as found from pg_settings where name = 'default_toast_compression' and 'lz4' = any(enumvals)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.drive import Progress
+    from loadstone.drive import Progress, Step
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
     from loadstone.loading.tables import Committed
@@ -40,6 +40,7 @@ class Answers(Protocol):
         connect: Callable[[str], Control],
         stopped: Callable[[], bool],
         show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
     ) -> Account | None:
         """Load rows through a Python driver; None where the core's driver does it by the wire protocol."""
 
@@ -73,16 +74,20 @@ def send(
     opened: OpenTarget,
     signals: Signals | None,
     show: Callable[[Progress], None] | None,
+    stepped: Callable[[Step], None] | None = None,
 ) -> Account:
-    """Send the rows; the first signal asks to stop in order. Raises LoadstoneError when it cannot begin."""
+    """Send the rows; the first signal asks to stop in order.
+
+    `stepped` is told of each step that is committed whole. Raises LoadstoneError when it cannot begin.
+    """
     if document["connection"] is not None:
-        return perform(document, signals, show)
+        return perform(document, signals, show, stepped)
     del document["connection"]
     stopped: list[bool] = []
     if signals is not None:
         signals.during(lambda: stopped.append(True))
     try:
-        account = answers.perform(document, opened.connect, lambda: bool(stopped), show)
+        account = answers.perform(document, opened.connect, lambda: bool(stopped), show, stepped)
     finally:
         if signals is not None:
             signals.during(None)

@@ -78,7 +78,7 @@ def refuse_unready(control: Control, keeper: Keeper, wanted: Sequence[str]) -> N
     missing = [name for name in wanted if name not in found]
     if missing:
         raise LoadstoneError(f"the database lacks {_listed(missing)}", "Let Loadstone make the tables.")
-    filled = [name for name in wanted if not _is_empty(control, name)]
+    filled = [name for name in wanted if not is_empty(control, name)]
     if filled:
         raise LoadstoneError(
             f"{_listed(filled)} in the database hold rows already",
@@ -181,7 +181,8 @@ def close_ledger(control: Control, keeper: Keeper) -> None:
     control.execute(keeper.drop(LEDGER).encode())
 
 
-def _is_empty(control: Control, name: str) -> bool:
+def is_empty(control: Control, name: str) -> bool:
+    """Tell whether a table that is there holds no row."""
     return control.execute(f"select 1 as one from {quoted(name)} limit 1".encode()).fetchone() is None
 
 

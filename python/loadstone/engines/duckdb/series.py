@@ -36,9 +36,10 @@ class DuckSeries(SeriesAnswers):
         connect: Callable[[str], Control],
         stopped: Callable[[], bool],
         show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
     ) -> Account | None:
         """Load by threads of our own, each with a cursor."""
-        return drive_load(document, DuckLoader(document, connect), stopped, show)
+        return drive_load(document, DuckLoader(document, connect), stopped, show, stepped)
 
     def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
         """Return nothing: statistics and the file are up to date after the checkpoint that ends a load."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.driving import drive_load
-from loadstone.engine.tables import USUAL, TableAnswers
+from loadstone.engine.tables import USUAL, TableAnswers, TableSize
 from loadstone.engines.duckdb.loading import DuckLoader
 from loadstone.engines.duckdb.series import DuckSeries
 from loadstone.errors import LoadstoneError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.engine.indexes import Index
-    from loadstone.engine.series import TableSize
     from loadstone.engine.tables import Account, Circumstances, RowTable
     from loadstone.model import LoadMethod, PlainTable, TableForm
 
@@ -101,4 +100,5 @@ class DuckTables(TableAnswers):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read how many blocks of the file the table's columns take."""
-        return DuckSeries().size(control, table)
+        found = DuckSeries().size(control, table)
+        return TableSize(found.table_bytes, found.index_bytes, 0)

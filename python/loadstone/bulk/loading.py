@@ -1,0 +1,339 @@
+"""One bulk load: the table made, rows sent in steps, indexes made, content verified; all in one account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from loadstone.bulk.content import Content, fitted, look
+from loadstone.bulk.space import needed_bytes, refuse_without_room
+from loadstone.bulk.storing import StorageAccount
+from loadstone.bulk.verify import checks
+from loadstone.engine import SCHEMA
+from loadstone.engine.series import quoted
+from loadstone.engine.tables import Circumstances
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.loading import tables
+from loadstone.loading.hand import Hand
+from loadstone.loading.meter import Meter
+from loadstone.loading.sending import Account, chosen_method, load_document, send, settle, told, write_account
+from loadstone.model import Drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from loadstone.drive import Progress, Step
+    from loadstone.engine import Engine
+    from loadstone.engine.control import Control
+    from loadstone.engine.tables import RowTable, TableAnswers
+    from loadstone.model import BulkLoad, InOut
+    from loadstone.signals import Signals
+    from loadstone.target import OpenTarget
+
+_ALL_ROWS = 1 << 62
+"""Rows of the only step where it is not known how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkManner:
+    """What a bulk load may do beside sending rows."""
+
+    schema: str | None = SCHEMA
+    """Where unqualified names lead first; None: where the user's own connection has them."""
+    replace: bool = False
+    """Drop a table of this name that is there."""
+    resume: bool = False
+    """Go on with a load that was broken off."""
+    make_table: bool = True
+    """False: somebody else has made it, and it is empty."""
+    ignore_space: bool = False
+    """Begin also where the rows are not expected to fit."""
+    interval_s: float = 1.0
+    io: InOut = "auto"
+    content: Content | None = None
+    """What `look` has found."""
+    control: Callable[[], Control] | None = None
+    """Gives a control connection that works, also after the server was lost; None: one of our own."""
+    ready: Callable[[], None] | None = None
+    """Told when the table is there, and its indexes that are made before, and no row was sent yet."""
+    stepped: Callable[[Step], None] | None = None
+    """Told of each step that is committed whole, before the next one begins."""
+
+
+USUAL = BulkManner()
+
+
+def perform_bulk(
+    bulk: BulkLoad,
+    opened: OpenTarget,
+    out_dir: Path,
+    signals: Signals | None = None,
+    show: Callable[[Progress], None] | None = None,
+    manner: BulkManner = USUAL,
+) -> Account:
+    """Load plain rows and return the account, whose `load` says how it ended and whether it was verified.
+
+    `out_dir` takes drive.json, series.jsonl and latency.hlog. Raises LoadstoneError when nothing was loaded:
+    for bad input before anything is touched.
+    """
+    engine = opened.engine
+    content = manner.content or look(bulk, engine.tables)
+    with Hand(opened, manner.schema, manner.control) as hand:
+        try:
+            return _Loading(bulk, content, opened, hand, manner).run(out_dir, signals, show)
+        except engine.errors as error:
+            raise RunFailedError(f"the server failed: {str(error).strip()}") from error
+
+
+class _Loading:
+    def __init__(
+        self, bulk: BulkLoad, content: Content, opened: OpenTarget, hand: Hand, manner: BulkManner
+    ) -> None:
+        self.answers: TableAnswers = opened.engine.tables
+        self.bulk = replace(bulk, method=_method(bulk, self.answers))
+        self.content = content
+        self.opened = opened
+        self.engine: Engine = opened.engine
+        self.hand = hand
+        self.manner = manner
+        self.name = bulk.table.name
+        self.where = Circumstances(opened.identity["version_number"], content.first, content.rows)
+        self.resumed = tables.Committed(0, 0, ())
+        self.has_ledger = self.answers.ledger
+        self.storage: StorageAccount | None = None
+
+    @property
+    def table(self) -> RowTable:
+        return self.content.table
+
+    def run(self, out_dir: Path, signals: Signals | None, show: Callable[[Progress], None] | None) -> Account:
+        control = self.hand.control()
+        notes = self._refuse(control)
+        if self.manner.resume:
+            self.resumed = self._reopen(control)
+        notes += self._room(control)
+        made, indexed = ([], []) if self.manner.resume else self._prepare(control)
+        if self.manner.ready is not None:
+            self.manner.ready()
+        meter = Meter(self.engine, control)
+        if self.bulk.storage:
+            self.storage = StorageAccount(self.opened, control, self.manner.schema, self.name)
+        account = send(self._document(out_dir), self.answers, self.opened, signals, show, self.manner.stepped)
+        loaded: dict[str, Any] = account["load"]
+        loaded |= {
+            "table": {**self.table, "name": self.name},
+            "statements": made,
+            "indexes": indexed,
+            "notes": [*loaded.get("notes", ()), *notes, *self.answers.notes(self.bulk.table, self.where)],
+            "resumed": {"batches": self.resumed.batches, "rows": self.resumed.rows},
+            "after": [], "checks": [], "verified": None, "committed": None, "storage": None,
+        }  # fmt: skip
+        with told(account, self.engine):
+            self._finish(account, meter)
+        write_account(account, out_dir)
+        return account
+
+    def _refuse(self, control: Control) -> list[str]:
+        """Refuse what the server cannot do; returns what is to be noted."""
+        if self.bulk.rows.files and not self.answers.takes_files:
+            raise LoadstoneError(f"{self.engine.title} cannot be loaded from files", "Load a data set.")
+        notes = []
+        if not self.content.generated:
+            self._fit(control)
+            if self.bulk.verify == "content":
+                notes.append("what files hold is known by its number of rows only: these are compared")
+        self.answers.refuse_wishes(self.table, self.bulk.table, self.where)
+        self.answers.refuse(control, self.table, self.bulk.table)
+        return notes
+
+    def _fit(self, control: Control) -> None:
+        """Take the columns of a table that is there for the files' rows, if it is to stay."""
+        there = bool(self.answers.existing(control, [self.name]))
+        if there and (self.manner.resume or tables.is_empty(control, self.name)):
+            columns = self.answers.existing_columns(control, self.name)
+            self.content = fitted(self.content, columns)
+            self.manner = replace(self.manner, make_table=False)
+        elif self.bulk.rows.format == "binary" and not self.manner.resume:
+            raise LoadstoneError(
+                f"files in COPY's binary format do not say of what types their columns are, and there is no "
+                f"empty table {self.name}",
+                "Make it in the phase's setup, or give files as text or CSV.",
+            )
+
+    def _reopen(self, control: Control) -> tables.Committed:
+        if not self.has_ledger:
+            raise LoadstoneError(f"a broken load cannot go on in {self.engine.title}", "Use --replace.")
+        return tables.reopen_ledger(control, self.answers, [self.name], self._about())
+
+    def _prepare(self, control: Control) -> tuple[list[Account], list[Account]]:
+        """Make or check table, indexes and ledger; returns statements for table and indexes with seconds."""
+        names, wishes = [self.name], self.bulk.table
+        if self.manner.make_table:
+            wanted = self.answers.create(self.table, wishes, self.where)
+            if self.manner.replace:
+                tables.drop(control, self.answers, names)
+            else:
+                tables.refuse_existing(control, self.answers, names)
+            made = tables.make(control, self.answers, names, wanted, self.engine.errors)
+        else:
+            tables.refuse_unready(control, self.answers, names)
+            if self.manner.replace:
+                tables.close_ledger(control, self.answers)
+            made = []
+        indexed = self._index(control) if wishes.index_when == "before" else []
+        if self.has_ledger:
+            tables.open_ledger(control, self._about())
+        return made, indexed
+
+    def _index(self, control: Control) -> list[Account]:
+        """Make the indexes into the empty table."""
+        statements = self.answers.indexes(self.table, self.bulk.table, self.where)
+        try:
+            return _timed(control, statements, "before")
+        except self.engine.errors as error:
+            if self.manner.make_table:
+                tables.drop(control, self.answers, [self.name])
+            raise LoadstoneError(
+                f"the indexes cannot be made: {str(error).strip()}", "The table is dropped again."
+            ) from error
+
+    def _room(self, control: Control) -> list[str]:
+        """Refuse to begin where the rows will not fit."""
+        freed = 0
+        if self.manner.replace and self.answers.existing(control, [self.name]):
+            size = self.answers.size(control, self.name)
+            freed = size.table_bytes + size.toast_bytes
+        need = needed_bytes(self.bulk, self.content, self.engine, control, self.resumed.rows)
+        try:
+            return refuse_without_room(need, self.opened, control, self.bulk.table, freed)
+        except LoadstoneError as error:
+            if not self.manner.ignore_space:
+                raise
+            return [f"{error.message}; it was begun all the same, as asked"]
+
+    def _about(self) -> Account:
+        """Return what must not change between a broken load and its resumption."""
+        bulk = self.bulk
+        return {
+            "data": self.content.about,
+            "batch size": _batch_rows(bulk),
+            "step size": bulk.step_rows,
+            "columns": [column["name"] for column in self.table["columns"]],
+            "indexes": bulk.table.indexes,
+            "rows of a partition": bulk.table.partition_rows,
+        }
+
+    def _document(self, out_dir: Path) -> dict[str, Any]:
+        bulk, connection = self.bulk, self.hand.clients()
+        drive = Drive(scripts=(), clients=bulk.workers, timeout_s=bulk.timeout_s)
+        document = load_document(drive, connection, out_dir, self.manner.io, self.manner.interval_s)
+        columns = [quoted(column["name"]) for column in self.table["columns"]]
+        load: dict[str, Any] = {
+            "data": self.content.data,
+            "method": bulk.method,
+            "batch_rows": _batch_rows(bulk),
+            "hash_workers": False,
+            "limit_rows": 0 if self.content.generated else bulk.rows.rows,
+            "insert_intervals": "",
+            "tables": {self.table["name"]: {"name": quoted(self.name), "columns": columns}},
+            "jsonb_tags": False,
+            "in_table_tag": False,
+            "ledger": quoted(tables.LEDGER) if self.has_ledger else None,
+            "skip": [list(found) for found in self.resumed.ranges],
+            "step_rows": bulk.step_rows or self.content.rows or _ALL_ROWS,
+            "hold": self.manner.stepped is not None,
+            "prepared": True,
+        }
+        if bulk.transactions is not None:
+            long = bulk.transactions
+            marks = {"statement_rows": 1, "pipeline": long.pipeline, "mark_rows": long.mark_rows}
+            load |= {"transaction": marks}
+        return document | {"load": load}
+
+    def _finish(self, account: Account, meter: Meter) -> None:
+        """Settle what is committed; when it is all, do what comes after, measure and verify."""
+        loaded = account["load"]
+        loaded["cpu"] = meter.cpu()
+        control = self.hand.control()
+        loaded["wal_bytes"] = meter.wal_bytes(control)
+        booked = tables.committed(control) if self.has_ledger else None
+        if not settle(account, booked):
+            return
+        rows = booked.rows if booked is not None else loaded["rows"]
+        if self._come_after(control, account, rows):
+            loaded["checks"] = list(checks(control, self.answers, self.bulk, self.content, rows))
+            loaded["verified"] = all(check["passed"] for check in loaded["checks"])
+        if self.has_ledger and loaded["verified"]:
+            tables.close_ledger(control, self.answers)
+
+    def _come_after(self, control: Control, account: Account, rows: int) -> bool:
+        """Make indexes and run statements, looking at the storage; False when one of them failed."""
+        logical_bytes = self._logical_bytes(account["load"], rows)
+        for statements, kind, when in self._blocks():
+            if not self._run(control, account, statements, kind):
+                return False
+            if self.storage is not None and when is not None:
+                self.storage.look(control, when, rows, logical_bytes)
+        if self.storage is not None:
+            account["load"]["storage"] = self.storage.document(control, logical_bytes)
+        return True
+
+    def _blocks(self) -> Iterator[tuple[Sequence[str], str, str | None]]:
+        """Yield what comes after the load: statements, where they are listed, the look behind them."""
+        wishes = self.bulk.table
+        if wishes.index_when == "after":
+            again = self.resumed.batches > 0
+            yield self.answers.indexes(self.table, wishes, self.where, again=again), "indexes", None
+        yield self.answers.after_load(self.table, wishes), "after", "after the load"
+        for statement in self.bulk.after:
+            yield [statement], "after", f"after {statement}"
+
+    def _run(self, control: Control, account: Account, statements: Iterable[str], kind: str) -> bool:
+        """Run statements, each timed, and list them; False when one failed, which the account then says."""
+        for statement in statements:
+            try:
+                done = _timed(control, [statement], "after")
+            except self.engine.errors as error:
+                said = f"the rows are in, and then `{statement}` failed: {str(error).strip()}"
+                account |= {"state": "failed", "reason": said}
+                return False
+            account["load"][kind] += done
+        return True
+
+    def _logical_bytes(self, loaded: Account, rows: int) -> int | None:
+        """Return the logical bytes of all rows in the table."""
+        if not self.resumed.rows:
+            return int(loaded["logical_bytes"])
+        row_bytes = self.table["row_bytes"]
+        return None if row_bytes is None else round(row_bytes * rows)
+
+
+def _timed(control: Control, statements: Iterable[str], when: str) -> list[Account]:
+    return [entry | {"when": when} for entry in tables.execute(control, statements)]
+
+
+def _method(bulk: BulkLoad, answers: TableAnswers) -> Any:
+    """Return how rows are sent: files as they are, single rows by INSERT. Raises LoadstoneError."""
+    if bulk.transactions is not None:
+        if bulk.method not in ("best", "insert"):
+            raise LoadstoneError(
+                f"long transactions are single-row INSERTs, and {bulk.method} is asked for",
+                'Leave the method out, or "insert".',
+            )
+        return chosen_method("insert", answers)
+    if not bulk.rows.files:
+        return chosen_method(bulk.method, answers)
+    if bulk.method not in ("best", _COPIES[bulk.rows.format]):
+        raise LoadstoneError(
+            f"files in the format {bulk.rows.format} are sent as they are, not by {bulk.method}",
+            'Leave the method out, or "best".',
+        )
+    return _COPIES[bulk.rows.format]
+
+
+_COPIES = {"text": "copy_text", "csv": "copy_csv", "binary": "copy_binary"}
+
+
+def _batch_rows(bulk: BulkLoad) -> int:
+    return bulk.transactions.rows if bulk.transactions is not None else bulk.batch_rows

@@ -1,0 +1,220 @@
+"""How much room a bulk load needs on the server's disks, and whether there is that much.
+
+The formula, for PostgreSQL's pages of 8192 bytes (its documentation, chapters "Database Physical Storage" and
+"Index Access Methods"); widths are means over the first rows:
+
+* Heap: a row takes 24 bytes of header, its values (a text: its octets and 1 byte, 4 from 127 octets on;
+  others at their alignment), rounded up to 8, and 4 in the page's directory; a page has 8168 bytes for rows,
+  and costs 0.1 % more for the maps. Long values count as if they were not compressed.
+* B-tree: an entry takes 8 bytes and its keys, rounded up to 8, and 4; pages are 90 % full when the index is
+  built of what is there or keys come in order, 69 % (ln 2) when they come at random. Equal keys count as if
+  each were kept. Hash: entries of 20 bytes in pages that are half full. BRIN: two entries a megabyte. Any
+  other: as two B-trees.
+* WAL: what the load writes, heap and entries once and each page of an index once more, but at most twice
+  `max_wal_size`: one checkpoint's worth is kept while the next piles up.
+* Temporary: sorted entries of the largest index that is built of rows that are there.
+
+Engines that keep columns: the values' own bytes, which compression makes fewer.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadstone.engine import storage as storing
+from loadstone.engine.family import PostgresFamily
+from loadstone.engine.series import literal
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.bulk.content import Content
+    from loadstone.engine import Engine
+    from loadstone.engine.control import Control
+    from loadstone.engine.indexes import Index
+    from loadstone.model import BulkLoad, PlainTable
+    from loadstone.target import OpenTarget
+
+_PAGE = 8192
+_USABLE = 8168
+_BUILT = 0.9
+_RANDOM = math.log(2)
+_FIXED = {"int32": 4, "int64": 8, "float32": 4, "float64": 8, "timestamp": 8, "bool": 1}
+_SHORT = 127
+_MAPS = 1.001
+_WAL_USUAL = 1 << 30
+"""PostgreSQL's own `max_wal_size`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Bytes that a load will take at most, by where they lie; rows already loaded not counted."""
+
+    heap_bytes: int
+    index_bytes: int
+    wal_bytes: int
+    temporary_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it."""
+        return self.heap_bytes + self.index_bytes + self.wal_bytes + self.temporary_bytes
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        parts = {
+            "the table": self.heap_bytes,
+            "indexes": self.index_bytes,
+            "WAL": self.wal_bytes,
+            "sorting": self.temporary_bytes,
+        }
+        listed = ", ".join(f"{_shown(size)} for {name}" for name, size in parts.items() if size)
+        return f"{_shown(self.total_bytes)} ({listed})"
+
+
+def needed_bytes(
+    bulk: BulkLoad, content: Content, engine: Engine, control: Control | None = None, done: int = 0
+) -> Need:
+    """Estimate what a load takes by this module's formula.
+
+    `control` tells how much WAL the server keeps; `done` rows are in the table already.
+    """
+    rows = max(0, _rows(bulk, content) - done)
+    if not isinstance(engine, PostgresFamily):
+        return Need(round(rows * sum(content.widths)), 0, 0, 0)
+    kinds = [column["type"] for column in content.table["columns"]]
+    heap = _heap_bytes(rows, list(zip(kinds, content.widths, strict=True)))
+    indexes = engine.tables.index_list(bulk.table.indexes, content.table)
+    later = bulk.table.index_when == "after"
+    sizes = [_index_bytes(index, content, rows, heap, later=later) for index in indexes]
+    entries = [rows * _entry_bytes(index.columns, content) for index in indexes]
+    if bulk.table.primary_key:
+        key = (bulk.table.primary_key,)
+        ordered = bulk.table.primary_key == content.table["sequence"]
+        entries.append(rows * _entry_bytes(key, content))
+        sizes.append(entries[-1] / (_BUILT if ordered else _RANDOM))
+    wal = min(heap + sum(entries) + sum(sizes), 2 * _wal_most(control))
+    temporary = max(entries, default=0) if later and indexes else 0
+    return Need(round(heap), round(sum(sizes)), round(wal), round(temporary))
+
+
+def _rows(bulk: BulkLoad, content: Content) -> int:
+    if content.generated:
+        return content.rows
+    found = round(content.file_bytes / (content.table["row_bytes"] or 1))
+    return min(found, bulk.rows.rows) if bulk.rows.rows else found
+
+
+def _heap_bytes(rows: int, columns: Sequence[tuple[str, float]]) -> float:
+    at = 0.0
+    for kind, width in columns:
+        fixed = _FIXED.get(kind)
+        if fixed is None:
+            at += width + (1 if width < _SHORT else 4)
+        else:
+            at = math.ceil(at / fixed) * fixed + fixed
+    row = math.ceil((24 + at) / 8) * 8 + 4
+    # Rows longer than a page leave it for TOAST, in pieces that fill pages as rows do.
+    a_page = max(1, _USABLE // row) if row <= _USABLE else _USABLE / row
+    return rows / a_page * _PAGE * _MAPS
+
+
+def _entry_bytes(columns: Sequence[str], content: Content) -> float:
+    widths = dict(zip((c["name"] for c in content.table["columns"]), content.widths, strict=True))
+    kinds = {c["name"]: c["type"] for c in content.table["columns"]}
+    keys = sum(widths[name] + (0 if kinds[name] in _FIXED else 1) for name in columns)
+    return math.ceil((8 + keys) / 8) * 8 + 4
+
+
+def _index_bytes(index: Index, content: Content, rows: int, heap: float, *, later: bool) -> float:
+    if index.method == "brin":
+        return 3 * _PAGE + heap / (1 << 20) * 2 * _entry_bytes(index.columns, content)
+    if index.method == "hash":
+        return rows * 20 / 0.5
+    ordered = later or index.columns[0] == content.table["sequence"]
+    tree = rows * _entry_bytes(index.columns, content) / (_BUILT if ordered else _RANDOM)
+    return tree if index.method in ("", "btree") else 2 * tree
+
+
+def _wal_most(control: Control | None) -> int:
+    if control is None:
+        return _WAL_USUAL
+    row = (
+        control.execute("select pg_size_bytes(current_setting('max_wal_size', true)) as bytes").fetchone()
+        or {}
+    )
+    return int(row.get("bytes") or _WAL_USUAL)
+
+
+def refuse_without_room(
+    need: Need, opened: OpenTarget, control: Control, wishes: PlainTable, freed: int = 0
+) -> list[str]:
+    """Raise LoadstoneError when a disk has less room than is needed there; returns what cannot be known.
+
+    `freed` bytes of the table's place are to be dropped before.
+    """
+    places = _places(opened, control, wishes)
+    if isinstance(places, str):
+        return [f"whether there is room for the rows is not known: {places}"]
+    wanted: dict[int, int] = {}
+    for path, size in zip(places, _by_place(need, freed), strict=True):
+        device = path.stat().st_dev
+        wanted[device] = wanted.get(device, 0) + size
+    for path in places:
+        free, size = shutil.disk_usage(path).free, wanted[path.stat().st_dev]
+        if size > free:
+            raise LoadstoneError(
+                f"the load needs about {need}, and where {path} lies {_shown(size)} of it would go and "
+                f"{_shown(free)} are free",
+                "Load fewer rows or make fewer indexes, name another place with --storage or a tablespace, "
+                "or begin all the same with --ignore-space.",
+            )
+    return []
+
+
+def _by_place(need: Need, freed: int) -> tuple[int, int, int]:
+    """Return bytes for the table's place, the indexes' and the server's own."""
+    return max(0, need.heap_bytes - freed), need.index_bytes, need.wal_bytes + need.temporary_bytes
+
+
+def _places(opened: OpenTarget, control: Control, wishes: PlainTable) -> tuple[Path, Path, Path] | str:
+    """Return where table, indexes and WAL lie, or why that is not known."""
+    folder: Path | str | None = opened.data_directory
+    engine = opened.engine
+    if folder is None and isinstance(engine, PostgresFamily):
+        found = engine.server_pids(control)
+        folder = storing.data_directory_of(control, found.pid, found.reason)
+    if folder is None:
+        return "the database has no files that can be seen from here"
+    if isinstance(folder, str):
+        return folder
+    try:
+        table, indexes = (
+            (_tablespace(control, name) if name else None) or folder
+            for name in (wishes.tablespace, wishes.index_tablespace)
+        )
+        wal = folder / "pg_wal"
+        return table, indexes, wal.resolve() if wal.exists() else folder
+    except OSError as error:
+        return f"the server's files cannot be read: {error.strerror}"
+
+
+def _tablespace(control: Control, name: str) -> Path | None:
+    statement = (
+        f"select pg_tablespace_location(oid) as place from pg_tablespace where spcname = {literal(name)}"  # noqa: S608
+    )
+    row = control.execute(statement.encode()).fetchone() or {}
+    return Path(row["place"]) if row.get("place") else None
+
+
+def _shown(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:  # noqa: PLR2004
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

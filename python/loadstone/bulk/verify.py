@@ -1,0 +1,79 @@
+"""Whether a plain table holds what was loaded: its count, and the fingerprint of what was generated."""
+
+# ruff: noqa: S608 - identifiers are written by `quoted`
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from loadstone import _core
+from loadstone.engine.series import quoted
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from loadstone.bulk.content import Content
+    from loadstone.engine.control import Control
+    from loadstone.engine.tables import TableAnswers
+    from loadstone.model import BulkLoad
+
+Check = dict[str, Any]
+"""One of phase.json's `checks`: name, expected, actual, passed, detail."""
+
+_NUMBERS = ("rows", "bytes", "content", "numbers")
+
+
+def checks(
+    control: Control, answers: TableAnswers, bulk: BulkLoad, content: Content, committed: int
+) -> Iterator[Check]:
+    """Compare the table with what was committed, and with what was generated where that is wished."""
+    name = bulk.table.name
+    if bulk.verify == "content" and content.generated:
+        yield _content(control, answers, name, content)
+        return
+    row = control.execute(f"select count(*) as rows from {quoted(name)}".encode()).fetchone() or {}
+    wanted = content.rows if content.generated else committed
+    yield {
+        "name": f"{name} holds the rows that were loaded",
+        "expected": f"{wanted:,} rows",
+        "actual": f"{int(row['rows']):,} rows",
+        "passed": int(row["rows"]) == wanted,
+        "detail": "count",
+    }
+
+
+def _content(control: Control, answers: TableAnswers, name: str, content: Content) -> Check:
+    wanted = _expected(content)
+    actual = fingerprint(control, answers, name, content)
+    differing = [part for part in (*_NUMBERS, "nulls") if actual[part] != wanted[part]]
+    return {
+        "name": f"{name} holds the rows that were generated",
+        "expected": _shown(wanted),
+        "actual": _shown(actual),
+        "passed": not differing,
+        "detail": "count and fingerprint" + ("; different: " + ", ".join(differing) if differing else ""),
+    }
+
+
+def fingerprint(control: Control, answers: TableAnswers, name: str, content: Content) -> dict[str, Any]:
+    """Read a table's fingerprint in the form of the core's."""
+    row = control.execute(answers.fingerprint(content.table, name).encode()).fetchone() or {}
+    return _plain(row)
+
+
+def _expected(content: Content) -> dict[str, Any]:
+    """Make all rows once more, by all cores, for what the table must hold."""
+    try:
+        return _plain(json.loads(_core.fingerprint_rows(json.dumps(content.data))))
+    except _core.DriveError as error:
+        raise LoadstoneError(*error.args) from error
+
+
+def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {name: str(found[name]) for name in _NUMBERS}
+    return numbers | {"nulls": [str(count) for count in found["nulls"]]}
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    return f"{int(values['rows']):,} rows, content {values['content']}"
