@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Kind = Literal["exp", "log", "quad"]
+_TINY = 1e-12
 FLOOR = 1e-3
 """Spread of log seconds below which differences mean nothing: a tenth of a percent."""
 
@@ -45,15 +46,15 @@ class Shape:
         return np.log1p(t if self.kind == "log" else t**2)
 
     @property
-    def whole(self) -> bool:
-        """Whether the shape is taken as it is: its scale says how much it grows, and c is 1."""
-        return self.kind == "quad"
+    def bounds(self) -> tuple[float, float]:
+        """Within which c may be chosen: `quad` grows with the square of the rows, as its scale says."""
+        return (0.7, 1.4) if self.kind == "quad" else (0.0, np.inf)
 
 
 KNEES = (
     Shape("exp"),
     *(Shape("log", scale) for scale in (0.03, 0.1, 0.3, 1.0)),
-    *(Shape("quad", scale) for scale in (0.03, 0.05, 0.08, 0.12, 0.18, 0.27, 0.4, 0.6)),
+    *(Shape("quad", scale) for scale in (0.03, 0.06, 0.11, 0.2, 0.35)),
 )
 STEADY = KNEES[:5]
 """Growth from the first row on, exponential or like a power. Not `quad`: from nothing it is flat for long."""
@@ -61,10 +62,7 @@ STEADY = KNEES[:5]
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """One curve of a family: where it bends, its shape, and whether it rises before.
-
-    Its coefficients are a, b (when it rises before), and c or the scale of a shape that is taken whole.
-    """
+    """One curve of a family: where it bends, its shape, and whether it rises before."""
 
     at: float
     shape: Shape
@@ -76,23 +74,23 @@ class Bend:
         return 4 if self.sloped else 3
 
     def fit(self, x: Floats, y: Floats) -> Floats:
-        """Return the coefficients by least squares; a whole shape keeps its scale."""
-        columns, grown = self._before(x), self.shape(x - self.at)
-        if self.shape.whole:
-            found = np.linalg.lstsq(columns, y - grown, rcond=None)[0]
-            return np.append(found, self.shape.scale)
-        return np.asarray(np.linalg.lstsq(np.column_stack([columns, grown]), y, rcond=None)[0], dtype=float)
+        """Return a, b (when it rises before) and c by least squares."""
+        before, grown = self._before(x), self.shape(x - self.at)
+        alone = grown - before @ _least(before, grown)
+        c = np.clip(alone @ y / max(float(alone @ alone), _TINY), *self.shape.bounds)
+        return np.append(_least(before, y - c * grown), c)
 
     def curve(self, x: Floats, coefficients: Floats) -> Floats:
         """Return log seconds at the places `x`."""
-        shape, times = self.shape, coefficients[-1]
-        if shape.whole:
-            shape, times = Shape(shape.kind, max(float(times), 1e-6)), np.float64(1)
-        level: Floats = self._before(x) @ coefficients[:-1] + times * shape(x - self.at)
+        level: Floats = self._before(x) @ coefficients[:-1] + coefficients[-1] * self.shape(x - self.at)
         return level
 
     def _before(self, x: Floats) -> Floats:
         return np.column_stack([np.ones_like(x), x] if self.sloped else [np.ones_like(x)])
+
+
+def _least(columns: Floats, y: Floats) -> Floats:
+    return np.asarray(np.linalg.lstsq(columns, y, rcond=None)[0], dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +99,7 @@ class _Part:
 
     before: Floats
     shapes: Floats
-    """One a row, over bends and then shapes; of length 1 but for those that are taken whole."""
-    whole: NDArray[np.bool_]
-    """Which of the shapes are taken whole."""
+    """One a row, over bends and then shapes."""
     squares: Floats
     """Sums of squares, shape (bends, shapes, 1)."""
 
@@ -125,15 +121,12 @@ class Family:
     def __post_init__(self) -> None:
         """Orthogonalise each shape against what stands before it, once."""
         shapes = np.stack([shape(self.x - bend) for bend in self.bends for shape in self.shapes])
-        whole = np.array([shape.whole for shape in self.shapes])
         for sloped in self.slopes:
             base = np.column_stack([np.ones_like(self.x), self.x] if sloped else [np.ones_like(self.x)])
             before, _ = np.linalg.qr(base)
             left = shapes - (shapes @ before) @ before.T
-            lengths = np.maximum(np.linalg.norm(left, axis=1, keepdims=True), 1e-9)
-            left /= np.where(np.tile(whole, len(self.bends))[:, None], 1.0, lengths)
             squares = (left**2).sum(axis=1).reshape(len(self.bends), len(self.shapes), 1)
-            self._parts.append(_Part(before, left, whole, squares))
+            self._parts.append(_Part(before, left, np.maximum(squares, _TINY)))
 
     def profile(self, series: Floats) -> Floats:
         """Return the best criterion of each bend for each series, shape (bends, series)."""
@@ -159,11 +152,9 @@ class Family:
         """Return the squares that are left before the bend, and by how much each shape lessens them."""
         rest = series - part.before @ (part.before.T @ series)
         shared = (part.shapes @ rest).reshape(len(self.bends), len(self.shapes), -1)
-        # A free c may be anything from 0 up; a whole shape is subtracted as it is.
-        free = ~part.whole
-        shared[:, free] = np.maximum(shared[:, free], 0.0) ** 2
-        shared[:, part.whole] = 2 * shared[:, part.whole] - part.squares[:, part.whole]
-        return (rest**2).sum(axis=0), shared
+        low, high = (np.array([shape.bounds[end] for shape in self.shapes])[:, None] for end in (0, 1))
+        c = np.clip(shared / part.squares, low, high)
+        return (rest**2).sum(axis=0), c * (2 * shared - c * part.squares)
 
     def _criterion(self, squares: Floats, part: _Part) -> Floats:
         return criterion(squares, len(self.x), part.before.shape[1] + 2)

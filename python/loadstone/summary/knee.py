@@ -48,7 +48,7 @@ BENDS = 60
 """Most places that are tried for a knee."""
 ENDS = 3
 """Steps before the first and from the last place that is tried on: two could be a chance."""
-FILTER = 5
+WINDOW = 5
 DRAWN_IN = 2.0
 METHOD = (
     "piecewise curve with a change point on the logarithm of the seconds of each step, single slow steps "
@@ -158,13 +158,29 @@ def _check(rows: Floats, seconds: Floats) -> None:
 
 def _drawn_in(series: Floats) -> Floats:
     """Draw slow steps in, towards the running median along the first axis."""
+    off = series - _running_median(series)
+    # The median of five holds a share of the value itself: 1.3 makes up for it, 1.4826 for the median.
+    spread = np.maximum(1.3 * 1.4826 * np.median(np.abs(off), axis=0), FLOOR * WINDOW)
+    return series - off + np.clip(off, -DRAWN_IN * spread, DRAWN_IN * spread)
+
+
+def _running_median(series: Floats) -> Floats:
+    """Return the median of each value's window; at the ends, that of the outermost window along its slope."""
     from scipy import ndimage  # noqa: PLC0415 - loading it takes longer than most commands
 
-    middle: Floats = ndimage.median_filter(series, size=(FILTER, 1), mode="reflect")
-    off = series - middle
-    # The median of five holds a share of the value itself: 1.3 makes up for it, 1.4826 for the median.
-    spread = np.maximum(1.3 * 1.4826 * np.median(np.abs(off), axis=0), FLOOR * FILTER)
-    return middle + np.clip(off, -DRAWN_IN * spread, DRAWN_IN * spread)
+    middle: Floats = ndimage.median_filter(series, size=(WINDOW, 1), mode="nearest")
+    middle[: WINDOW // 2] = _along_slope(series[:WINDOW])[: WINDOW // 2]
+    middle[-(WINDOW // 2) :] = _along_slope(series[-WINDOW:])[-(WINDOW // 2) :]
+    return middle
+
+
+def _along_slope(window: Floats) -> Floats:
+    """Return a robust line through each window (Theil and Sen): growth at an end is no outlier."""
+    first, second = np.triu_indices(len(window), 1)
+    slopes = np.median((window[second] - window[first]) / (second - first)[:, None], axis=0)
+    places = np.arange(len(window))[:, None]
+    line: Floats = np.median(window - slopes * places, axis=0) + slopes * places
+    return line
 
 
 class _Search:
@@ -261,7 +277,10 @@ class _Search:
 
         start = np.append(bend.fit(self.x, self.seen), bend.at)
         lowest, highest = np.full(len(start), -np.inf), np.full(len(start), np.inf)
-        lowest[-1], highest[-1] = bend.at - width, bend.at + width
+        lowest[-2:], highest[-2:] = (
+            (bend.shape.bounds[0] - 1e-9, bend.at - width),
+            (bend.shape.bounds[1] + 1e-9, bend.at + width),
+        )
         found = optimize.least_squares(left, start, bounds=(lowest, highest), loss="soft_l1", f_scale=spread)
         return float(found.x[-1]), left(found.x) + self.y
 
