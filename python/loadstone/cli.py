@@ -121,6 +121,12 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 @main.command()
 @_planning_options
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the results.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Go on with the broken run in this folder; the other options as they were.",
+)
 @click.option("--storage", type=click.Path(path_type=Path), help="Where private servers keep their data.")
 @click.option(
     "--setting",
@@ -134,6 +140,9 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
     "--keep", is_flag=True, help="Leave private servers running, and the schema loadstone in place."
 )
 @click.option("--replace", is_flag=True, help="Drop what others left in the schema loadstone.")
+@click.option(
+    "--ignore-space", is_flag=True, help="Begin bulk loads also where they are not expected to find room."
+)
 @click.option("--no-calibrate", is_flag=True, help="Do not measure our own ceiling before the run.")
 @click.option(
     "--io",
@@ -160,10 +169,12 @@ def _request(given: dict[str, Any]) -> Request:
         seed=given["seed"],
         repeats=given["repeat"],
         out=given.get("out"),
+        resume=given.get("resume"),
         storage=given.get("storage"),
         settings=given.get("settings") or {},
         keep=given.get("keep", False),
         replace=given.get("replace", False),
+        ignore_space=given.get("ignore_space", False),
         calibrate=not given.get("no_calibrate", False),
         io=given.get("io", "auto"),
         command=["loadstone", *sys.argv[1:]],

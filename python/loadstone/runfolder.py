@@ -29,7 +29,7 @@ from loadstone.jsonfile import (
 from loadstone.redact import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 FORMAT = 1
 """The format this version writes; older ones are read as well, newer ones refused."""
@@ -66,6 +66,24 @@ class PhaseFolder:
     def series_path(self) -> Path:
         """Where the driver writes one object an interval."""
         return self.path / "series.jsonl"
+
+    def set_aside(self, *stay: str) -> None:
+        """Move what an attempt has left, but for phase.json and `stay`, into a folder `before-N`."""
+        left = [
+            path
+            for path in self.path.iterdir()
+            if path.name not in ("phase.json", *stay) and not path.name.startswith(("before-", "."))
+        ]
+        if not left:
+            return
+        number = 1 + sum(path.name.startswith("before-") for path in self.path.iterdir())
+        aside = _subfolder(self.path, f"before-{number}")
+        for path in left:
+            path.rename(aside / path.name)
+
+    def write_steps(self, lines: Iterable[Document]) -> None:
+        """Replace steps.jsonl."""
+        write_atomic(self.path / "steps.jsonl", "".join(to_json(line) + "\n" for line in lines))
 
     def steps(self) -> JsonLines:
         """Open steps.jsonl for appending."""
@@ -222,6 +240,23 @@ class RunFolder:
             self._run = {"format": FORMAT, "pid": os.getpid(), "process": _process_identity(os.getpid())}
         self._run = {**self._run, **changes}
         write_atomic(self.path / "run.json", to_json(self._run, indent=1))
+
+    def take_over(self, at: str) -> None:
+        """Let this process go on with the run at this moment (UTC): it is its process from now on."""
+        self.write_run(
+            state="running",
+            pid=os.getpid(),
+            process=_process_identity(os.getpid()),
+            ended_at=None,
+            exit_code=None,
+            reason=None,
+            resumed_at=[*self._run.get("resumed_at", ()), at],
+        )
+
+    def is_of_this_boot(self) -> bool:
+        """Tell whether its times are those of this machine's clock, which begins anew when it starts."""
+        here = _process_identity(os.getpid()) or ""
+        return str(self._run.get("process")).partition("/")[0] == here.partition("/")[0]
 
     def write_json(self, name: str, document: object) -> None:
         """Replace a document of the run: plan.json, environment.json, calibration.json, summary.json."""

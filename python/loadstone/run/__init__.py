@@ -4,82 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from loadstone import __version__, environment
 from loadstone.calibrate import calibrate_for
-from loadstone.engine import SCHEMA
 from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError
 from loadstone.plan import PlanTarget, clients_of, make_plan, plan_to_json
 from loadstone.redact import redact_command
+from loadstone.run.opening import Opener, wishes_of
 from loadstone.run.phases import PhaseRun
-from loadstone.run.refusing import refuse_impossible
-from loadstone.run.server import Server
+from loadstone.run.refusing import refuse_impossible, refuse_without_room
+from loadstone.run.request import Listener, Outcome, Request
+from loadstone.run.resuming import Left, open_broken, options_of
+from loadstone.run.stage import Manner
 from loadstone.runfolder import RunFolder, make_run_id
 from loadstone.signals import InterruptedRun, Signals
-from loadstone.target import open_target, parse_targets
+from loadstone.target import parse_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from loadstone.drive import Progress
-    from loadstone.embedded import EmbeddedServer
-    from loadstone.model import InOut, Plan, PlannedPhase
-    from loadstone.scenario import Scenario
-    from loadstone.target import OpenTarget, Target
+    from loadstone.model import Plan, PlannedPhase
+    from loadstone.run.server import Server
+    from loadstone.target import Target
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the user asked for."""
-
-    scenarios: Sequence[Scenario]
-    targets: Sequence[str]
-    size: str = "small"
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 1
-    repeats: int = 1
-    out: Path | None = None
-    storage: Path | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    keep: bool = False
-    replace: bool = False
-    calibrate: bool = True
-    io: InOut = "auto"
-    command: Sequence[str] = ()
-
-
-class Listener(Protocol):
-    """Who wants to see the run go on: the terminal."""
-
-    def said(self, message: str) -> None:
-        """Take note of what is being done."""
-
-    def planned(self, plan: Plan) -> None:
-        """Take note of the final plan: the first phase is about to begin."""
-
-    def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
-
-    def progressed(self, target: str, phase: PlannedPhase, progress: Progress) -> None:
-        """Take note of a drive, about ten times a second while it is under way."""
-
-    def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended; `document` is its phase.json."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Where the results lie, and how the run ended."""
-
-    folder: RunFolder
-    exit_code: ExitCode
-    trouble: LoadstoneError | None = None
-    farewells: Sequence[str] = ()
-    """How to reach the private servers that were asked to stay."""
+__all__ = ["Listener", "Outcome", "Request", "execute", "plan_of"]
 
 
 def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
@@ -87,6 +37,7 @@ def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
     asked = [PlanTarget(t.id, t.engine, t.url, wire=t.place is None) for t in targets]
     plan = make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
     refuse_impossible(plan)
+    wishes_of(plan, targets)
     return plan
 
 
@@ -98,16 +49,14 @@ def execute(request: Request, listener: Listener) -> Outcome:
     targets = parse_targets(request.targets)
     plan = plan_of(request, targets)
     origin = environment.read_clocks()
-    names = [scenario.id for scenario in request.scenarios]
+    left = open_broken(request.resume, request, plan, targets) if request.resume is not None else None
     existed = request.out is not None and request.out.exists()
-    folder = RunFolder.create(request.out, make_run_id(origin.started_at, names))
+    folder = _folder(request, plan, origin, left)
     try:
-        _begin(folder, request, names, origin)
-        folder.write_text("plan.json", plan_to_json(plan))
-        run = _Run(request, listener, folder)
+        run = _Run(request, listener, folder, left)
         code, trouble = run.guarded(targets, plan)
-        if trouble is None or code is not ExitCode.BAD_INPUT:
-            _end(folder, origin, code, trouble)
+        if left or code is not ExitCode.BAD_INPUT:
+            _end(folder, code, trouble)
     except LoadstoneError:
         raise
     except BaseException as error:
@@ -117,9 +66,22 @@ def execute(request: Request, listener: Listener) -> Outcome:
     finally:
         folder.close()
     if trouble is not None and code is ExitCode.BAD_INPUT:
-        _discard(folder, keep=existed)
+        if not left:
+            _discard(folder, keep=existed)
         raise trouble
-    return Outcome(folder, code, trouble, run.farewells)
+    return Outcome(folder, code, trouble, run.farewells())
+
+
+def _folder(request: Request, plan: Plan, origin: environment.Origin, left: Left | None) -> RunFolder:
+    """Make the run's folder, or take over that of the run that goes on."""
+    if left is not None:
+        left.folder.take_over(origin.started_at)
+        return left.folder
+    names = [scenario.id for scenario in request.scenarios]
+    folder = RunFolder.create(request.out, make_run_id(origin.started_at, names))
+    _begin(folder, request, names, origin)
+    folder.write_text("plan.json", plan_to_json(plan))
+    return folder
 
 
 def _begin(folder: RunFolder, request: Request, names: list[str], origin: environment.Origin) -> None:
@@ -136,12 +98,11 @@ def _begin(folder: RunFolder, request: Request, names: list[str], origin: enviro
         exit_code=None,
         reason=None,
         command=redact_command(list(request.command)),
+        options=options_of(request),
     )
 
 
-def _end(
-    folder: RunFolder, origin: environment.Origin, code: ExitCode, trouble: LoadstoneError | None
-) -> None:
+def _end(folder: RunFolder, code: ExitCode, trouble: LoadstoneError | None) -> None:
     now = environment.read_clocks()
     states = {
         ExitCode.OK: "complete",
@@ -151,7 +112,7 @@ def _end(
     folder.write_run(
         state=states.get(code, "failed"),
         ended_at=now.started_at,
-        duration_s=round((now.origin_ns - origin.origin_ns) / 1e9, 3),
+        duration_s=round((now.origin_ns - folder.run["origin_ns"]) / 1e9, 3),
         exit_code=int(code),
         reason=trouble.message if trouble else None,
     )
@@ -180,25 +141,30 @@ def _as_interrupted(signum: int) -> tuple[ExitCode, LoadstoneError]:
 
 
 class _Run:
-    def __init__(self, request: Request, listener: Listener, folder: RunFolder) -> None:
+    def __init__(
+        self, request: Request, listener: Listener, folder: RunFolder, left: Left | None = None
+    ) -> None:
         self.request = request
         self.listener = listener
         self.folder = folder
+        self.left = left
         self.signals = Signals()
-        self.farewells: list[str] = []
+        self._opener = Opener(request, listener, folder, self.signals, left)
         self._failures: list[str] = []
         self._wrong = False
         self._opening = True
-        self._private: list[EmbeddedServer] = []
+        self._full: dict[tuple[str, str, str, int], str] = {}
+        """Why the rest of a sweep is not run: (target, scenario, phase, repeat) -> the disk is full."""
 
     def guarded(self, targets: Sequence[Target], plan: Plan) -> tuple[ExitCode, LoadstoneError | None]:
         """Run, and turn every way of ending into an exit status; servers are stopped in each of them."""
         try:
             with self.signals, contextlib.ExitStack() as stack:
-                stack.callback(self._end_private_servers)
-                servers = self._open(stack, targets, plan)
-                self._opening = False
+                servers = self._opener.open(stack, targets, plan)
                 final = self._final_plan(servers, plan)
+                if not (self.request.ignore_space or self.left):
+                    refuse_without_room(final, servers)
+                self._opening = False
                 self._record(servers, final)
                 self._phases(servers, final)
         except InterruptedRun as signalled:
@@ -219,71 +185,15 @@ class _Run:
         ending = f"; {more} more phase{'s' if more > 1 else ''} failed" if more else ""
         return kind.exit_code, kind(self._failures[0] + ending, "The report has the details.")
 
+    def farewells(self) -> list[str]:
+        """Say how to reach the private servers that were asked to stay."""
+        return self._opener.farewells
+
     def _troubled(self, error: LoadstoneError) -> tuple[ExitCode, LoadstoneError]:
         # On a full disk the words cannot be kept, but they are still shown.
         with contextlib.suppress(LoadstoneError):
             self.folder.event("error", "note", error.message, hint=error.hint or None)
         return (error.exit_code if self._opening else ExitCode.FAILED), error
-
-    def _open(self, stack: contextlib.ExitStack, targets: Sequence[Target], plan: Plan) -> list[Server]:
-        clients = max((clients_of(p) for t in plan.targets for p in t.phases), default=1) or 1
-        # All targets are looked at before any of them is touched.
-        opened = [self._open_one(stack, target, clients) for target in targets]
-        servers = []
-        for target in opened:
-            for note in target.notes:
-                self.folder.event("info", "note", note, target=target.id)
-            server = Server(target, self.folder)
-            stack.callback(server.close)
-            server.claim()
-            servers.append(server)
-        for server in servers:
-            server.engine.create_workspace(server.control, SCHEMA, replace=self.request.replace)
-            stack.callback(self._clean_up, server)
-        return servers
-
-    def _open_one(self, stack: contextlib.ExitStack, target: Target, clients: int) -> OpenTarget:
-        self.listener.said(f"opening {target.id} …")
-        request = self.request
-        opening = open_target(
-            target, clients, storage=request.storage, settings=request.settings, keep=request.keep
-        )
-        try:
-            opened = stack.enter_context(opening)
-        except LoadstoneError as error:
-            # Such as a password file that was ignored: it may well be the reason.
-            error.hint = "\n  ".join([error.hint, *target.notes])
-            raise
-        if self.request.keep:
-            stack.callback(self._say_farewell, opened)
-        elif opened.server is not None:
-            self._private.append(opened.server)
-        return opened
-
-    def _end_private_servers(self) -> None:
-        """End again what a second signal may have kept from ending; does nothing where all went well."""
-        for server in self._private:
-            server.close()
-
-    def _say_farewell(self, opened: OpenTarget) -> None:
-        words = opened.farewell()
-        if words is not None:
-            self.farewells.append(words)
-
-    def _clean_up(self, server: Server) -> None:
-        """Drop what we made on somebody else's server, however the run ended; tell of trouble, raise none."""
-        # What is thrown away with its server, or kept on request, needs no dropping.
-        if server.opened.private or self.request.keep or self.signals.impatient:
-            return
-        trouble = server.drop_workspace()
-        if trouble is None:
-            return
-        message = f"the schema {SCHEMA} could not be dropped: {trouble}"
-        with contextlib.suppress(LoadstoneError):
-            self.folder.event(
-                "warning", "warning", message, hint="The next run drops it first.", target=server.id
-            )
-        self.listener.said(f"{server.id}: {message}")
 
     def _final_plan(self, servers: Sequence[Server], plan: Plan) -> Plan:
         """Plan again, now that each target has said what it can do."""
@@ -306,6 +216,7 @@ class _Run:
         return plan
 
     def _record(self, servers: Sequence[Server], plan: Plan) -> None:
+        """Write down what this machine and the servers are, as far as an earlier run has not."""
         drives = [p.drive for t in plan.targets for p in t.phases if p.drive and p.skip is None]
         paths = {"results": self.folder.path}
         for server in servers:
@@ -313,6 +224,8 @@ class _Run:
             if server.opened.data_directory is not None:
                 paths[f"data of {server.id}"] = server.opened.data_directory
         clients = max((clients_of(p) for t in plan.targets for p in t.phases if p.skip is None), default=0)
+        if self.left and self.folder.read_json("environment.json"):
+            return
         facts = environment.collect(paths, clients=clients)
         self.folder.write_json("environment.json", facts)
         for warning in facts["warnings"]:
@@ -325,18 +238,40 @@ class _Run:
 
     def _phases(self, servers: Sequence[Server], plan: Plan) -> None:
         self.listener.planned(plan)
+        kept = {s.id: self._kept(s, t.phases) for s, t in zip(servers, plan.targets, strict=True)}
         # Targets take turns phase by phase, so that a slow drift of the machine meets all of them alike.
         for phases in zip(*(target.phases for target in plan.targets), strict=True):
             first: PhaseRun | None = None
             for server, phase in zip(servers, phases, strict=True):
-                run = self._phase(server, phase, first)
+                run = self._run_of(server, phase)
+                if phase.key in kept[server.id]:
+                    run.keep()
+                    self.listener.said(f"{server.id}: {phase.title}: done before")
+                else:
+                    self._phase(run, server, phase, first)
                 first = first or (run if phase.query and not phase.load and run.state == "complete" else None)
                 self.signals.check()
 
-    def _phase(self, server: Server, phase: PlannedPhase, first: PhaseRun | None) -> PhaseRun:
+    def _kept(self, server: Server, phases: Sequence[PlannedPhase]) -> frozenset[str]:
+        """Return the keys of the phases that an earlier run has done."""
+        if self.left is None:
+            return frozenset()
+        kept = self.left.kept(server.id, phases, there=server.kept)
+        there = "what it had made is still on the server" if server.kept else "the server has nothing of it"
+        words = f"the run goes on: {len(kept)} of {len(phases)} phases are done; {there}"
+        self.folder.event("info", "note", words, target=server.id)
+        self.listener.said(f"{server.id}: {words}")
+        return kept
+
+    def _run_of(self, server: Server, phase: PlannedPhase) -> PhaseRun:
+        begun = self.left.begun(server.id, phase) if self.left else None
+        manner = Manner(self.request.io, self.request.ignore_space, begun)
+        return PhaseRun(phase, server, self.folder, self.signals, manner)
+
+    def _phase(self, run: PhaseRun, server: Server, phase: PlannedPhase, first: PhaseRun | None) -> None:
         """Run one phase; `first` is the same phase on the first target that answered its queries."""
-        run = PhaseRun(phase, server, self.folder, self.signals, self.request.io)
-        reason = phase.skip or server.gone
+        sweep = (server.id, phase.scenario, phase.id, phase.repeat)
+        reason = phase.skip or server.gone or self._full.get(sweep)
         if reason is not None:
             run.skip(reason)
         else:
@@ -344,8 +279,9 @@ class _Run:
             run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
         if first is not None:
             run.compare_with(first)
+        if run.full:
+            self._full[sweep] = f"the variant before it filled the disk: {run.full}"
         if run.state == "failed" or (run.state == "skipped" and not phase.skip and server.gone):
             self._failures.append(f"{server.id}: {phase.title}: {run.document['reason']}")
             self._wrong |= run.wrong
         self.listener.ended(server.id, run.document)
-        return run

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError
+from loadstone.run.bulk import bulk_phase
 from loadstone.run.judging import first_error, judge
+from loadstone.run.resuming import why_not_on
 from loadstone.run.series import answers_check, committed_words, load_phase, query_phase
-from loadstone.run.stage import Stage
+from loadstone.run.stage import Manner, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.drive import Progress
-    from loadstone.model import InOut, Load, PlannedPhase, QueryMix
+    from loadstone.model import BulkLoad, Load, PlannedPhase, QueryMix
     from loadstone.run.server import Server
     from loadstone.runfolder import PhaseFolder, RunFolder
     from loadstone.signals import Signals
@@ -27,7 +30,7 @@ class PhaseRun:
     """Runs one phase and keeps its phase.json up to date."""
 
     def __init__(
-        self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals, io: InOut = "auto"
+        self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals, manner: Manner
     ) -> None:
         """Make the phase's folder."""
         number, _, name = phase.key.partition("-")
@@ -35,11 +38,18 @@ class PhaseRun:
         self.server = server
         self._run = run
         self._signals = signals
-        self._io: InOut = io
+        self._manner = manner
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
         self.document: Document = _blank(phase, server.id)
         self._setting_up = False
         self._account: Document | None = None
+        self.full: str | None = None
+        """That and for what the server's disk was full, in words."""
+
+    def keep(self) -> None:
+        """Take the phase as an earlier run, which goes on, has left it."""
+        self.document = self.folder.read_phase()
+        self._account = self.folder.read_drive()
 
     def skip(self, reason: str) -> None:
         """Write down that and why the phase was not run."""
@@ -75,13 +85,31 @@ class PhaseRun:
         """Whether a check found another answer than was expected."""
         return any(not check["passed"] for check in self.document["checks"])
 
+    def _goes_on(self) -> bool:
+        """Tell whether the phase goes on where an earlier run stopped; what else that left is set aside."""
+        begun, bulk = self._manner.begun, self.phase.bulk
+        if begun is None:
+            return False
+        reason = why_not_on(bulk, self.server) if bulk else "only bulk loads go on in the middle"
+        self.folder.set_aside(*(() if reason else ("steps.jsonl",)))
+        if reason:
+            self._event("info", "note", f"the phase begins again from its beginning: {reason}")
+            return False
+        self._event("info", "note", "the phase goes on where it was broken off")
+        self._write(**{name: begun[name] for name in ("start_ns", "statements", "sizes")})
+        return True
+
     def _measure(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         self.server.revive()
-        self._set_up()
+        resume = self._goes_on()
+        if not resume:
+            self._set_up()
         if self.phase.drive is not None:
             state, reason = self._drive(show)
         elif self.phase.load is not None:
             state, reason = self._load(self.phase.load, show)
+        elif self.phase.bulk is not None:
+            state, reason = self._bulk(self.phase.bulk, show, resume=resume)
         elif self.phase.query is not None:
             state, reason = self._query(self.phase.query, show)
         else:
@@ -115,7 +143,7 @@ class PhaseRun:
             self.server.engine.checkpoint(self.server.control)
         before = self.server.sizes()
         rows = self.server.count(check.count_sql) if check else 0
-        document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._io)
+        document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._manner.io)
         account = self._account = perform(document, self._signals, show)
         self.server.revive()
         if account["state"] != "complete" or account["in_doubt"]:
@@ -129,10 +157,30 @@ class PhaseRun:
 
     def _load(self, load: Load, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         account, before = load_phase(load, self.phase.query, self._stage(show))
+        state, reason = self._loaded(account, before)
+        return state, reason if state == "complete" else f"{reason}; {committed_words(account['load'])}"
+
+    def _bulk(
+        self, bulk: BulkLoad, show: Callable[[Progress], None], *, resume: bool
+    ) -> tuple[str, str | None]:
+        before = self.document["sizes"]["before"] if resume else self.server.sizes()
+        # Written now, so that a run that goes on after a kill still has it.
+        self._write(sizes={"before": before, "after": None})
+        outcome = bulk_phase(bulk, self._stage(show), resume=resume, ignore_space=self._manner.ignore_space)
+        self._write(storage=outcome.account["load"]["storage"])
+        state, reason = self._loaded(outcome.account, before)
+        if state == "complete":
+            return state, reason
+        self.full = outcome.full
+        return state, f"{outcome.full or reason}; {committed_words(outcome.account['load'])}"
+
+    def _loaded(self, account: Document, before: Document | None) -> tuple[str, str | None]:
+        """Keep what a load has left; returns state and reason."""
         self._account = account
         loaded = account["load"]
+        done = [*loaded["statements"], *loaded.get("indexes", ()), *loaded["after"]]
         self._write(
-            statements=[*self.document["statements"], *loaded["statements"], *loaded["after"]],
+            statements=[*self.document["statements"], *done],
             sizes={"before": before, "after": self.server.sizes()},
         )
         for note in loaded["notes"]:
@@ -141,8 +189,7 @@ class PhaseRun:
             self._keep_check(check)
         for outage in account["outages"]:
             self._tell_outage(outage)
-        state, reason = judge(account)
-        return state, reason if state == "complete" else f"{reason}; {committed_words(loaded)}"
+        return judge(account)
 
     def _query(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         account = self._account = query_phase(mix, self._stage(show))
@@ -156,7 +203,7 @@ class PhaseRun:
             self.folder,
             self._signals,
             show,
-            self._io,
+            self._manner.io,
             lambda message: self._event("info", "note", message),
         )
 
@@ -244,6 +291,9 @@ def _blank(phase: PlannedPhase, target: str) -> Document:
         "published": [
             {"metric": p.metric, "value": p.value, "unit": p.unit, "note": p.note} for p in phase.published
         ],
+        "curves": [dataclasses.asdict(curve) for curve in phase.curves],
+        "knee": phase.knee,
         "sizes": None,
+        "storage": None,
         "checks": [],
     }

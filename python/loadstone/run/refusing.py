@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
-from loadstone import _core
+from loadstone import _core, bulk
+from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.parameter import nearest
 from loadstone.tsbs.queries import KINDS, kind_named, kinds_of
@@ -12,17 +14,51 @@ from loadstone.tsbs.queries.draws import Range, draw
 from loadstone.tsbs.series import data_document, range_of
 
 if TYPE_CHECKING:
-    from loadstone.model import Plan, PlannedPhase, QueryMix, Series
+    from collections.abc import Iterator, Sequence
+
+    from loadstone.model import BulkLoad, Plan, PlannedPhase, PlannedTarget, QueryMix, Series
+    from loadstone.run.server import Server
 
 
 def refuse_impossible(plan: Plan) -> None:
-    """Refuse data sets and queries that cannot be made. Raises LoadstoneError that names the phase."""
+    """Refuse data sets, queries, tables that cannot be made. Raises LoadstoneError that names the phase."""
     for phase in plan.targets[0].phases:
-        try:
+        with _named(phase):
             _look_at(phase)
-        except LoadstoneError as error:
-            where = f"{phase.scenario}: phase `{phase.id}`"
-            raise LoadstoneError(f"{where}: {error.message.rstrip('.')}.", error.hint) from error
+    for target in plan.targets:
+        answers = engine_named(target.engine).tables
+        for phase, wanted in _bulk_loads(target):
+            with _named(phase):
+                bulk.look(wanted, answers)
+
+
+def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
+    """Refuse bulk loads that are not expected to fit where the servers keep them.
+
+    Each is looked at by itself: one that makes the same table as the one before takes its place. Raises
+    LoadstoneError that names the phase.
+    """
+    for server, target in zip(servers, plan.targets, strict=True):
+        engine, control = server.engine, server.control
+        for phase, wanted in _bulk_loads(target):
+            with _named(phase):
+                need = bulk.needed_bytes(wanted, bulk.look(wanted, engine.tables), engine, control)
+                bulk.refuse_without_room(need, server.opened, control, wanted.table)
+
+
+def _bulk_loads(target: PlannedTarget) -> Iterator[tuple[PlannedPhase, BulkLoad]]:
+    for phase in target.phases:
+        if phase.bulk is not None and phase.skip is None:
+            yield phase, phase.bulk
+
+
+@contextlib.contextmanager
+def _named(phase: PlannedPhase) -> Iterator[None]:
+    try:
+        yield
+    except LoadstoneError as error:
+        where = f"{phase.scenario}: phase `{phase.id}`"
+        raise LoadstoneError(f"{where}: {error.message.rstrip('.')}.", error.hint) from error
 
 
 def _look_at(phase: PlannedPhase) -> None:

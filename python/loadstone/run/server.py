@@ -41,6 +41,8 @@ class Server:
         self.folder: TargetFolder = folder.target(self.id)
         self.gone: str | None = None
         """Why nothing more can be measured here; None while it can."""
+        self.kept = False
+        """Whether what an earlier run, which goes on, has made is still there."""
         self._run = folder
         self._lines: JsonLines = self.folder.monitor()
         self._watching: Control | None = None

@@ -10,10 +10,21 @@ if TYPE_CHECKING:
 
     from loadstone.drive import Progress
     from loadstone.engine.control import Control
+    from loadstone.jsonfile import Document
     from loadstone.model import InOut
     from loadstone.run.server import Server
     from loadstone.runfolder import PhaseFolder
     from loadstone.signals import Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How phases are run, and what an earlier run has left of one."""
+
+    io: InOut = "auto"
+    ignore_space: bool = False
+    begun: Document | None = None
+    """phase.json of the same phase in the run that goes on; None when it was not begun."""
 
 
 @dataclass(frozen=True, slots=True)

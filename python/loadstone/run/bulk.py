@@ -1,0 +1,94 @@
+"""Phases that load plain rows in bulk: step by step, and what a full disk or a broken load means to them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadstone.bulk import BulkManner, perform_bulk
+from loadstone.run.judging import DISK_FULL, first_error
+from loadstone.run.series import SHORT_S
+from loadstone.run.steps import Steps
+
+if TYPE_CHECKING:
+    from loadstone.model import BulkLoad
+    from loadstone.run.stage import Stage
+
+Document = dict[str, Any]
+
+_SCRAPS_BYTES = 16 << 20
+"""A server that finds less than this, one segment of its WAL, may end itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a bulk load."""
+
+    account: Document
+    """drive.json."""
+    full: str | None
+    """That and for what the server's disk was full, in words; None when it was not."""
+
+
+def bulk_phase(bulk: BulkLoad, stage: Stage, *, resume: bool = False, ignore_space: bool = False) -> Outcome:
+    """Load into a fresh table, or go on with the one that a killed run has left; writes the steps down."""
+    server = stage.server
+    if server.opened.private:
+        server.engine.checkpoint(server.control)
+    with Steps(stage, bulk, resume=resume) as steps:
+        manner = BulkManner(
+            schema=server.schema,
+            replace=not resume,
+            resume=resume,
+            interval_s=SHORT_S,
+            io=stage.io,
+            control=stage.control,
+            ready=steps.begin,
+            stepped=steps.end,
+            ignore_space=ignore_space,
+        )
+        account = perform_bulk(bulk, server.opened, stage.folder.path, stage.signals, stage.show, manner)
+        full = _full_words(account, stage, steps)
+        _note_rest(account, steps, full)
+    return Outcome(account, full)
+
+
+def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
+    """Write down the steps that `stepped` was not told of: the broken one, and the only one."""
+    reason = full or f"{account['reason']}{first_error(account)}"
+    written = {line["step"] for line in steps.lines}
+    for step in account["load"].get("steps") or []:
+        if step["step"] not in written:
+            steps.end(step, None if step["state"] == "complete" else reason)
+
+
+def _full_words(account: Document, stage: Stage, steps: Steps) -> str | None:
+    """Say that the disk is full and what the step needed, as the one before tells; None when it is not."""
+    if account["state"] in ("complete", "interrupted"):
+        return None
+    errors = [error for error in account["errors"] if error["sqlstate"] == DISK_FULL]
+    data = stage.server.opened.data_directory
+    # A server that finds no room for its WAL does not say so: it ends itself.
+    if not errors and (data is None or shutil.disk_usage(data).free > _SCRAPS_BYTES):
+        return None
+    said = f": {errors[0]['message']} ({DISK_FULL})" if errors else f"{first_error(account)}"
+    return f"the server's disk is full{said}; {_needed_words(steps.lines)}"
+
+
+def _needed_words(lines: list[Document]) -> str:
+    """Say how much the step after these needed, supposing it to be like the last of them."""
+    whole = [line for line in lines if line["state"] == "complete" and line["sizes"]]
+    if not whole:
+        return "how much the step needed is not known, for it was the first"
+    last, before = whole[-1], whole[-2]["sizes"] if len(whole) > 1 else {}
+    grown = sum(size - before.get(name, 0) for name, size in last["sizes"].items() if size is not None)
+    wal = (last["counters"] or {}).get("wal_bytes", 0)
+    return (
+        f"the step needed about {_mebibytes(grown + wal)}: as the one before, {_mebibytes(grown)} for table "
+        f"and indexes and {_mebibytes(wal)} for WAL"
+    )
+
+
+def _mebibytes(size: float) -> str:
+    return f"{size / 2**20:,.1f} MiB"

@@ -1,0 +1,70 @@
+"""What a run is asked for, who listens to it, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from loadstone.drive import Progress
+    from loadstone.errors import ExitCode, LoadstoneError
+    from loadstone.model import InOut, Plan, PlannedPhase
+    from loadstone.runfolder import RunFolder
+    from loadstone.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for."""
+
+    scenarios: Sequence[Scenario]
+    targets: Sequence[str]
+    size: str = "small"
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 1
+    repeats: int = 1
+    out: Path | None = None
+    resume: Path | None = None
+    """The folder of a broken run to go on with."""
+    storage: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    keep: bool = False
+    replace: bool = False
+    ignore_space: bool = False
+    """Begin bulk loads also where they are not expected to find room."""
+    calibrate: bool = True
+    io: InOut = "auto"
+    command: Sequence[str] = ()
+
+
+class Listener(Protocol):
+    """Who wants to see the run go on: the terminal."""
+
+    def said(self, message: str) -> None:
+        """Take note of what is being done."""
+
+    def planned(self, plan: Plan) -> None:
+        """Take note of the final plan: the first phase is about to begin."""
+
+    def began(self, target: str, phase: PlannedPhase) -> None:
+        """Take note that a phase begins."""
+
+    def progressed(self, target: str, phase: PlannedPhase, progress: Progress) -> None:
+        """Take note of a drive, about ten times a second while it is under way."""
+
+    def ended(self, target: str, document: Mapping[str, Any]) -> None:
+        """Take note that a phase has ended; `document` is its phase.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where the results lie, and how the run ended."""
+
+    folder: RunFolder
+    exit_code: ExitCode
+    trouble: LoadstoneError | None = None
+    farewells: Sequence[str] = ()
+    """How to reach the private servers that were asked to stay."""
