@@ -100,12 +100,13 @@ class ControlGroup:
         text = self._read("blkio", f"blkio.throttle.io_service{'d' if kind == 'd' else '_bytes'}_recursive")
         if text is None:
             return {}
-        found = {read: 0, write: 0}
+        # Recent kernels list no device unless a limit is set: that is no count of nothing.
+        found: dict[str, int] = {}
         for line in text.splitlines():
             words = line.split()
             key = {"Read": read, "Write": write}.get(words[1] if len(words) == 3 else "")  # noqa: PLR2004
             if key is not None:
-                found[key] += int(words[2])
+                found[key] = found.get(key, 0) + int(words[2])
         return found
 
     def _cpu(self) -> float | None:

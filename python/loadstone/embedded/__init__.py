@@ -1,5 +1,6 @@
 """Private servers: a PostgreSQL of our own, started for one run and removed with all its traces."""
 
+from loadstone.embedded.adoption import Adoption, adopt
 from loadstone.embedded.builds import (
     NEWEST,
     PINNED,
@@ -15,11 +16,13 @@ from loadstone.embedded.server import EmbeddedServer, Limits, Order, reap_orphan
 __all__ = [
     "NEWEST",
     "PINNED",
+    "Adoption",
     "Build",
     "EmbeddedServer",
     "Limits",
     "Order",
     "PrivateFolder",
+    "adopt",
     "check_short_name",
     "find_build",
     "is_short_name",

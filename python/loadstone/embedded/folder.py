@@ -15,21 +15,25 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from loadstone.embedded.adoption import Adoption
     from loadstone.embedded.registry import Record
 
 
 class PrivateFolder:
-    """One folder, as a context manager; with `keep` it stays at the end.
+    """One folder, as a context manager; with `keep` it stays at the end, with `adopt` it is a killed run's.
 
     What a killed Loadstone left is removed by the next one, as with private servers. Raises LoadstoneError
     for a storage that cannot serve.
     """
 
-    def __init__(self, storage: Path | None = None, *, keep: bool = False) -> None:
+    def __init__(
+        self, storage: Path | None = None, *, keep: bool = False, adopt: Adoption | None = None
+    ) -> None:
         # The engine is in our own process, so unlike a server's the folder is ours, root's too.
         self._account = Account(str(os.geteuid()), os.geteuid(), os.getegid(), switched=False)
         self._storage = storage
         self._keep = keep
+        self._adopt = adopt
         self._registry = Registry(cache_root(self._account) / "servers")
         self._record: Record | None = None
         self.reaped: list[str] = []
@@ -46,6 +50,9 @@ class PrivateFolder:
     def __enter__(self) -> Self:
         """Make it."""
         self.reaped = self._registry.reap()
+        if self._adopt is not None:
+            self._path, self._record = self._adopt.data_directory, self._adopt.record
+            return self
         path = self._path = make_folder(self._account, self._storage)
         try:
             make_folders(self._registry.folder)

@@ -1,7 +1,8 @@
 """Becomes the server: drops rights, ties the server's life to ours, then executes it.
 
-Run as a script (`python -I -S launch.py UID GID PARENT PROGRAM ARGUMENT …`) rather than as a `preexec_fn`,
-which is not safe once we have threads. A PARENT of 0 lets the server outlive us.
+Run as a script (`python -I -S launch.py UID GID PARENT DOORS PROGRAM ARGUMENT …`) rather than as a
+`preexec_fn`, which is not safe once we have threads. A PARENT of 0 lets the server outlive us. DOORS are the
+files of the control groups to join, with colons between them.
 """
 
 import ctypes
@@ -15,6 +16,12 @@ PR_SET_PDEATHSIG = 1
 def main(arguments: list[str]) -> None:
     """Execute the program as UID:GID; -1 keeps the present user."""
     uid, gid, parent = (int(text) for text in arguments[:3])
+    for door in filter(None, arguments[3].split(os.pathsep)):
+        if os.path.basename(door) != "cgroup.procs":  # noqa: PTH119 - pathlib is slow to import
+            sys.exit(f"{door} is no file by which a control group is joined")
+        handle = os.open(door, os.O_WRONLY)
+        os.write(handle, b"0")  # the process that writes
+        os.close(handle)
     if uid >= 0:
         os.setgroups([])
         os.setgid(gid)
@@ -24,7 +31,7 @@ def main(arguments: list[str]) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
         if os.getppid() != parent:
             sys.exit("the process that started this one is gone")
-    os.execv(arguments[3], arguments[3:])  # noqa: S606 - no shell is wanted
+    os.execv(arguments[4], arguments[4:])  # noqa: S606 - no shell is wanted
 
 
 if __name__ == "__main__":

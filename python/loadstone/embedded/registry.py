@@ -7,18 +7,24 @@ nothing else is ever touched.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+from loadstone.embedded.limits import remove_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 MARK_FILE = ".loadstone-server"
 _STOP_WAIT_S = 5.0
@@ -62,6 +68,14 @@ class Record:
     host: str = ""
     boot: str = ""
     namespace: str = ""
+    owners: tuple[str, ...] = ()
+    """All processes that it has belonged to, as `owner_words` writes them."""
+    groups: tuple[str, ...] = ()
+    """Folders of its control groups."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was set in its data folder, by us and by the user."""
+    memory_bytes: int | None = None
+    """The limit of its control group."""
 
 
 class Registry:
@@ -77,7 +91,17 @@ class Registry:
         owner = Process.of(os.getpid()) or Process(os.getpid(), 0)
         host, boot, namespace = _here()
         names = tuple(str(folder) for folder in folders)
-        record = Record(server_id, owner, names, str(data_directory), None, False, host, boot, namespace)  # noqa: FBT003
+        words = owner_words(owner.pid, f"{boot}/{owner.start_ticks}")
+        record = Record(
+            server_id,
+            owner,
+            names,
+            str(data_directory),
+            host=host,
+            boot=boot,
+            namespace=namespace,
+            owners=(words,),
+        )
         self.write(record)
         return record
 
@@ -94,13 +118,34 @@ class Registry:
         self.write(record)
         return record
 
+    def claim(self, record: Record) -> Record | None:
+        """Make an orphan ours; None when it is none, or somebody else was faster."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            now = next((found for found in self.records() if found.id == record.id), None)
+            if now is None or not _is_orphan(now):
+                return None
+            owner = Process.of(os.getpid()) or Process(os.getpid(), 0)
+            _, boot, namespace = _here()
+            claimed = replace(
+                now,
+                owner=owner,
+                server=now.server if now.boot == boot else None,
+                boot=boot,
+                namespace=namespace,
+                owners=(*now.owners, owner_words(owner.pid, f"{boot}/{owner.start_ticks}")),
+            )
+            self.write(claimed)
+            return claimed
+
     def remove(self, record: Record) -> None:
-        """Remove the server's folders, where they bear its mark, then the record."""
+        """Remove the server's folders, where they bear its mark, and control groups, then the record."""
         for name in record.folders:
             folder = Path(name)
             if _mark_of(folder) == record.id:
                 shutil.rmtree(folder, ignore_errors=True)
-        if not any(_mark_of(Path(name)) == record.id for name in record.folders):
+        without_groups = remove_groups(record.groups, record.id)
+        if without_groups and not any(_mark_of(Path(name)) == record.id for name in record.folders):
             self._path(record.id).unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
@@ -117,16 +162,32 @@ class Registry:
         for record in self.records():
             if record.keep and not any(Path(name).exists() for name in record.folders):
                 self.remove(record)
-            if not _is_orphan(record):
+            claimed = self.claim(record) if _is_orphan(record) else None
+            if claimed is None:
                 continue
-            stopped = _stop(record)
-            self.remove(record)
+            stopped = stop_server(claimed)
+            self.remove(claimed)
             left = "a running server and its data" if stopped else "the data of a private server"
             said.append(f"removed {left} that an earlier run left in {record.data_directory}")
         return said
 
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep others from claiming the same."""
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
     def _path(self, server_id: str) -> Path:
         return self.folder / f"{server_id}.json"
+
+
+def owner_words(pid: int, identity: str) -> str:
+    """Name a process as run.json does: `pid` and `process`, which is boot and start time."""
+    return f"{pid} {identity}"
 
 
 def _here() -> tuple[str, str, str]:
@@ -141,6 +202,8 @@ def _read(document: dict[str, Any]) -> Record:
         "owner": Process(**document["owner"]),
         "server": Process(**server) if server else None,
         "folders": tuple(document["folders"]),
+        "owners": tuple(document.get("owners", ())),
+        "groups": tuple(document.get("groups", ())),
     }
     return Record(**document)
 
@@ -155,11 +218,14 @@ def _is_orphan(record: Record) -> bool:
     return record.namespace == namespace and not record.owner.alive
 
 
-def _stop(record: Record) -> bool:
-    """End the record's server if it still runs; its data goes too, so there is no need to be gentle."""
-    if record.boot != _here()[1]:
-        return False
+def stop_server(record: Record, patience_s: float = 0.0) -> bool:
+    """End the record's server if it still runs, waiting first whether it ends by itself.
+
+    There is no need to be gentle: its data goes too, or recovers as after a crash.
+    """
     process = record.server or _postmaster(Path(record.data_directory))
+    if process is not None and patience_s:
+        _wait_for_end([process], patience_s)
     if process is None or not process.alive:
         return False
     with contextlib.suppress(ProcessLookupError):

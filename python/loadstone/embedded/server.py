@@ -12,16 +12,18 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import psycopg
+from psycopg import sql
 
 from loadstone.embedded import launch, sizing
 from loadstone.embedded.account import environment, server_account
 from loadstone.embedded.builds import cache_root, find_build, make_folders
+from loadstone.embedded.limits import choose_groups, forget_pages
 from loadstone.embedded.place import make_place, space_words
 from loadstone.embedded.registry import Registry, end_processes_in
 from loadstone.errors import LoadstoneError, RunFailedError
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from loadstone.embedded.adoption import Adoption
     from loadstone.embedded.builds import Build
     from loadstone.embedded.place import Place
     from loadstone.embedded.registry import Record
 
 USER = DATABASE = "loadstone"
 LOOPBACK = "127.0.0.1"
+_DATABASES = b"select 1 from pg_database where datname = 'loadstone'"
 _CREATE_DATABASE = b'create database "loadstone"'
 _LOCALES = ("C.UTF-8", "C")
 _PORT_ATTEMPTS = 5
@@ -71,6 +75,12 @@ class Order:
     settings: Mapping[str, str] = field(default_factory=dict)
     keep: bool = False
     limits: Limits = Limits()
+    memory_bytes: int | None = None
+    """Limit of the memory of the server and of the page cache of its files together, where one can be set."""
+    wished: Mapping[str, str] = field(default_factory=dict)
+    """What a scenario wishes for; `settings` beat it."""
+    adopt: Adoption | None = None
+    """A killed run's data to go on with; then `storage`, `memory_bytes` and all settings are as they were."""
 
 
 class EmbeddedServer:
@@ -83,7 +93,7 @@ class EmbeddedServer:
     def __init__(self, order: Order) -> None:
         self.order = order
         self.account = server_account()
-        self._own_settings = sizing.checked(order.settings)
+        self._own_settings = sizing.checked(order.wished) | sizing.checked(order.settings)
         self._process: subprocess.Popen[bytes] | None = None
         self._place: Place | None = None
         self._record: Record | None = None
@@ -95,6 +105,11 @@ class EmbeddedServer:
         self.port = 0
         self.reaped: list[str] = []
         """What earlier runs had left and this start removed, in words."""
+        self.notes: list[str] = []
+        """What is otherwise than ordered, in words."""
+        self.memory_limit_bytes: int | None = None
+        """The limit of the server's control group; None when it has none."""
+        self._doors: tuple[Path, ...] = ()
 
     def __enter__(self) -> Self:
         """Start."""
@@ -151,20 +166,37 @@ class EmbeddedServer:
         """Fetch the build if need be, make the data folder, start, make the database."""
         self.reaped = self._registry.reap()
         self._build = find_build(self.order.name, self.account)
+        if self.order.adopt is not None:
+            self._start_adopted(self.order.adopt)
+            return
         self._place = make_place(self.account, self.order.storage)
         try:
             make_folders(self._registry.folder)
             server_id = self._place.home.name
             self._record = self._registry.new(server_id, self._place.folders, self._place.data)
-            self.settings = (
-                sizing.sized_settings(self.order.clients, self._place.storage) | self._own_settings
-            )
+            self._limit_memory(self.order.memory_bytes)
+            self.settings = self._sized(self._place.storage)
+            sizing.refuse_too_little(self.memory_limit_bytes, self.settings)
             self._initdb()
             self._configure()
-            self._start_on_free_port()
+            self._start_on_free_port(self.order.limits.start_s)
             self._create_database()
         except BaseException:
             self._end(remove=True)
+            raise
+
+    def _start_adopted(self, adoption: Adoption) -> None:
+        """Start on a killed run's data; when that fails they stay, for another try."""
+        limits = self.order.limits
+        adoption.clear(limits.fast_stop_s, self.installation.major)
+        self._place, self._record = adoption.place, adoption.record
+        self.settings = dict(adoption.record.settings)
+        try:
+            self._limit_memory(adoption.record.memory_bytes)
+            self._start_on_free_port(limits.recovery_s)
+            self._create_database()
+        except BaseException:
+            self._end(remove=False)
             raise
 
     def close(self) -> None:
@@ -221,6 +253,35 @@ class EmbeddedServer:
         server = _there(self._record).server
         return server.pid if server else self.pid
 
+    def _limit_memory(self, memory_bytes: int | None) -> None:
+        """Make a control group with that limit, or say why there is none."""
+        record = _there(self._record)
+        if memory_bytes is None:
+            return
+        groups = choose_groups(record.id)
+        if isinstance(groups, str):
+            reason = groups
+        else:
+            # Recorded first: what is made is removed, whatever happens to us.
+            folders = tuple(map(str, groups.folders))
+            self._record = replace(record, groups=folders, memory_bytes=memory_bytes)
+            self._registry.write(self._record)
+            try:
+                groups.make(memory_bytes)
+            except OSError as error:
+                reason = f"{error.filename}: {error.strerror}"
+            else:
+                self.memory_limit_bytes, self._doors = memory_bytes, groups.doors
+                return
+        self.notes.append(
+            f"the private server's memory is not limited to {memory_bytes:,} bytes as wished: {reason}. "
+            "Run as root, or from a session whose control group is your own (systemd-run --user --scope)"
+        )
+
+    def _sized(self, storage: Path) -> dict[str, str]:
+        sized = sizing.sized_settings(self.order.clients, storage, self.memory_limit_bytes)
+        return sized | self._own_settings
+
     def _initdb(self) -> None:
         place = _there(self._place)
         password_file = place.home / "password"
@@ -261,13 +322,16 @@ class EmbeddedServer:
         }
         with (place.data / "postgresql.conf").open("a") as file:
             file.write(sizing.as_file(fixed | self.settings))
+        self._record = replace(_there(self._record), settings=self.settings)
 
-    def _start_on_free_port(self) -> None:
+    def _start_on_free_port(self, limit_s: float) -> None:
+        if self._doors:
+            forget_pages(self.data_directory)
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self.port = _free_port()
             self._launch()
             try:
-                self._wait_ready(self.order.limits.start_s)
+                self._wait_ready(limit_s)
             except LoadstoneError:
                 # Somebody may have taken the port between our look and the server's.
                 taken = re.search(r"could not bind|Address already in use", self.log_tail(40))
@@ -282,6 +346,7 @@ class EmbeddedServer:
         who = (account.uid, account.gid) if account.switched else (-1, -1)
         parent = 0 if self.order.keep else os.getpid()
         command = [sys.executable, "-I", "-S", str(Path(launch.__file__)), *map(str, (*who, parent))]
+        command += [os.pathsep.join(map(str, self._doors))]
         command += [str(self.installation.bin / "postgres"), "-D", str(place.data), "-p", str(self.port)]
         with place.log.open("ab") as log:
             account.own(place.log)
@@ -322,7 +387,16 @@ class EmbeddedServer:
             connect_timeout=10,
             autocommit=True,
         ) as control:
-            control.execute(_CREATE_DATABASE)
+            if control.execute(_DATABASES).fetchone() is None:
+                control.execute(_CREATE_DATABASE)
+            if self.order.adopt is not None:
+                # As a verifier: no log may ever show the password.
+                made = control.pgconn.encrypt_password(
+                    self._password.encode(), USER.encode(), b"scram-sha-256"
+                )
+                control.execute(
+                    sql.SQL("alter role {} password {}").format(sql.Identifier(USER), made.decode())
+                )
 
     def _end(self, *, remove: bool) -> None:
         try:

@@ -21,6 +21,11 @@ RESERVE_CONNECTIONS = 20
 SPACE_MIN_BYTES = 512 * MB
 """An empty cluster with its first WAL takes about 60 MB; less than this is not worth starting."""
 
+_SERVER_BYTES = 24 * MB
+"""What the server's own processes take beside its buffers."""
+_CONNECTION_BYTES = MB // 2
+"""What it sets aside for each connection, used or not."""
+
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is what the server itself uses
 
 _OURS = frozenset({
@@ -37,16 +42,17 @@ def memory_bytes() -> int:
     return min(known, default=GB)
 
 
-def sized_settings(clients: int, storage: Path) -> dict[str, str]:
-    """Return the settings for so many clients, with the data in `storage`."""
-    memory = memory_bytes()
+def sized_settings(clients: int, storage: Path, limit_bytes: int | None = None) -> dict[str, str]:
+    """Return the settings for so many clients, with the data in `storage`, within a limit of memory."""
+    memory = min(memory_bytes(), limit_bytes or memory_bytes())
+    buffers_min, work_min = (128 * MB, 64 * MB) if limit_bytes is None else (8 * MB, 4 * MB)
     free = shutil.disk_usage(storage).free
     max_wal = _clamp(free // 10, 128 * MB, 4 * GB)
     return {
         "max_connections": str(clients + RESERVE_CONNECTIONS),
-        "shared_buffers": _megabytes(_clamp(memory // 4, 128 * MB, 8 * GB)),
-        "effective_cache_size": _megabytes(max(memory * 3 // 4, 256 * MB)),
-        "maintenance_work_mem": _megabytes(_clamp(memory // 16, 64 * MB, GB)),
+        "shared_buffers": _megabytes(_clamp(memory // 4, buffers_min, 8 * GB)),
+        "effective_cache_size": _megabytes(max(memory * 3 // 4, 2 * buffers_min)),
+        "maintenance_work_mem": _megabytes(_clamp(memory // 16, work_min, GB)),
         "max_wal_size": _megabytes(max_wal),
         "min_wal_size": _megabytes(max(max_wal // 4, 80 * MB)),
         "checkpoint_completion_target": "0.9",
@@ -60,6 +66,34 @@ def sized_settings(clients: int, storage: Path) -> dict[str, str]:
         "lc_messages": "C",
         "cluster_name": "loadstone",
     }
+
+
+def refuse_too_little(limit_bytes: int | None, settings: Mapping[str, str]) -> None:
+    """Refuse a limit of memory in which the server would not live."""
+    if limit_bytes is None:
+        return
+    least = least_memory(settings)
+    if limit_bytes < least:
+        raise LoadstoneError(
+            f"{limit_bytes:,} bytes are too little memory for a private server with shared_buffers = "
+            f"{settings['shared_buffers']} and max_connections = {settings['max_connections']}",
+            f"Give it {-(-least // MB)}MB or more, or lower these settings.",
+        )
+
+
+def least_memory(settings: Mapping[str, str]) -> int:
+    """Return the memory without which a server of these settings is killed sooner or later, in bytes."""
+    buffers = _setting_bytes(settings["shared_buffers"])
+    connections = int(settings["max_connections"])
+    return buffers + _SERVER_BYTES + connections * _CONNECTION_BYTES
+
+
+def _setting_bytes(text: str) -> int:
+    """Read a size as PostgreSQL does; without unit it is in pages of 8 kB."""
+    found = re.fullmatch(r"\s*(\d+)\s*(B|kB|MB|GB|TB|)\s*", text)
+    if found is None:
+        raise LoadstoneError(f"shared_buffers = {text} is no size", "Write it as 16MB.")
+    return int(found[1]) * {"B": 1, "kB": 1 << 10, "MB": MB, "GB": GB, "TB": 1 << 40, "": 8192}[found[2]]
 
 
 def checked(settings: Mapping[str, str]) -> dict[str, str]:

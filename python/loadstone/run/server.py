@@ -64,6 +64,7 @@ class Server:
             "embedded": self.opened.private,
             "in_process": self.engine.in_process,
             "data_directory": str(data) if data is not None else None,
+            "memory_limit_bytes": self.opened.memory_limit_bytes,
             "settings": self.engine.settings(self.control),
             "durability": self.engine.durability(self.control, self.schema),
         }

@@ -14,17 +14,22 @@ from loadstone.embedded import EmbeddedServer, Order, PrivateFolder
 from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
 from loadstone.engines import engine as engine_named
+from loadstone.model import PrivateServer
 from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from loadstone.embedded import Adoption
     from loadstone.engine import Engine, Identity
     from loadstone.engine.control import Control
     from loadstone.engine.driver import Database, Place
     from loadstone.model import Connection
     from loadstone.target import Target
+
+
+_NO_WISHES = PrivateServer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class OpenTarget:
     build: str | None = None
     """What reports must say of a private server's build."""
     notes: tuple[str, ...] = ()
+    memory_limit_bytes: int | None = None
+    """Limit of memory and page cache of a private server; None when it has none."""
     place: Place | None = None
     database: Database | None = None
     """What a Python driver has opened."""
@@ -73,27 +80,39 @@ class OpenTarget:
 
 
 @contextmanager
-def open_target(
+def open_target(  # noqa: PLR0913 - all but the first two are for private servers, by name
     target: Target,
     clients: int,
     *,
     storage: Path | None = None,
     settings: Mapping[str, str] | None = None,
     keep: bool = False,
+    wishes: PrivateServer = _NO_WISHES,
+    adopt: Adoption | None = None,
 ) -> Iterator[OpenTarget]:
     """Open a target for so many clients; a private server ends with the context.
 
     `storage`, `settings` and `keep` are for private servers: where the data lies, what the user sets, whether
-    the server stays when the context ends. Raises LoadstoneError for everything that would keep the clients
-    from working.
+    the server stays when the context ends. So are a scenario's `wishes`, and `adopt`, a killed run's data to
+    go on with. Raises LoadstoneError for everything that would keep the clients from working.
     """
     if target.place is not None:
-        with _open_by_driver(target, target.place, storage, settings or {}, keep=keep) as opened:
+        folder = PrivateFolder(storage, keep=keep, adopt=adopt) if target.place.needs_folder else None
+        with _open_by_driver(target, target.place, folder, settings or {}) as opened:
             yield opened
         return
     engine = _family(engine_named(target.engine))
     if target.embedded is not None:
-        order = Order(target.embedded, clients, storage, settings or {}, keep)
+        order = Order(
+            target.embedded,
+            clients,
+            storage,
+            settings or {},
+            keep,
+            memory_bytes=wishes.memory_bytes,
+            wished=wishes.settings,
+            adopt=adopt,
+        )
         with EmbeddedServer(order) as server:
             yield _open_embedded(target, engine, server, clients)
         return
@@ -108,13 +127,13 @@ def _family(engine: Engine) -> PostgresFamily:
 
 @contextmanager
 def _open_by_driver(
-    target: Target, place: Place, storage: Path | None, settings: Mapping[str, str], *, keep: bool
+    target: Target, place: Place, private: PrivateFolder | None, settings: Mapping[str, str]
 ) -> Iterator[OpenTarget]:
     engine = engine_named(target.engine)
     if not isinstance(engine, DriverEngine):
         raise TypeError(f"{engine.name} is not opened by a Python driver")
     with ExitStack() as stack:
-        folder = stack.enter_context(PrivateFolder(storage, keep=keep)) if place.needs_folder else None
+        folder = stack.enter_context(private) if private is not None else None
         given = settings if place.private else {}
         database = stack.enter_context(closing(engine.open(place, folder.path if folder else None, given)))
         with closing(database.connect("loadstone")) as control:
@@ -145,7 +164,8 @@ def _open_embedded(
         local=True,
         server=server,
         build=server.build,
-        notes=(*target.notes, *server.reaped),
+        notes=(*target.notes, *server.reaped, *server.notes),
+        memory_limit_bytes=server.memory_limit_bytes,
     )
 
 
