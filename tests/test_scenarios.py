@@ -208,14 +208,14 @@ def test_pgbench_grid_is_pgbenchs_own_workload_over_the_published_tables() -> No
 
 
 def test_pgbench_grid_fills_a_scale_once_for_all_its_cells(connection: psycopg.Connection) -> None:
-    cells = phases("pgbench-grid", "tiny", scale="1,2", clients="1,2", workload="tpcb-like")
+    cells = phases("pgbench-grid", "tiny", scale="1,2", clients="1,2")
     filled = []
     for phase in cells.values():
         run_phase(connection, phase)
         if phase.drive:
             rows = one_value(connection, "select count(*) from pgbench_accounts")
             filled.append((rows, one_value(connection, "select 'pgbench_accounts'::regclass::oid::text")))
-    assert [rows for rows, _ in filled] == [100000] * 8 + [200000] * 2
+    assert [rows for rows, _ in filled] == [100000] * 10 + [200000] * 4
     assert len({table for _, table in filled}) == 2
 
 
