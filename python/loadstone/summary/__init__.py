@@ -7,7 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from loadstone.jsonfile import write_atomic
+from loadstone.summary.advice import Loaded, advise
 from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
+from loadstone.summary.grids import summarise_grids, summarise_scaling
 from loadstone.summary.judge import ceiling, judge_disks, judge_phase, judge_run, judge_target
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
@@ -51,6 +53,7 @@ def summarise(folder: Path) -> Json:
             cautions += found
     cautions += judge_disks(files, phases)
     groups = _groups(files, phases)
+    grids = summarise_grids(groups, phases)
     summary: Json = {
         "format": FORMAT,
         "run": {**files.run, "state": files.state, "pid": None, "process": None},
@@ -62,6 +65,8 @@ def summarise(folder: Path) -> Json:
         "phases": phases,
         "groups": groups,
         "sweeps": sweeps(groups, phases),
+        "grids": grids,
+        "scaling": summarise_scaling(grids),
         "warnings": [caution.document() for caution in cautions],
         "skipped": _skipped(files, phases),
     }
@@ -83,8 +88,28 @@ def _phase(
     if phase["load"]:
         phase["load"] = with_cpu(phase["load"], usage)
     phase["usage"] = usage
+    if phase["steps"]:
+        phase["steps"]["memory_limit_bytes"] = (usage or {}).get("memory_limit_bytes")
+        phase["steps"]["advice"] = advise(phase["steps"], _loaded(files, target, run))
     phase["course"] = _course(files, target, several=len(run.targets) > 1)
     return phase, list(judge_phase(phase, usage, run.calibration))
+
+
+def _loaded(files: PhaseFiles, target: TargetFiles, run: RunFiles) -> Loaded:
+    """Return what is known of a load for the sake of advice: as planned, and as the driver wrote it down."""
+    planned = [
+        phase
+        for one in run.plan.get("targets") or []
+        if one.get("id") == target.target["id"]
+        for phase in one.get("phases") or []
+        if phase.get("key") == files.phase.get("key")
+    ]
+    return Loaded(
+        engine=str(target.target.get("engine") or "postgres"),
+        version=str(target.target.get("version") or ""),
+        bulk=planned[0].get("bulk") if planned else None,
+        table=((files.drive or {}).get("load") or {}).get("table"),
+    )
 
 
 def _course(files: PhaseFiles, target: TargetFiles, *, several: bool) -> list[Json]:

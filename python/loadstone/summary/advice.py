@@ -1,0 +1,246 @@
+"""Advice from a load in steps: how large a partition may be, what import it sustains, and the DDL for it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from loadstone.engine.tables import Circumstances, partition_ddl
+from loadstone.engines import engine as engine_named
+from loadstone.errors import LoadstoneError
+from loadstone.model import PlainTable
+from loadstone.summary.knee import LEAST_GROWTH, in_words
+from loadstone.summary.statistics import CONFIDENCE, Interval, batch_means, ratio_interval
+from loadstone.summary.steps import comparable, knee_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.summary.reading import Json
+
+ROUND = (5, 2, 1)
+"""Leading digits of the sizes that a person would choose."""
+PARTITIONS = 12
+"""Partitions that the DDL makes; who needs more sees the pattern."""
+STILL_FLAT = 1.1
+"""How much longer the last third of the steps may surely take while a table still counts as flat."""
+_FEWEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the run folder says of a load beside its steps; None where it does not."""
+
+    engine: str
+    version: str
+    """The server's, as its target tells it: `18.6`."""
+    bulk: Json | None
+    """plan.json's `bulk` of the phase."""
+    table: Json | None
+    """The table's columns and what grows with the rows: drive.json's `load.table`."""
+
+
+def advise(steps: Json, loaded: Loaded) -> Json | None:
+    """Return ADVICE of docs/run-folder.md; None where no knee was looked for."""
+    knee = steps["knee"]
+    if knee is None:
+        return None
+    if ((loaded.bulk or {}).get("table") or {}).get("partition_rows"):
+        return _advice([judge_flat(steps)[1]])
+    rows = partition_rows(steps)
+    rate = _rate(_before(steps, rows)) if rows else None
+    sentences = [knee["sentence"], *_sentences(steps, rows, rate), *_circumstances(steps)]
+    if rows is None:
+        return _advice(sentences, rate=_rate(comparable(steps["points"], steps["step_rows"])))
+    found = _advice(sentences, rows=rows, rate=rate)
+    found.update(_ddl(loaded, rows, sentences))
+    return found
+
+
+def partition_rows(steps: Json) -> int | None:
+    """Return how many rows a partition should have at most, a round number; None where it does not matter."""
+    knee = steps["knee"]
+    if knee["outcome"] == "knee":
+        return round_below(knee["low"])
+    if knee["outcome"] == "steady":
+        return round_below(_still_fast(steps))
+    return None
+
+
+def round_below(rows: float) -> int | None:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not above `rows`; None below 1."""
+    if rows < 1:
+        return None
+    power = 10 ** math.floor(math.log10(rows))
+    return int(next(digit * power for digit in ROUND if digit * power <= rows))
+
+
+def judge_flat(steps: Json) -> tuple[bool | None, str]:
+    """Say whether the steps of a load stayed as fast as they began, in figures and words."""
+    points = comparable(steps["points"], steps["step_rows"])
+    knee = knee_of(steps["points"], steps["step_rows"])
+    ratio = _last_over_first(points)
+    if ratio is None or knee["outcome"] == "too_few":
+        return None, f"Whether it stays flat cannot be told: {len(points)} steps are too few."
+    value, low, high = ratio
+    figures = (
+        f"the last third of {len(points)} steps takes {value:.3g} times as long as the first third "
+        f"({CONFIDENCE:.0%} interval {low:.3g} to {high:.3g})"
+    )
+    if knee["outcome"] == "none" and low <= STILL_FLAT:
+        return True, f"It stays flat: no knee up to {in_words(knee['up_to_rows'])} rows, and {figures}."
+    found = "" if knee["outcome"] == "none" else f"{knee['sentence'].rstrip('.')}; "
+    return False, f"It does not stay flat: {found}{figures}."
+
+
+def _advice(sentences: Sequence[str], *, rows: int | None = None, rate: Json | None = None) -> Json:
+    return {
+        "partition_rows": rows,
+        "column": None,
+        "by": None,
+        "partitions": None,
+        "rows_per_s": rate,
+        "sentences": list(sentences),
+        "ddl": "",
+    }
+
+
+def _sentences(steps: Json, rows: int | None, rate: Json | None) -> list[str]:
+    knee = steps["knee"]
+    if knee["outcome"] == "knee":
+        if rows is None:
+            return ["The interval reaches down to the first rows: no partition is sure to stay below it."]
+        return [
+            f"Keep a partition at {in_words(rows)} rows or fewer: that is below the low end of the interval.",
+            *_rate_sentence("Up to there", rate),
+        ]
+    if knee["outcome"] == "steady":
+        if rows is None:
+            return ["The smaller a partition the faster the import; no size is measured that stays flat."]
+        seen = (
+            f"No size stays flat, smaller partitions are faster. Up to {in_words(rows)} rows no step took "
+            f"more than {LEAST_GROWTH - 1:.0%} longer than the first ones (as read off: without interval)."
+        )
+        return [seen, *_rate_sentence("Up to there", rate)]
+    if knee["outcome"] == "none":
+        up_to = in_words(knee["up_to_rows"])
+        unknown = "More rows, other indexes, less memory and rows in another order were not measured."
+        return [f"Up to {up_to} rows import needs no partitions. {unknown}"]
+    return ["Load more, or smaller, steps."]
+
+
+def _rate_sentence(where: str, rate: Json | None) -> list[str]:
+    if rate is None:
+        return []
+    interval = ""
+    if rate["low"] is not None:
+        interval = f" ({CONFIDENCE:.0%} interval {rate['low']:,.0f} to {rate['high']:,.0f})"
+    return [f"{where} import is to be expected at {rate['value']:,.0f} rows a second{interval}."]
+
+
+def _circumstances(steps: Json) -> list[str]:
+    limit = steps.get("memory_limit_bytes")
+    if not limit or steps["knee"]["outcome"] not in ("knee", "steady"):
+        return []
+    memory = f"{limit / 2**20:,.0f} MiB, its page cache included"
+    return [f"The server's memory was limited to {memory}: with more of it import slows down later."]
+
+
+def _before(steps: Json, rows: int) -> list[Json]:
+    """Return the comparable steps into a table of up to `rows` rows, at least the first few."""
+    points = comparable(steps["points"], steps["step_rows"])
+    inside = [point for point in points if point["rows_before"] + point["rows"] <= rows]
+    return inside if len(inside) >= _FEWEST else points[:_FEWEST]
+
+
+def _rate(points: Sequence[Json]) -> Json | None:
+    seconds = sum(point["seconds"] for point in points)
+    if not seconds:
+        return None
+    value = sum(point["rows"] for point in points) / seconds
+    interval = batch_means([point["rows"] / point["seconds"] for point in points], value)
+    if isinstance(interval, str):
+        return {"value": value, "low": None, "high": None, "n": len(points), "reason": interval}
+    return {**asdict(interval), "reason": None}
+
+
+def _still_fast(steps: Json) -> float:
+    """Return the rows up to which the median of three neighbours stays within a quarter of the first ones."""
+    points = comparable(steps["points"], steps["step_rows"])
+    each = np.array([point["seconds"] / point["rows"] for point in points])
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(each, _FEWEST), axis=1)
+    slow = np.flatnonzero(middle > LEAST_GROWTH * middle[0])
+    last = int(slow[0]) if len(slow) else len(points) - 1
+    return float(points[last]["rows_before"])
+
+
+def _last_over_first(points: Sequence[Json]) -> tuple[float, float, float] | None:
+    """Return how much longer the last third of the steps takes than the first, with its 95 % interval."""
+    third = len(points) // 3
+    thirds = [_third(points[:third]), _third(points[len(points) - third :])]
+    if third < _FEWEST or isinstance(thirds[0], str) or isinstance(thirds[1], str):
+        return None
+    return ratio_interval(thirds[0], thirds[1])
+
+
+def _third(points: Sequence[Json]) -> Interval | str:
+    rates = [point["rows"] / point["seconds"] for point in points]
+    return batch_means(rates, float(np.mean(rates))) if rates else "no steps"
+
+
+def _ddl(loaded: Loaded, rows: int, sentences: list[str]) -> Json:
+    """Return column, kind and DDL of the partitions; what stands against them becomes a sentence."""
+    table: Any = loaded.table
+    if table is None or loaded.bulk is None:
+        sentences.append("The run ended before it wrote down the table's columns: there is no DDL.")
+        return {"sentences": sentences}
+    column = table.get("sequence")
+    if not column:
+        sentences.append(
+            "No column is known to grow with the rows: choose one that does, a time or a serial number, and "
+            f"let each range of it hold about {in_words(rows)} rows."
+        )
+        return {"sentences": sentences}
+    total = int(loaded.bulk["rows"].get("rows") or 0)
+    where = Circumstances(
+        version_number=_version_number(loaded.version),
+        first=int(loaded.bulk["rows"].get("first") or 0),
+        rows=max(rows, min(total, rows * PARTITIONS)),
+    )
+    wishes = msgspec.convert(loaded.bulk["table"], PlainTable)
+    wishes = replace(wishes, partition_column=column, partition_rows=rows, index_when="before")
+    try:
+        ddl = partition_ddl(engine_named(loaded.engine).tables, table, wishes, where)
+    except LoadstoneError as error:
+        sentences.append(f"There is no DDL: {error.message}. {error.hint}")
+        return {"sentences": sentences}
+    kinds = {each["name"]: each["type"] for each in table["columns"]}
+    by = "time" if kinds.get(column) in ("timestamp", "date") else "id"
+    sentences.append(_bounds_sentence(table, by, rows, -(-total // rows)))
+    return {
+        "column": column,
+        "by": by,
+        "partitions": -(-where.rows // rows),
+        "sentences": sentences,
+        "ddl": ddl,
+    }
+
+
+def _bounds_sentence(table: Json, by: str, rows: int, needed: int) -> str:
+    column, step = table["sequence"], table.get("sequence_step") or 0
+    span = f"{step * rows / 1e6:,.6g} s" if by == "time" else f"{step * rows:,}"
+    more = f"; the rows that were loaded fill {needed}" if needed else ""
+    return (
+        f"The bounds are ranges of {column}, {span} each at the rhythm of these data{more}. Rows must arrive "
+        f"about in the order of {column}: then only the newest partition's indexes are written to."
+    )
+
+
+def _version_number(version: str) -> int:
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
+    return numbers[0] * 10_000 + (numbers[1] if len(numbers) > 1 else 0) if numbers else 0

@@ -1,0 +1,103 @@
+"""A load in steps: what each took and cost, the published curves beside it, and the knee of each."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from loadstone.summary.knee import find_knee
+from loadstone.summary.series import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.summary.reading import Json, PhaseFiles
+
+COPIED = ("step", "rows_before", "rows", "seconds", "state", "reason")
+SIZES = ("table_bytes", "index_bytes", "toast_bytes")
+COSTS = ("server_cpu_s", "client_cpu_s", "server_write_bytes")
+COMPARABLE = 0.5
+"""Least share of a whole step's rows that a short one must have to be compared with the others."""
+
+
+def summarise_steps(files: PhaseFiles, origin_ns: int) -> Json | None:
+    """Return the steps of a load with their knee; None for a phase that had no steps."""
+    if not files.steps:
+        return None
+    points = [_point(line, origin_ns) for line in files.steps]
+    step_rows = max((point["rows"] or 0 for point in points), default=0)
+    return {
+        "step_rows": step_rows,
+        "points": points,
+        "curves": [_curve(curve) for curve in files.phase.get("curves") or []],
+        "knee": knee_of(points, step_rows) if files.phase.get("knee") else None,
+        "advice": None,
+        "memory_limit_bytes": None,
+    }
+
+
+def comparable(points: Sequence[Json], step_rows: int) -> list[Json]:
+    """Return the steps whose seconds mean the same: complete ones, not much shorter than the others."""
+    return [
+        point
+        for point in points
+        if point["state"] == "complete"
+        and (point["seconds"] or 0) > 0
+        and (point["rows"] or 0) >= max(1, COMPARABLE * step_rows)
+    ]
+
+
+def knee_of(points: Sequence[Json], step_rows: int) -> Json:
+    """Look for the knee in the comparable steps; a short step counts as if it had been a whole one."""
+    taken = comparable(points, step_rows)
+    seconds = tuple(point["seconds"] * step_rows / point["rows"] for point in taken)
+    return dict(_knee(tuple(point["rows_before"] for point in taken), seconds))
+
+
+@lru_cache(maxsize=256)
+def _knee(rows_before: tuple[float, ...], seconds: tuple[float, ...]) -> Json:
+    # A published curve stands beside every variant and target that it belongs to.
+    return find_knee(rows_before, seconds).document()
+
+
+def _point(line: Json, origin_ns: int) -> Json:
+    counters, sizes = line.get("counters") or {}, line.get("sizes") or {}
+    rows, seconds = line.get("rows") or 0, line.get("seconds") or 0
+    wal = counters.get("wal_bytes")
+    begun = [counters.get(name) for name in ("checkpoints_timed", "checkpoints_requested")]
+    known = [count for count in begun if count is not None]
+    return {
+        **{name: line.get(name) for name in COPIED},
+        "start_s": _since(origin_ns, line.get("start_ns")),
+        "end_s": _since(origin_ns, line.get("end_ns")),
+        "rows_per_s": rows / seconds if seconds > 0 else None,
+        **{name: sizes.get(name) for name in SIZES},
+        "wal_bytes": wal,
+        "wal_bytes_per_row": wal / rows if wal is not None and rows else None,
+        "hit_ratio": _hit_ratio(counters),
+        "checkpoints": sum(known) if known else None,
+        **{name: line.get(name) for name in COSTS},
+    }
+
+
+def _hit_ratio(counters: Json) -> float | None:
+    hit, read = counters.get("blks_hit"), counters.get("blks_read")
+    return hit / (hit + read) if hit is not None and read is not None and hit + read else None
+
+
+def _curve(curve: Json) -> Json:
+    """Return a published curve with the knee that this method reads out of it."""
+    step, seconds = curve.get("step_rows") or 0, curve.get("seconds") or []
+    usable = step > 0 and all(value > 0 for value in seconds)
+    knee = _knee(tuple(step * at for at in range(len(seconds))), tuple(seconds)) if usable else None
+    return {
+        "name": curve.get("name"),
+        "step_rows": step,
+        "seconds": seconds,
+        "note": curve.get("note") or "",
+        "knee": dict(knee) if knee else None,
+    }
+
+
+def _since(origin_ns: int, at_ns: int | None) -> float | None:
+    return None if at_ns is None else (at_ns - origin_ns) / NS_PER_S
