@@ -31,14 +31,33 @@ PUBLISHED = {
     },
 }
 PUBLISHED_STEP_ROWS = 10_000_000
+TABLE = {
+    "name": "test",
+    "metrics": 2,
+    "columns": [{"name": "a", "type": "text"}, {"name": "l", "type": "timestamp"}],
+    "usual_indexes": ["a", "l"],
+    "sequence": "l",
+    "sequence_first": 1_538_352_000_000_000,
+    "sequence_step": 1000,
+    "row_bytes": 180.0,
+}
 TYPES = {"bigint": 12, "int": 8, "float": 12, "json": 420, "text": 2400, "varchar": 210, "union": 1500}
 """Table of the set `types`, and its logical bytes a row."""
 
 
 def index_import(
-    folder: Path, *, targets: Sequence[Target] = (Target(),), failed: bool = False, limit: int | None = None
+    folder: Path,
+    *,
+    targets: Sequence[Target] = (Target(),),
+    failed: bool = False,
+    limit: int | None = None,
+    verified: bool = False,
+    flat: bool = False,
 ) -> Path:
-    """One bulk load a number of indexes; with `failed` the last one ends on a full disk."""
+    """One bulk load a number of indexes; with `failed` the last one ends on a full disk.
+
+    `flat` leaves out the knees; `verified` adds such a run below this one, as the partitioned table.
+    """
     phases = tuple(
         Phase(
             id="import", title="Bulk import in steps", variant={"indexes": count}, seconds=4, warmup=0, tps=20
@@ -48,16 +67,19 @@ def index_import(
     build(folder, Run(phases=phases, targets=tuple(targets), command=("loadstone", "run", "index-import")))
     for home in _phase_folders(folder):
         count = _variant(home)["indexes"]
-        lines = list(_steps(count, KNEES[count], home, fails=failed and count == "5"))
+        lines = list(_steps(count, None if flat else KNEES[count], home, fails=failed and count == "5"))
         write_lines(home / "steps.jsonl", lines)
         curves = [
             {"name": name, "step_rows": PUBLISHED_STEP_ROWS, "seconds": seconds, "note": "8 x 2 TB SATA"}
             for name, seconds in PUBLISHED[count].items()
         ]
         _change(home / "phase.json", kind="load", curves=curves, knee=True, headline="rows_per_s")
-        _give_load(home, sum(line["rows"] for line in lines if line["state"] == "complete"))
+        _give_load(home, sum(line["rows"] for line in lines if line["state"] == "complete"), table=TABLE)
+    _plan_bulk(folder, partition_rows=1_000_000 if flat else 0)
     if limit is not None:
         _limit_memory(folder, limit)
+    if verified:
+        index_import(folder / "verify", targets=targets, flat=True)
     return folder
 
 
@@ -273,6 +295,20 @@ def _give_load(home: Path, rows: int, **more: object) -> None:
         return {**drive, "mode": "copy_binary", "clients": 1, "load": load}
 
     _rewrite(home / "drive.json", load)
+
+
+def _plan_bulk(folder: Path, *, partition_rows: int) -> None:
+    """Write into plan.json what the loads were to be."""
+    table = {"name": "test", "indexes": "0", "partition_column": "l", "partition_rows": partition_rows}
+    bulk = {"rows": {"set": "import", "rows": STEPS * STEP_ROWS, "first": 0}, "table": table}
+
+    def planned(plan: dict[str, Any]) -> dict[str, Any]:
+        for target in plan["targets"]:
+            for phase in target["phases"]:
+                phase |= {"kind": "load", "bulk": bulk, "key": phase["key"]}
+        return plan
+
+    _rewrite(folder / "plan.json", planned)
 
 
 def _limit_memory(folder: Path, limit: int) -> None:

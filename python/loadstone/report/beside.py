@@ -76,7 +76,7 @@ def _charts(identity: str, courses: Mapping[str, Sequence[Json]]) -> list[Chart]
     if len(courses) < 2:  # noqa: PLR2004 - one target has nothing to be laid over
         return []
     unit, scale, _ = time_unit(max(point["t_s"] for points in courses.values() for point in points))
-    charts = []
+    charts: list[Chart] = []
     for name, title, word, figure in _PANELS:
         lines = [
             Curve(
@@ -100,6 +100,7 @@ def _charts(identity: str, courses: Mapping[str, Sequence[Json]]) -> list[Chart]
                     axes=(Axis(f"{unit} since the phase began"), linear(word, known)),
                     width="third",
                     height=150,
+                    legend=not charts,
                 )
             )
     return charts

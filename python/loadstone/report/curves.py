@@ -89,8 +89,12 @@ def curves(  # noqa: PLR0913 - a chart's parts, each named at the call
     height: int = 240,
     note: str = "",
     table: Table | None = None,
+    legend: bool = True,
 ) -> Chart:
-    """Build the chart; `identity` is (id, title, description), `axes` are x and y."""
+    """Build the chart; `identity` is (id, title, description), `axes` are x and y.
+
+    `legend` is false where a chart beside it has the same lines.
+    """
     across, up = axes
     colours = {line.name: line.colour for line in lines}
     spec = filled(
@@ -108,14 +112,14 @@ def curves(  # noqa: PLR0913 - a chart's parts, each named at the call
         },
     )
     data = {"points": [_block(line) for line in lines], **_beside(lines, extras or Extras())}
+    # A layer without data would still be asked for the extent of its fields.
+    spec["layer"] = [layer for layer in spec["layer"] if data[layer.get("data", spec["data"])["name"]]]
     shown = table or _table(lines, across.title, up.title)
     dashed = {line.name for line in lines if line.style != SOLID}
-    legend = [(name, colour) for name, colour in colours.items() if name not in dashed]
-    broken = [(name, colour) for name, colour in colours.items() if name in dashed]
-    several = len(colours) > 1
-    return Chart(
-        *identity, spec, data, shown, width, note, legend if several else (), broken if several else ()
-    )
+    entries = list(colours.items()) if legend and len(colours) > 1 else []
+    solid = [(name, colour) for name, colour in entries if name not in dashed]
+    broken = [(name, colour) for name, colour in entries if name in dashed]
+    return Chart(*identity, spec, data, shown, width, note, solid, broken)
 
 
 def colour(number: int) -> str:

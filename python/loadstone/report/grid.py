@@ -39,16 +39,10 @@ def scaling_words(entry: Json) -> str:
     """Say what the law reads out of one series of measurements."""
     fit = entry["fit"]
     if fit is None:
-        return f"No fit: {entry['reason']}"
-    peak = fit["peak_n"]
-    parts = [f"{_of(fit['lambda'])} tps a {entry['over'].rstrip('s')} alone"]
+        return str(entry["sentence"])
+    parts = [f"{_of(fit['lambda'])} tps of one alone"]
     parts += [f"contention {_of(fit['sigma'])}", f"coherency {_of(fit['kappa'])}"]
-    top = (
-        f"peak of {_of(fit['peak_tps'])} tps at {_of(peak)} {entry['over']}"
-        if peak and fit["peak_tps"]
-        else "no peak within reach"
-    )
-    return f"{top}; {', '.join(parts)}; R² {formats.digits(fit['r2'], 3)}"
+    return f"{entry['sentence']} {', '.join(parts)}; R² {formats.digits(fit['r2'], 3)}."
 
 
 def _block(identity: str, grid: Json, fits: Sequence[Json], target: str) -> Json:
@@ -73,14 +67,8 @@ def _block(identity: str, grid: Json, fits: Sequence[Json], target: str) -> Json
         "parameters": grid["parameters"],
         "heat": [chart for chart in charts if "-heat-" in chart.id],
         "curves": [chart for chart in charts if "-heat-" not in chart.id],
-        "fits": [
-            {
-                "label": formats.variant(fit["fixed"]) or "all",
-                "chart": _scaling(f"{identity}-fit-{at}", fit),
-                **_fit_row(fit),
-            }
-            for at, fit in enumerate(fits)
-        ],
+        "fits": _fits(identity, fits),
+        "method": next((fit["method"] for fit in fits if fit.get("method")), ""),
         "cells": [
             {**cell, "values": [cell["variant"].get(p) for p in grid["parameters"]]} for cell in grid["cells"]
         ],
@@ -233,7 +221,7 @@ def _scaling(identity: str, entry: Json) -> Chart | None:
     title = formats.variant(entry["fixed"]) or f"Throughput by {entry['over']}"
     rows = [(f"{p['n']:g}", formats.rate(p["tps"]), formats.rate(_at(curve, p["n"]))) for p in points]
     return curves(
-        identity=(identity, title, f"{scaling_words(entry)}."),
+        identity=(identity, title, scaling_words(entry)),
         lines=lines,
         axes=(Axis(entry["over"], {"zero": True}), Axis("tps")),
         extras=extras,
@@ -243,10 +231,22 @@ def _scaling(identity: str, entry: Json) -> Chart | None:
     )
 
 
+def _fits(identity: str, fits: Sequence[Json]) -> list[Json]:
+    return [
+        {
+            "label": formats.variant(fit["fixed"]) or "all",
+            "chart": _scaling(f"{identity}-fit-{at}", fit),
+            **_fit_row(fit),
+        }
+        for at, fit in enumerate(fits)
+    ]
+
+
 def _fit_row(entry: Json) -> Json:
     fit = entry["fit"] or {}
     return {
-        "reason": entry["reason"],
+        "reason": entry["reason"] if entry["fit"] is None else None,
+        "note": entry["reason"] if entry["fit"] is not None else None,
         "over": entry["over"],
         "points": len(entry["points"]),
         **{name: _of(fit.get(name)) for name in ("lambda", "sigma", "kappa", "peak_n", "peak_tps")},
@@ -259,9 +259,10 @@ def _of(entry: Json | None) -> str:
     if not entry or entry.get("value") is None:
         return formats.NONE
     value = formats.digits(entry["value"], 3)
-    if entry.get("low") is None or entry.get("high") is None:
+    if entry.get("low") is None:
         return value
-    return f"{value} ({formats.digits(entry['low'], 3)} … {formats.digits(entry['high'], 3)})"
+    low, high = (formats.digits(entry[name], 3) for name in ("low", "high"))
+    return f"{value} ({low} … {high})" if entry.get("high") is not None else f"{value} ({low} or more)"
 
 
 def _across(title: str, xs: Sequence[float]) -> Axis:

@@ -29,6 +29,9 @@ Json = dict[str, Any]
 
 FIRST_STEPS = 3
 """The median of so many steps is what the others are held against."""
+SENTENCES = 2
+"""Of an advice, in the terminal; the report has them all."""
+BROKEN = ("failed", "interrupted")
 GIBI = 2**30
 
 
@@ -48,14 +51,25 @@ def blocks(chunks: Sequence[Json], summary: Json) -> list[Json]:
 
 def knee_words(label: str, steps: Json) -> str:
     """Say in a sentence where import begins to slow down."""
-    knee = steps["knee"]
-    whose = f"{label}: " if label else ""
-    if knee is None:
+    if steps["knee"] is None:
         return ""
-    if not knee["found"]:
-        return f"{whose}{knee['reason']}"
-    interval = f" ({_confidence(knee)} interval {_span(knee)})" if knee["low"] is not None else ""
-    return f"{whose}import slows down from {formats.rows(knee['rows'])} rows in the table on{interval}."
+    return f"{label}: {steps['knee']['sentence']}" if label else str(steps["knee"]["sentence"])
+
+
+def conclusions(members: Sequence[Json], summary: Json) -> list[str]:
+    """Say in lines what the loads advise, and whether the partitioned table kept what was advised."""
+    lines = [
+        f"{entry['label'] + ': ' if entry['label'] else ''}{' '.join(entry['sentences'][:SENTENCES])}"
+        for entry in (_advice(member) for member in members if member["phase"]["steps"]["advice"])
+        if entry["sentences"]
+    ]
+    lines += _limits(members)
+    for member, phase in _verified(members, summary):
+        whose = f"{member['label']}, " if member["label"] else ""
+        lines.append(f"{whose}in partitions: {phase['sentence']}")
+    if any((member["phase"]["steps"]["advice"] or {}).get("ddl") for member in members):
+        lines.append("`loadstone advise` prints the partitions as DDL.")
+    return lines
 
 
 def figures(steps: Json) -> Json:
@@ -98,7 +112,13 @@ def _block(chunk: Json, members: Sequence[Json], summary: Json) -> Json:
             {"label": m["label"], **point}
             for m in members
             for point in m["phase"]["steps"]["points"]
-            if point["state"] != "complete"
+            if point["state"] in BROKEN
+        ],
+        "resumed": [
+            {"label": m["label"], "step": point["step"]}
+            for m in members
+            for point in m["phase"]["steps"]["points"]
+            if point["state"] == "resumed"
         ],
         "published": [
             {"label": m["label"], **published, "words": _published_words(published)}
@@ -125,7 +145,7 @@ def _seconds(identity: str, members: Sequence[Json]) -> Chart:
             (_name(m), point["rows_before"], point["seconds"] or 0, CROSS)
             for m in members
             for point in m["phase"]["steps"]["points"]
-            if point["state"] != "complete"
+            if point["state"] in BROKEN
         ],
     )
     return curves(
@@ -225,6 +245,7 @@ def _small(
         axes=(Axis(_ROWS_BEFORE), linear(unit, lines)),
         width="third",
         height=150,
+        legend=False,
     )
 
 
@@ -287,41 +308,48 @@ def _durability(members: Sequence[Json], summary: Json) -> list[str]:
 
 def _advice(member: Json) -> Json:
     advice = member["phase"]["steps"]["advice"]
-    return {"label": member["label"], "sentences": advice["sentences"], "ddl": advice["ddl"]}
+    said = (member["phase"]["steps"]["knee"] or {}).get("sentence")
+    sentences = [text for text in advice["sentences"] if text != said]
+    return {"label": member["label"], "sentences": sentences, "ddl": advice["ddl"]}
 
 
 def _verification(identity: str, members: Sequence[Json], summary: Json) -> Json | None:
     """Lay the run of the partitioned table over the one that advised it."""
-    verified = summary.get("verification")
+    verified = _verified(members, summary)
     if not verified:
         return None
-    shown, lines = [], []
-    for member in members:
-        variant, target = member["phase"]["variant"], member["phase"]["target"]
-        for phase in verified["phases"]:
-            steps = phase["steps"]
-            same = (phase["target"], {**phase["variant"], **variant}) == (target, phase["variant"])
-            if not same or not (steps or {}).get("points"):
-                continue
-            partitioned = {"label": f"{_name(member)}, partitioned", "phase": phase}
-            shown.append({"label": member["label"], **phase})
-            lines += [
-                _line(member, lambda point: point["seconds"]),
-                _as_dashed(_line({**partitioned, "colour": member["colour"]}, lambda p: p["seconds"])),
-            ]
-    if not shown:
-        return None
+    lines = []
+    for member, phase in verified:
+        partitioned = {**member, "label": f"{_name(member)}, partitioned", "phase": phase}
+        lines.append(_line(member, lambda point: point["seconds"]))
+        lines.append(_as_dashed(_line(partitioned, lambda point: point["seconds"])))
+    words = "; ".join(_course(line) for line in lines)
     chart = curves(
-        identity=(
-            f"{identity}-verification",
-            "One table, and the same rows in partitions",
-            "; ".join(_course(line) for line in lines) + ".",
-        ),
+        identity=(f"{identity}-verification", "One table, and the same rows in partitions", f"{words}."),
         lines=lines,
         axes=(Axis(_ROWS_BEFORE), linear("seconds per step", lines)),
-        height=240,
     )
-    return {"chart": chart, "phases": shown, "run": verified["id"], "state": verified["state"]}
+    phases = [{**phase, "label": member["label"]} for member, phase in verified]
+    found = summary["verification"]
+    return {"chart": chart, "phases": phases, "run": found["id"], "state": found["state"]}
+
+
+def _verified(members: Sequence[Json], summary: Json) -> list[tuple[Json, Json]]:
+    """Return each load with the one that verified it: the same variant into partitions."""
+    if not summary["verification"]:
+        return []
+    return [
+        (member, phase)
+        for member in members
+        for phase in summary["verification"]["phases"]
+        if phase["steps"]["points"] and _same(member["phase"], phase)
+    ]
+
+
+def _same(phase: Json, verifying: Json) -> bool:
+    names = ("scenario", "id", "target")
+    variant = {name: verifying["variant"].get(name) for name in phase["variant"]}
+    return variant == phase["variant"] and all(phase[name] == verifying[name] for name in names)
 
 
 def _as_dashed(line: Curve) -> Curve:
@@ -333,7 +361,7 @@ def _published_words(curve: Json) -> str:
     if not knee:
         return formats.NONE
     if not knee["found"]:
-        return str(knee["reason"])
+        return str(knee["sentence"])
     return f"{formats.rows(knee['rows'])} rows ({_span(knee)})"
 
 
@@ -379,17 +407,14 @@ def _knee_cell(knee: Json | None) -> str:
         return "not looked for"
     if knee["found"]:
         return f"{formats.rows(knee['rows'])} rows"
-    return f"none up to {formats.rows(knee['up_to_rows'])}" if knee.get("up_to_rows") else "none found"
+    words = {"steady": "grows from the start", "too_few": "too few steps"}
+    return words.get(str(knee.get("outcome"))) or f"none up to {formats.rows(knee['up_to_rows'])}"
 
 
 def _span(knee: Json) -> str:
     if knee["low"] is None or knee["high"] is None:
         return ""
     return f"{formats.rows(knee['low'])} … {formats.rows(knee['high'])}"
-
-
-def _confidence(knee: Json) -> str:
-    return f"{100 * float(knee.get('confidence') or 0.95):g} %"
 
 
 def _added(point: Json | None, *names: str) -> float | None:

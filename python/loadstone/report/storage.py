@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
@@ -34,18 +35,22 @@ def blocks(chunks: Sequence[Json]) -> list[Json]:
 
 def _block(identity: str, members: Sequence[Json]) -> Json:
     looks = _looks(members)
+    varied = _varied(looks[-1][1])
     charts = [
         _stacks(f"{identity}-{number}", title, part, per_logical=per_logical)
-        for number, (title, part) in enumerate(_parts(looks[-1][1]))
+        for number, (title, part) in enumerate(_parts(looks[-1][1], varied))
         for per_logical in (True, False)
     ]
+    rows = [[_row(row, when, varied) for row in found] for when, found in looks]
     return {
         "id": identity,
         "title": members[0]["phase"]["title"],
         "when": looks[-1][0],
         "charts": [chart for chart in charts if chart],
-        "rows": [{"when": when, **row} for when, rows in looks for row in rows],
-        "several": len(looks) > 1,
+        "head": _head(looks[-1][1], varied),
+        "rows": rows[-1],
+        # Each table's looks one after the other.
+        "looks": [row for same in zip_longest(*rows) for row in same if row] if len(looks) > 1 else [],
         "written": [
             {"label": member["label"] or "all", **member["phase"]["storage"]["written"]}
             for member in members
@@ -56,14 +61,28 @@ def _block(identity: str, members: Sequence[Json]) -> Json:
     }
 
 
-def _parts(rows: Sequence[Json]) -> list[tuple[str, list[Json]]]:
+def _varied(rows: Sequence[Json]) -> list[str]:
+    """Return the parameters that tell the tables apart."""
+    names = dict.fromkeys(name for row in rows for name in row["variant"])
+    return [name for name in names if len({str(row["variant"].get(name)) for row in rows}) > 1]
+
+
+def _head(rows: Sequence[Json], varied: Sequence[str]) -> list[str]:
+    more = [name for name in ("target", "table") if any(row[name] for row in rows)]
+    return [*varied, *more] or ["table"]
+
+
+def _row(row: Json, when: str, varied: Sequence[str]) -> Json:
+    """Return a row of the table of figures, with what tells it apart in columns of their own."""
+    names = [str(row["variant"].get(name)) for name in varied]
+    return {**row, "when": when, "names": [*names, *(row[name] for name in ("target", "table") if row[name])]}
+
+
+def _parts(rows: Sequence[Json], varied: Sequence[str]) -> list[tuple[str, list[Json]]]:
     """Share many bars out among charts, by the parameter of fewest values; (its value in words, bars)."""
-    names = list(dict.fromkeys(name for row in rows for name in row["variant"]))
-    values = {name: {str(row["variant"].get(name)) for row in rows} for name in names}
-    varied = [name for name in names if len(values[name]) > 1]
     if len(rows) <= MOST_BARS or len(varied) < 2:  # noqa: PLR2004 - nothing to share out by
         return [("", list(rows[at : at + MOST_BARS])) for at in range(0, len(rows), MOST_BARS)]
-    by = min(varied, key=lambda name: len(values[name]))
+    by = min(varied, key=lambda name: len({str(row["variant"].get(name)) for row in rows}))
     found: dict[str, list[Json]] = {}
     for row in rows:
         rest = {name: row["variant"].get(name) for name in varied if name != by}
@@ -84,7 +103,7 @@ def _looks(members: Sequence[Json]) -> list[tuple[str, list[Json]]]:
             for table in tables:
                 named = table["name"] if several or not member["label"] else ""
                 label = " · ".join(name for name in (member["label"], named) if name)
-                where = {"variant": phase["variant"], "target": member["target"], "table": named}
+                where = {"variant": phase["variant"], "target": member["target"], "table": named or ""}
                 found.setdefault(str(look["when"]), []).append({**table, "label": label, **where})
     return list(found.items())
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.report import formats
-from loadstone.report.view import headline
+from loadstone.report import formats, stepped
+from loadstone.report.view import chunks, headline
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +19,13 @@ Json = dict[str, Any]
 
 
 def summary_table(summary: Json) -> RenderableType:
-    """Return the final table of a run: rate with interval, percentiles, and the published figure."""
+    """Return the final tables of a run: rates and percentiles; of loads in steps also knees and advice."""
+    steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
+    return Group(_rates(summary), *steps) if steps else _rates(summary)
+
+
+def _rates(summary: Json) -> Table:
+    """Return rate with interval, percentiles, and the published figure of every phase."""
     blocks = headline(summary)
     several = len(summary["targets"]) > 1
     failed = any(row["group"]["failed"] for block in blocks for row in block["rows"])
@@ -66,8 +73,39 @@ def headline_json(summary: Json) -> Json:
             }
             for group in summary["groups"]
         ],
+        "steps": [_steps_json(phase) for phase in summary["phases"] if phase["steps"]],
         "warnings": summary["warnings"],
         "skipped": summary["skipped"],
+    }
+
+
+def _steps(chunk: Json, summary: Json) -> RenderableType | None:
+    """Return a table of a phase's loads in steps, and below it what they advise."""
+    members = [member for member in chunk["members"] if (member["phase"]["steps"] or {}).get("points")]
+    if not members:
+        return None
+    table = Table(
+        title=f"{chunk['title']}, step by step", title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column("Variant", min_width=18, overflow="fold")
+    for name in ("Rows", "Knee", "95 % interval", "Rows/s before", "Slowdown at the end"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for member in members:
+        row = stepped.figures(member["phase"]["steps"])
+        knee, interval = Text(row["knee"], style="bold"), Text(row["interval"], style="dim")
+        rate, slower = formats.rate(row["rows_per_s"]), formats.times(row["slowdown"])
+        table.add_row(Text(member["label"] or "all"), formats.rows(row["rows"]), knee, interval, rate, slower)
+    return Group(table, *(Text(text) for text in stepped.conclusions(members, summary)))
+
+
+def _steps_json(phase: Json) -> Json:
+    steps = phase["steps"]
+    names = ("scenario", "variant", "target", "repeat")
+    return {
+        "phase": phase["id"],
+        **{name: phase[name] for name in names},
+        **{name: steps[name] for name in ("step_rows", "knee", "advice", "memory_limit_bytes")},
+        "figures": stepped.figures(steps),
     }
 
 

@@ -16,6 +16,7 @@ from loadstone.summary.phases import summarise_phase
 from loadstone.summary.reading import read_run
 from loadstone.summary.resources import course_between, summarise_resources, usage_between
 from loadstone.summary.verdict import verdict
+from loadstone.summary.verification import FOLDER, summarise_verification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,7 @@ def summarise(folder: Path) -> Json:
         "sweeps": sweeps(groups, phases),
         "grids": grids,
         "scaling": summarise_scaling(grids),
+        "verification": _verification(folder),
         "warnings": [caution.document() for caution in cautions],
         "skipped": _skipped(files, phases),
     }
@@ -89,7 +91,8 @@ def _phase(
         phase["load"] = with_cpu(phase["load"], usage)
     phase["usage"] = usage
     if phase["steps"]:
-        phase["steps"]["memory_limit_bytes"] = (usage or {}).get("memory_limit_bytes")
+        limit = (usage or {}).get("memory_limit_bytes") or target.target.get("memory_limit_bytes")
+        phase["steps"]["memory_limit_bytes"] = limit
         phase["steps"]["advice"] = advise(phase["steps"], _loaded(files, target, run))
     phase["course"] = _course(files, target, several=len(run.targets) > 1)
     return phase, list(judge_phase(phase, usage, run.calibration))
@@ -118,6 +121,12 @@ def _course(files: PhaseFiles, target: TargetFiles, *, several: bool) -> list[Js
     if not several or start is None or end is None:
         return []
     return course_between(target.monitor, start, end)
+
+
+def _verification(folder: Path) -> Json | None:
+    """Summarise the run below this one that verified its advice, if there was one."""
+    inside = folder / FOLDER
+    return summarise_verification(summarise(inside)) if (inside / "run.json").is_file() else None
 
 
 def _window_ns(drive: Json, origin_ns: int) -> tuple[int, int]:

@@ -199,7 +199,7 @@ def judge_disks(files: RunFiles, phases: Sequence[Json]) -> Iterator[c.Caution]:
     """Say where the results share a disk with the data of a bulk load, whose device bytes are counted."""
     places = files.environment.get("storage") or {}
     disk = (places.get("results") or {}).get("disk")
-    loaded = {phase["target"] for phase in phases if phase["storage"] or phase.get("steps")}
+    loaded = {phase["target"] for phase in phases if phase["storage"] or phase["steps"]}
     for target in sorted(loaded):
         if disk and (places.get(f"data of {target}") or {}).get("disk") == disk:
             yield load.SharedDisk(disk=str(disk), target=target)
@@ -209,8 +209,8 @@ def _judge_load(phase: Json, usage: Json | None, where: Mapping[str, str]) -> It
     starved = (phase["load"] or {}).get("starved")
     if starved is not None and starved >= STARVED:
         yield load.RowsWereTheLimit(starved=min(1.0, starved), **where)
-    steps = (phase.get("steps") or {}).get("points") or []
-    limit = (usage or {}).get("memory_limit_bytes")
+    steps = (phase["steps"] or {}).get("points") or []
+    limit = (phase["steps"] or usage or {}).get("memory_limit_bytes")
     if limit and (steps or phase["storage"]):
         yield load.MemoryLimited(limit_bytes=int(limit), **where)
     yield from _judge_steps([step for step in steps if step["state"] == "complete"], where)

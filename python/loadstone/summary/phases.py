@@ -18,7 +18,7 @@ from loadstone.summary.series import (
     throughput_over_time,
 )
 from loadstone.summary.statistics import batch_means, drift
-from loadstone.summary.steps import summarise_steps
+from loadstone.summary.steps import stepped_rate, summarise_steps
 from loadstone.summary.storage import summarise_storage
 from loadstone.summary.transactions import summarise_transactions
 
@@ -188,10 +188,21 @@ def _loaded(drive: Json, files: PhaseFiles, measured_s: float) -> Json:
     load = drive.get("load")
     if not load or measured_s <= 0:
         return {"metrics_per_s": None}
+    if stepped := stepped_rate(files.steps):
+        return {"rows_per_s": _over_steps(*stepped), "metrics_per_s": None}
     return {
         f"{name}_per_s": _rate(load[name] / measured_s, interval_rates(files.series, name))
         for name in ("rows", "metrics")
     }
+
+
+def _over_steps(value: float, rates: list[float]) -> Json:
+    """Return a rate whose interval is left out where steps differ so much that it would say nothing."""
+    rate = _rate(value, rates)
+    if rate["low"] is None or rate["high"] - rate["low"] <= value:
+        return rate
+    reason = "the rate changes from step to step: see their course"
+    return {"value": value, "low": None, "high": None, "n": len(rates), "reason": reason}
 
 
 def _rate(value: float, rates: list[float]) -> Json:

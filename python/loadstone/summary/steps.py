@@ -36,6 +36,16 @@ def summarise_steps(files: PhaseFiles, origin_ns: int) -> Json | None:
     }
 
 
+def stepped_rate(lines: Sequence[Json]) -> tuple[float, list[float]] | None:
+    """Return rows per second over all complete steps, and of each: between steps a load is held."""
+    done = [(line["rows"], line["seconds"]) for line in lines if line["state"] == "complete"]
+    taken = [(rows, seconds) for rows, seconds in done if rows and seconds]
+    if not taken:
+        return None
+    rates = [rows / seconds for rows, seconds in taken]
+    return sum(rows for rows, _ in taken) / sum(seconds for _, seconds in taken), rates
+
+
 def comparable(points: Sequence[Json], step_rows: int) -> list[Json]:
     """Return the steps whose seconds mean the same: complete ones, not much shorter than the others."""
     return [
