@@ -18,7 +18,7 @@ from loadstone.model import InOut
 from loadstone.personalities import pgbench, tsbs
 from loadstone.plan import SIZES, estimated_seconds, plan_to_json
 from loadstone.processtitle import hide_passwords
-from loadstone.run import Outcome, Request, execute, plan_of
+from loadstone.run import Listener, Outcome, Request, execute, plan_of
 from loadstone.scenario import builtin_scenarios, find_scenario
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import parse_targets
@@ -143,6 +143,11 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--ignore-space", is_flag=True, help="Begin bulk loads also where they are not expected to find room."
 )
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Run a second time as the advice says, in partitions, and show whether that stays flat.",
+)
 @click.option("--no-calibrate", is_flag=True, help="Do not measure our own ceiling before the run.")
 @click.option(
     "--io",
@@ -155,9 +160,19 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 def run(**given: Any) -> None:
     """Run scenarios (by name, or by their folder) and write a report."""
     request = _request(given)
+    verify = _verifier(request) if given["verify"] else None
     with terminal.listener(quiet=given["as_json"]) as listener:
         outcome = execute(request, listener)
+        if verify is not None:
+            outcome = verify(outcome, listener)
     sys.exit(int(_conclude(outcome, as_json=given["as_json"])))
+
+
+def _verifier(request: Request) -> Callable[[Outcome, Listener], Outcome]:
+    from loadstone import advising  # noqa: PLC0415 - its libraries take half a second to load
+
+    advising.refuse_unverifiable(request)
+    return partial(advising.verify, request)
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -227,6 +242,23 @@ def report(folders: tuple[Path, ...]) -> None:
     """Write summary.json and report.html of run folders anew."""
     for folder in folders:
         _report(folder)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN_DIR")
+@click.option(
+    "--variant",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_pairs,
+    help="Only the loads of this variant, such as indexes=3.",
+)
+@click.option("--target", "-t", metavar="ID", help="Only the loads on this target, by its id in the report.")
+def advise(folder: Path, variant: dict[str, str], target: str | None) -> None:
+    """Print what partitions a run of loads in steps advises: DDL, with its reasons as comments."""
+    from loadstone import advising  # noqa: PLC0415 - its libraries take half a second to load
+
+    _out(advising.advice_text(folder, variant, target))
 
 
 @main.command()
