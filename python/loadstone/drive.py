@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 Progress = dict[str, Any]
+Step = dict[str, Any]
+"""One entry of `load.steps` of drive.json."""
 
 
 def connection_document(connection: model.Connection) -> dict[str, Any]:
@@ -66,11 +68,16 @@ def drive_document(
 
 
 def perform(
-    document: dict[str, Any], signals: Signals | None, show: Callable[[Progress], None] | None = None
+    document: dict[str, Any],
+    signals: Signals | None,
+    show: Callable[[Progress], None] | None = None,
+    stepped: Callable[[Step], None] | None = None,
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
 
-    The first signal asks it to stop in order. Raises LoadstoneError when it cannot begin.
+    The first signal asks it to stop in order. `stepped` is called with each complete step of a load in order
+    while the drive holds (`hold` in the document); what it raises stops the drive, and is raised.
+    Raises LoadstoneError when the drive cannot begin.
     """
     try:
         drive = _core.Drive(json.dumps(document))
@@ -82,7 +89,7 @@ def perform(
         signals.during(drive.stop)
     try:
         drive.start()
-        return _await(drive, show)
+        return _await(drive, show, stepped)
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error
     finally:
@@ -90,17 +97,38 @@ def perform(
             signals.during(None)
 
 
-def _await(drive: _core.Drive, show: Callable[[Progress], None] | None) -> dict[str, Any]:
+def _await(
+    drive: _core.Drive, show: Callable[[Progress], None] | None, stepped: Callable[[Step], None] | None
+) -> dict[str, Any]:
+    told = 0
     while True:
         text = drive.wait(_POLL_S)
+        progress: Progress = json.loads(drive.progress())
+        if stepped is not None:
+            steps = progress.get("steps", [])[told:]
+            told += len(steps)
+            _tell(drive, steps, stepped, ended=text is not None)
         if text is not None:
             account: dict[str, Any] = json.loads(text)
             return account
-        progress: Progress = json.loads(drive.progress())
         if progress["output_error"]:
             drive.stop()  # what is measured from here on would be lost
+        elif progress.get("holding"):
+            drive.proceed()
         if show is not None:
             show(progress)
+
+
+def _tell(drive: _core.Drive, steps: list[Step], stepped: Callable[[Step], None], *, ended: bool) -> None:
+    """Tell of steps; where that fails, the drive ends in order first, and its files are whole."""
+    try:
+        for step in steps:
+            stepped(step)
+    except BaseException:
+        drive.stop()
+        while not ended:
+            ended = drive.wait(_POLL_S) is not None
+        raise
 
 
 def _script_trouble(error: _core.ScriptError) -> LoadstoneError:

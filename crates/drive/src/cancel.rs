@@ -60,11 +60,7 @@ impl Canceller {
         let spawned = thread::Builder::new()
             .name("cancel".to_owned())
             .spawn(move || serve(&config, &asked, &until));
-        let thread = spawned.map_err(|source| DriveError::System {
-            what: "starting a thread".to_owned(),
-            source,
-            hint: "raise the limit of processes (ulimit -u)".to_owned(),
-        })?;
+        let thread = spawned.map_err(DriveError::thread)?;
         Ok(Self {
             keys,
             until_ns,

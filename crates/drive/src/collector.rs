@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
-use crate::load::LoadWork;
+use crate::load::{LoadWork, StepAccount};
 use crate::output::Output;
 use crate::program::Gain;
 use crate::record::{Latency, Record, WindowCounts};
@@ -123,6 +123,27 @@ pub(crate) struct Progress {
     pub(crate) latest: Option<SeriesRow>,
     /// Why nothing more is written down: the owner may want to stop.
     pub(crate) output_error: Option<String>,
+    /// Steps that are complete; loads by our own driver only.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) steps: Option<StepProgress>,
+}
+
+impl Progress {
+    /// The drive has its times.
+    pub(crate) fn begin(&mut self, timeline: &Timeline) {
+        self.start_ns = Some(timeline.start_ns);
+        self.measure_ns = Some(timeline.measure_ns);
+        self.deadline_ns = timeline.deadline_ns;
+    }
+}
+
+/// How far the steps of a load are.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct StepProgress {
+    /// Those that are complete.
+    pub(crate) steps: Vec<StepAccount>,
+    /// The next waits for the owner's word.
+    pub(crate) holding: bool,
 }
 
 /// An interval of which some workers have reported.

@@ -10,14 +10,15 @@ use crate::account::{self, Ending};
 use crate::cancel::Canceller;
 use crate::client::Client;
 use crate::clock::now_ns;
-use crate::collector::{Collected, Collector, Finish, Progress, Report};
-use crate::config::{Config, ns};
+use crate::collector::{Collected, Collector, Finish, Progress, Report, StepProgress};
+use crate::config::Config;
 use crate::control::Control;
 use crate::error::DriveError;
 use crate::io::Poller;
 use crate::io::epoll::EpollPoller;
 use crate::io::uring::UringPoller;
 use crate::limits;
+use crate::load::LoadWork;
 use crate::output::{Output, write_account};
 use crate::pace::Schedule;
 use crate::record::Record;
@@ -29,6 +30,8 @@ use crate::worker::{Assignment, Worker};
 const START_DELAY_NS: u64 = 2_000_000;
 /// Records that circulate between a worker and the collector.
 const RECORDS_PER_WORKER: usize = 3;
+/// How often a waiting owner looks whether a step is over.
+const HOLD_LOOK: Duration = Duration::from_millis(5);
 
 type Account = Result<String, DriveError>;
 
@@ -92,11 +95,7 @@ impl Drive {
                 *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 account.1.notify_all();
             });
-        let handle = spawned.map_err(|source| DriveError::System {
-            what: "starting a thread".to_owned(),
-            source,
-            hint: "raise the limit of processes (ulimit -u)".to_owned(),
-        })?;
+        let handle = spawned.map_err(DriveError::thread)?;
         *supervisor = Some(handle);
         Ok(())
     }
@@ -104,11 +103,16 @@ impl Drive {
     /// The latest interval and the totals so far, as JSON.
     #[must_use]
     pub fn progress(&self) -> String {
-        let progress = self
+        let mut progress = self
             .progress
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
+        // As it is now: whoever is to let a step begin must not wait for an interval's end.
+        progress.steps = self.config.work.load().map(|load| StepProgress {
+            steps: load.finished_steps(),
+            holding: load.holding(),
+        });
         serde_json::to_string(&progress).unwrap_or_default()
     }
 
@@ -117,14 +121,41 @@ impl Drive {
         self.control.stop();
     }
 
-    /// The account (drive.json) once the drive has ended; `None` when it has not within `timeout`. Given once.
+    /// Let the next step of a load begin, if it waits for that word.
+    pub fn proceed(&self) {
+        if let Some(load) = self.config.work.load() {
+            load.proceed();
+        }
+    }
+
+    /// The account (drive.json) once the drive has ended, given once; `None` when it has not within `timeout`, or
+    /// when it waits for the word to [`Drive::proceed`].
     pub fn wait(&self, timeout: Duration) -> Option<Account> {
+        let until_ns =
+            now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         let (lock, ended) = &*self.account;
-        let account = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut account, _) = ended
-            .wait_timeout_while(account, timeout, |account| account.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
-        account.take()
+        let mut account = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let left = Duration::from_nanos(until_ns.saturating_sub(now_ns()));
+            if account.is_some() || left.is_zero() || self.is_holding() {
+                return account.take();
+            }
+            let look = if self.may_hold() { HOLD_LOOK } else { left };
+            (account, _) = ended
+                .wait_timeout(account, look.min(left))
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Steps are to wait for a word.
+    fn may_hold(&self) -> bool {
+        self.spec.load.as_ref().is_some_and(|load| load.hold)
+    }
+
+    /// One does.
+    fn is_holding(&self) -> bool {
+        let load = self.config.work.load().filter(|_| self.may_hold());
+        load.is_some_and(LoadWork::holding) && !self.control.stop_asked()
     }
 }
 
@@ -206,20 +237,12 @@ impl Run {
 
     fn timeline(&self) -> Timeline {
         let start_ns = now_ns() + START_DELAY_NS;
-        let measure_ns = start_ns + ns(self.spec.warmup_s);
-        let timeline = Timeline {
-            start_ns,
-            measure_ns,
-            deadline_ns: self
-                .spec
-                .duration_s
-                .map(|s| measure_ns.saturating_add(ns(s))),
-            interval_ns: self.config.interval_ns,
-        };
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.start_ns = Some(timeline.start_ns);
-        progress.measure_ns = Some(timeline.measure_ns);
-        progress.deadline_ns = timeline.deadline_ns;
+        let (warmup_s, duration_s) = (self.spec.warmup_s, self.spec.duration_s);
+        let timeline = Timeline::new(start_ns, warmup_s, duration_s, self.config.interval_ns);
+        self.progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .begin(&timeline);
         timeline
     }
 
@@ -326,11 +349,7 @@ fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<
         Ok(handle) => Some(handle),
         Err(source) => {
             meeting.stop();
-            meeting.arrive_broken(DriveError::System {
-                what: "starting a thread".to_owned(),
-                source,
-                hint: "raise the limit of processes (ulimit -u), or use fewer threads".to_owned(),
-            });
+            meeting.arrive_broken(DriveError::thread(source));
             None
         }
     }

@@ -60,6 +60,15 @@ impl DriveError {
         }
     }
 
+    /// The operating system starts no more threads.
+    pub(crate) fn thread(source: std::io::Error) -> Self {
+        Self::System {
+            what: "starting a thread".to_owned(),
+            source,
+            hint: "raise the limit of processes (ulimit -u), or use fewer threads".to_owned(),
+        }
+    }
+
     /// How to mend it; empty when the message says it all.
     #[must_use]
     pub fn hint(&self) -> String {

@@ -215,11 +215,7 @@ impl Generation {
                 *ending.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
                 ending.1.notify_all();
             });
-        spawned.map(drop).map_err(|source| DriveError::System {
-            what: "starting a thread".to_owned(),
-            source,
-            hint: "raise the limit of processes (ulimit -u)".to_owned(),
-        })
+        spawned.map(drop).map_err(DriveError::thread)
     }
 
     /// What has been made so far, as JSON.

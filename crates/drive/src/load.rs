@@ -11,6 +11,7 @@ mod queue;
 mod ranges;
 mod spec;
 mod split;
+mod steps;
 mod tables;
 mod tags;
 mod tally;
@@ -26,13 +27,14 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::batch::Batch;
 pub(crate) use self::intervals::Interval;
-use self::producer::{Making, Producer};
+use self::producer::{Making, Place, Producer};
 pub(crate) use self::queue::{Found, Queue};
 use self::ranges::Ranges;
 pub(crate) use self::spec::LoadSpec;
+pub(crate) use self::steps::StepAccount;
 pub(crate) use self::tables::{Tables, shape_name};
 pub(crate) use self::tally::{Mark, Tally};
-use crate::clock::CpuTime;
+use crate::clock::{CpuTime, now_ns};
 use crate::error::DriveError;
 use crate::program::Program;
 use crate::program::load::LoadProgram;
@@ -95,7 +97,7 @@ impl LoadWork {
         };
         let shared = Arc::new(Shared {
             tables,
-            queue: Queue::new(lanes, length),
+            queue: Queue::new(lanes, length, spec.rhythm()),
             making: Making::default(),
             wait_ns: AtomicU64::new(0),
             own_lanes: spec.hash_workers,
@@ -110,6 +112,7 @@ impl LoadWork {
                 0 => u64::MAX,
                 limit => limit,
             },
+            place: Place::new(spec.rhythm().rows),
             skip: Ranges::new(&spec.skip),
         };
         Ok(Self {
@@ -139,17 +142,28 @@ impl LoadWork {
             .name("load-rows".to_owned())
             .spawn(body)
             .map(drop)
-            .map_err(|source| DriveError::System {
-                what: "starting a thread".to_owned(),
-                source,
-                hint: "raise the limit of processes (ulimit -u)".to_owned(),
-            })
+            .map_err(DriveError::thread)
     }
 
     /// Nothing is sent any more: let the making thread end.
     pub(crate) fn finish(&self) {
         self.shared.abandon();
         self.shared.making.wait(PATIENCE);
+    }
+
+    /// The next step may begin, if it waits for that word.
+    pub(crate) fn proceed(&self) {
+        self.shared.queue.proceed(now_ns());
+    }
+
+    /// A step has ended, and the next waits for the word.
+    pub(crate) fn holding(&self) -> bool {
+        self.shared.queue.holding()
+    }
+
+    /// The steps that are complete.
+    pub(crate) fn finished_steps(&self) -> Vec<StepAccount> {
+        self.shared.queue.finished_steps()
     }
 
     pub(crate) fn labels(&self) -> Labels {
@@ -191,7 +205,11 @@ impl LoadWork {
     pub(crate) fn account(&self) -> Map<String, Value> {
         let shared = &self.shared;
         let names = shared.tables.series.iter().map(|t| t.label.as_str());
-        let mut load = shared.tally().account(names);
+        let tally = shared.tally();
+        let failed = tally.failure().is_some();
+        let mut load = tally.account(names);
+        drop(tally);
+        load["steps"] = json!(shared.queue.steps(failed));
         let cpu = shared.making.cpu();
         load["made_batches"] = shared.making.made.load(Ordering::Relaxed).into();
         load["source"] = json!({

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::account::{self, Ending};
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Finish, Progress, Report};
-use crate::config::{Config, ns};
+use crate::config::Config;
 use crate::error::DriveError;
 use crate::output::{Output, write_account};
 use crate::pace::Pace;
@@ -420,22 +420,12 @@ impl Recorder {
     }
 
     fn start(&self, start_ns: u64, output: Option<Output>) -> Result<Running, DriveError> {
-        let measure_ns = start_ns + ns(self.spec.warmup_s);
-        let timeline = Timeline {
-            start_ns,
-            measure_ns,
-            deadline_ns: self
-                .spec
-                .duration_s
-                .map(|s| measure_ns.saturating_add(ns(s))),
-            interval_ns: self.config.interval_ns,
-        };
-        {
-            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            progress.start_ns = Some(start_ns);
-            progress.measure_ns = Some(measure_ns);
-            progress.deadline_ns = timeline.deadline_ns;
-        }
+        let (warmup_s, duration_s) = (self.spec.warmup_s, self.spec.duration_s);
+        let timeline = Timeline::new(start_ns, warmup_s, duration_s, self.config.interval_ns);
+        self.progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .begin(&timeline);
         let (reports, inbox) = channel();
         let (give, blanks) = sync_channel(RECORDS);
         let (config, progress) = (Arc::clone(&self.config), Arc::clone(&self.progress));
@@ -444,11 +434,7 @@ impl Recorder {
         let collector = thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(body);
-        let collector = collector.map_err(|source| DriveError::System {
-            what: "starting a thread".to_owned(),
-            source,
-            hint: "raise the limit of processes (ulimit -u)".to_owned(),
-        })?;
+        let collector = collector.map_err(DriveError::thread)?;
         Ok(Running {
             timeline,
             record: Box::new(self.config.blank_record()),

@@ -1,5 +1,7 @@
 //! Where warm-up, measured window and intervals lie on the clock.
 
+use crate::config::ns;
+
 /// The times of one drive, all on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "units stand last in names")]
@@ -15,6 +17,22 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    /// The times of a drive that starts at `start_ns`; seconds of warm-up, of the measured window, of an interval.
+    pub(crate) fn new(
+        start_ns: u64,
+        warmup_s: f64,
+        duration_s: Option<f64>,
+        interval_ns: u64,
+    ) -> Self {
+        let measure_ns = start_ns + ns(warmup_s);
+        Self {
+            start_ns,
+            measure_ns,
+            deadline_ns: duration_s.map(|s| measure_ns.saturating_add(ns(s))),
+            interval_ns,
+        }
+    }
+
     /// Number of intervals of the warm-up.
     pub(crate) fn warmup_intervals(&self) -> u64 {
         (self.measure_ns - self.start_ns).div_ceil(self.interval_ns)

@@ -39,6 +39,10 @@ impl Drive {
         self.inner.stop();
     }
 
+    fn proceed(&self) {
+        self.inner.proceed();
+    }
+
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<String>> {
         let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or(Duration::ZERO);
         py.detach(|| self.inner.wait(timeout))

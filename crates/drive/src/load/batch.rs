@@ -7,6 +7,8 @@ use loadstone_gen::fingerprint::Tables;
 pub(crate) struct Batch {
     /// Counted from 0 over the load.
     pub(crate) number: u64,
+    /// The step that it belongs to.
+    pub(crate) step: u64,
     pub(crate) content: Content,
     /// All messages; parts of them may need a statement that the connection must know.
     pub(crate) bytes: Vec<u8>,
@@ -25,7 +27,9 @@ pub(crate) struct Content {
     pub(crate) rows: u64,
     pub(crate) metrics: u64,
     pub(crate) tags_rows: u64,
-    /// What each table gets.
+    /// Of plain rows: what their values are long, apart from how they are stored.
+    pub(crate) logical_bytes: u64,
+    /// What each table gets; none of plain rows.
     pub(crate) fingerprints: Option<Tables>,
     /// Latest time of its rows, in microseconds since 1970.
     pub(crate) latest_us: Option<i64>,
@@ -37,6 +41,7 @@ impl Content {
         self.rows += other.rows;
         self.metrics += other.metrics;
         self.tags_rows += other.tags_rows;
+        self.logical_bytes += other.logical_bytes;
         match (&mut self.fingerprints, &other.fingerprints) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, Some(theirs)) => *mine = Some(theirs.clone()),

@@ -13,6 +13,7 @@ use arrow_schema::{ArrowError, DataType, TimeUnit};
 use loadstone_gen::dataset::{Chunk, Dataset, TableRows};
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text};
 use loadstone_gen::fingerprint::{self, FingerprintError};
+use loadstone_gen::rows::logical_bytes;
 use loadstone_wire::postgres::{WireError, bulk};
 
 use super::batch::{Batch, Content};
@@ -218,6 +219,14 @@ fn put_values(tuples: &[u8], columns: usize, out: &mut Vec<u8>) {
 
 /// What a piece holds.
 pub(crate) fn content(piece: &Chunk, dataset: &Dataset) -> Result<Content, FingerprintError> {
+    if is_plain(dataset) {
+        return Ok(Content {
+            rows: piece.rows,
+            metrics: piece.metrics,
+            logical_bytes: piece.tables.iter().map(|t| logical_bytes(&t.rows)).sum(),
+            ..Content::default()
+        });
+    }
     let mut fingerprints = fingerprint::Tables::new(dataset);
     fingerprints.add(piece)?;
     Ok(Content {
@@ -226,7 +235,13 @@ pub(crate) fn content(piece: &Chunk, dataset: &Dataset) -> Result<Content, Finge
         tags_rows: piece.tags.as_ref().map_or(0, |t| t.num_rows() as u64),
         fingerprints: Some(fingerprints),
         latest_us: piece.tables.iter().filter_map(|t| latest_us(&t.rows)).max(),
+        logical_bytes: 0,
     })
+}
+
+/// The rows are no time series: they are compared after the load, not while it goes on.
+pub(crate) fn is_plain(dataset: &Dataset) -> bool {
+    dataset.tables.iter().all(|table| table.plain.is_some())
 }
 
 /// The latest time of rows that have one.

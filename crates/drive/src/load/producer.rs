@@ -7,7 +7,8 @@ use std::time::Duration;
 use loadstone_gen::dataset::{Chunk, Source};
 
 use super::Shared;
-use super::encode::{BatchError, Encoder, content};
+use super::batch::Content;
+use super::encode::{BatchError, Encoder, content, is_plain};
 use super::ranges::Ranges;
 use super::split;
 use crate::clock::CpuTime;
@@ -20,7 +21,35 @@ pub(crate) struct Producer {
     pub(crate) batch_rows: usize,
     /// Rows that may still be made.
     pub(crate) rows_left: u64,
+    pub(crate) place: Place,
     pub(crate) skip: Ranges,
+}
+
+/// How far the steps are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    step_rows: Option<u64>,
+    /// The step that is being made, and what was made of it.
+    step: u64,
+    rows: u64,
+    /// Without those that were skipped.
+    batches: u64,
+}
+
+impl Place {
+    pub(crate) fn new(step_rows: Option<u64>) -> Self {
+        Self {
+            step_rows,
+            step: 0,
+            rows: 0,
+            batches: 0,
+        }
+    }
+
+    /// Rows until the step's end.
+    fn rows_left(self) -> u64 {
+        self.step_rows.map_or(u64::MAX, |rows| rows - self.rows)
+    }
 }
 
 /// What the thread says of itself.
@@ -78,25 +107,71 @@ impl Producer {
         let mut encoder = Encoder::new(Arc::clone(&self.shared.tables));
         let chunk_rows = self.batch_rows.saturating_mul(self.lanes);
         for index in 0.. {
-            let rows = chunk_rows.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
-            let chunk = match rows {
-                0 => None,
-                rows => self
-                    .source
-                    .next(rows)
-                    .map_err(|error| Stop::Broken(error.to_string()))?,
+            let wanted = self.rows_left.min(self.place.rows_left());
+            let rows = chunk_rows.min(usize::try_from(wanted).unwrap_or(usize::MAX));
+            let taken = match rows {
+                0 => 0,
+                rows if self.can_pass(index) => self.pass(rows)?,
+                rows => self.take(index, rows, &mut encoder)?,
             };
-            let Some(chunk) = chunk else { break };
-            self.rows_left -= chunk.rows.min(self.rows_left);
-            self.make(index, chunk, &mut encoder)?;
+            if taken == 0 {
+                break;
+            }
+            self.rows_left -= taken.min(self.rows_left);
+            self.place.rows += taken;
+            if self.place.rows_left() == 0 {
+                self.end_step();
+            }
             self.note_cpu();
         }
+        self.end_step();
         self.shared.making.exhausted.store(true, Ordering::Relaxed);
         Ok(())
     }
 
+    /// All batches of the step have been made.
+    fn end_step(&mut self) {
+        let Place { step, batches, .. } = self.place;
+        self.shared.queue.step_made(step, batches);
+        self.place.step += 1;
+        (self.place.rows, self.place.batches) = (0, 0);
+    }
+
+    /// The batch was stored before, and nothing of it must be known.
+    fn can_pass(&self, number: u64) -> bool {
+        self.lanes == 1 && is_plain(self.source.dataset()) && self.skip.contains(number)
+    }
+
+    /// Go past rows without making them; returns how many there were.
+    fn pass(&mut self, rows: usize) -> Result<u64, Stop> {
+        let wanted = u64::try_from(rows).unwrap_or(u64::MAX);
+        let passed = self
+            .source
+            .pass(wanted)
+            .map_err(|error| Stop::Broken(error.to_string()))?;
+        if self.shared.queue.is_closed() {
+            return Err(Stop::Unwanted);
+        }
+        if passed > 0 {
+            self.shared.tally().skip(&Content::default());
+        }
+        Ok(passed)
+    }
+
+    /// Make the batches of the next rows; returns how many rows there were.
+    fn take(&mut self, index: u64, rows: usize, encoder: &mut Encoder) -> Result<u64, Stop> {
+        let chunk = self
+            .source
+            .next(rows)
+            .map_err(|error| Stop::Broken(error.to_string()))?;
+        let Some(chunk) = chunk else { return Ok(0) };
+        let taken = chunk.rows;
+        self.make(index, chunk, encoder)?;
+        Ok(taken)
+    }
+
     /// The batches of one chunk: one, or one for each lane.
-    fn make(&self, index: u64, chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
+    fn make(&mut self, index: u64, chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
         let broken = |error: BatchError| Stop::Broken(error.to_string());
         if let Some(tags) = &chunk.tags {
             encoder.learn(tags);
@@ -123,7 +198,7 @@ impl Producer {
 
     /// Make one batch, unless it was stored before; false when nobody takes it.
     fn hand_over(
-        &self,
+        &mut self,
         number: u64,
         lane: usize,
         piece: &Chunk,
@@ -135,7 +210,9 @@ impl Producer {
             shared.tally().skip(&content);
             return Ok(!shared.queue.is_closed());
         }
-        let batch = encoder.encode(number, piece, content, shared.queue.memory())?;
+        let mut batch = encoder.encode(number, piece, content, shared.queue.memory())?;
+        batch.step = self.place.step;
+        self.place.batches += 1;
         shared.making.made.fetch_add(1, Ordering::Relaxed);
         let wanted = shared.queue.push(lane, Box::new(batch));
         if !wanted {

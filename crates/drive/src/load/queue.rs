@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::batch::Batch;
+use super::steps::{Rhythm, StepAccount, Steps};
 use crate::waker::Waker;
 
 /// What a client finds.
@@ -13,6 +14,8 @@ pub(crate) enum Found {
     Batch(Box<Batch>),
     /// Nothing yet: its worker will be woken.
     Nothing,
+    /// A batch of a step that may not begin yet: its worker will be woken.
+    Held,
     /// There will be none.
     End,
 }
@@ -28,6 +31,7 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct State {
     lanes: Vec<VecDeque<Box<Batch>>>,
+    steps: Steps,
     closed: bool,
     sleepers: Vec<Arc<Waker>>,
     /// Memory of batches that are done with.
@@ -35,10 +39,11 @@ struct State {
 }
 
 impl Queue {
-    pub(crate) fn new(lanes: usize, lane_length: usize) -> Self {
+    pub(crate) fn new(lanes: usize, lane_length: usize, rhythm: Rhythm) -> Self {
         Self {
             state: Mutex::new(State {
                 lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
+                steps: Steps::new(rhythm),
                 closed: false,
                 sleepers: Vec::new(),
                 spare: Vec::new(),
@@ -65,14 +70,18 @@ impl Queue {
         true
     }
 
-    /// Take the next batch of a lane.
-    pub(crate) fn pop(&self, lane: usize, waker: Option<&Arc<Waker>>) -> Found {
+    /// Take the next batch of a lane, unless it belongs to a step that may not begin yet.
+    pub(crate) fn pop(&self, lane: usize, waker: Option<&Arc<Waker>>, now_ns: u64) -> Found {
         let mut state = self.lock();
-        if let Some(batch) = state.lanes[lane].pop_front() {
+        let State { lanes, steps, .. } = &mut *state;
+        steps.begin(now_ns);
+        let admitted = |batch: &mut Box<Batch>| steps.admits(batch.step, now_ns);
+        if let Some(batch) = lanes[lane].pop_front_if(admitted) {
             self.room.notify_all();
             return Found::Batch(batch);
         }
-        if state.closed {
+        let held = !lanes[lane].is_empty();
+        if state.closed && !held {
             return Found::End;
         }
         if let Some(waker) = waker
@@ -80,7 +89,47 @@ impl Queue {
         {
             state.sleepers.push(Arc::clone(waker));
         }
-        Found::Nothing
+        if held { Found::Held } else { Found::Nothing }
+    }
+
+    /// All batches of a step have been put into their lanes.
+    pub(crate) fn step_made(&self, step: u64, batches: u64) {
+        let mut state = self.lock();
+        if state.steps.made(step, batches) {
+            state.wake();
+        }
+    }
+
+    /// A batch has been stored.
+    pub(crate) fn stored(&self, rows: u64, acked_ns: u64) {
+        let mut state = self.lock();
+        if state.steps.stored(rows, acked_ns) {
+            state.wake();
+        }
+    }
+
+    /// The next step may begin, if it waits for that word.
+    pub(crate) fn proceed(&self, now_ns: u64) {
+        let mut state = self.lock();
+        state.steps.proceed(now_ns);
+        state.wake();
+    }
+
+    /// A step has ended, and there is a next one, or may be, that waits for the word.
+    pub(crate) fn holding(&self) -> bool {
+        let state = self.lock();
+        let over = state.closed && state.lanes.iter().all(VecDeque::is_empty);
+        state.steps.holding() && !over
+    }
+
+    /// The steps that are complete.
+    pub(crate) fn finished_steps(&self) -> Vec<StepAccount> {
+        self.lock().steps.finished().to_vec()
+    }
+
+    /// All steps that were begun.
+    pub(crate) fn steps(&self, failed: bool) -> Vec<StepAccount> {
+        self.lock().steps.account(failed)
     }
 
     /// No more batches will come; those that are there can still be taken.

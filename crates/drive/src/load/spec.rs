@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::steps::Rhythm;
 use crate::data::DataSpec;
 use crate::error::DriveError;
 
@@ -50,6 +51,12 @@ pub struct LoadSpec {
     /// Batches that have been stored before, first and last of each range: made, and not sent.
     #[serde(default)]
     pub skip: Vec<(u64, u64)>,
+    /// Rows of one step: a batch of the next is not begun before all of this one are stored; 0: no steps.
+    #[serde(default)]
+    pub step_rows: u64,
+    /// Nor before the owner of the drive says so.
+    #[serde(default)]
+    pub hold: bool,
     /// INSERT: statements are parsed once for each connection.
     #[serde(default = "yes")]
     pub prepared: bool,
@@ -109,6 +116,10 @@ impl LoadSpec {
             let message = format!("skip has a range from {first} to {last}");
             return refuse(message, "give each range as [first, last]");
         }
+        if self.hold && self.step_rows == 0 {
+            let message = "hold without step_rows".to_owned();
+            return refuse(message, "only steps are waited for: give their rows");
+        }
         if self.ledger.as_deref().is_some_and(str::is_empty) {
             return refuse(
                 "the ledger has no name".to_owned(),
@@ -122,6 +133,14 @@ impl LoadSpec {
             );
         }
         self.data.check()
+    }
+
+    /// Its steps.
+    pub(crate) fn rhythm(&self) -> Rhythm {
+        Rhythm {
+            rows: (self.step_rows > 0).then_some(self.step_rows),
+            hold: self.hold,
+        }
     }
 
     /// All that becomes part of SQL.

@@ -134,7 +134,8 @@ impl Tally {
             .map(|(table, name)| {
                 json!({
                     "name": name,
-                    "rows": stored.map_or(0, |tables| tables[table].rows()),
+                    // Plain rows, which have no fingerprint, are of one table.
+                    "rows": stored.map_or(content.rows, |tables| tables[table].rows()),
                     "fingerprint": held.map(|tables| FingerprintDocument::new(&tables[table])),
                 })
             })
@@ -143,6 +144,7 @@ impl Tally {
             "rows": content.rows,
             "metrics": content.metrics,
             "tags_rows": content.tags_rows,
+            "logical_bytes": content.logical_bytes,
             "tags_total": self.tags_held,
             "batches": self.batches,
             "skipped_batches": self.skipped,

@@ -84,7 +84,11 @@ impl LoadProgram {
     }
 
     fn take_batch(&mut self, now_ns: u64) -> Readiness {
-        let readiness = match self.shared.queue.pop(self.lane, self.waker.as_ref()) {
+        let readiness = match self
+            .shared
+            .queue
+            .pop(self.lane, self.waker.as_ref(), now_ns)
+        {
             Found::Batch(batch) => {
                 self.batch = Some(batch);
                 Readiness::Ready
@@ -93,6 +97,11 @@ impl LoadProgram {
                 if self.starved_ns == 0 {
                     self.starved_ns = now_ns;
                 }
+                return Readiness::NotYet;
+            }
+            Found::Held => {
+                // Not for want of rows.
+                self.starved_ns = 0;
                 return Readiness::NotYet;
             }
             Found::End => Readiness::Ended,
@@ -172,6 +181,8 @@ impl Program for LoadProgram {
             End::Done { sent_ns, acked_ns } => {
                 let mut tally = self.shared.tally();
                 tally.commit(number, content, sent_ns, acked_ns);
+                drop(tally);
+                self.shared.queue.stored(content.rows, acked_ns);
                 Gain {
                     rows: content.rows,
                     metrics: content.metrics,

@@ -29,13 +29,13 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 const START_NS: i64 = 1_451_606_400_000_000_000;
 
 /// Half an hour of five hosts or trucks.
-fn data(use_case: &str) -> Value {
+pub(crate) fn data(use_case: &str) -> Value {
     json!({"kind": "tsbs", "use_case": use_case, "seed": 5, "scale": 5, "start_ns": START_NS,
            "end_ns": START_NS + HOUR_NS / 2, "interval_ns": 10_000_000_000_i64})
 }
 
 /// A drive of `load` for a server on `host`.
-fn spec(host: &str, port: u16, io: &str, load: &Value, more: &Value) -> Value {
+pub(crate) fn spec(host: &str, port: u16, io: &str, load: &Value, more: &Value) -> Value {
     let mut load = load.clone();
     if load.get("data").is_none() {
         load["data"] = data("devops");
@@ -51,20 +51,20 @@ fn spec(host: &str, port: u16, io: &str, load: &Value, more: &Value) -> Value {
     spec
 }
 
-fn into_store(store: &Store, io: &str, load: &Value, more: &Value) -> Value {
+pub(crate) fn into_store(store: &Store, io: &str, load: &Value, more: &Value) -> Value {
     let mut load = load.clone();
     load["method"] = json!("copy_text");
     load["ledger"] = json!("ledger");
     spec("127.0.0.1", store.port, io, &load, more)
 }
 
-fn into_sink(server: &Server, io: &str, load: &Value, more: &Value) -> Value {
+pub(crate) fn into_sink(server: &Server, io: &str, load: &Value, more: &Value) -> Value {
     let host = server.folder.path().to_str().unwrap();
     spec(host, server.inner.port(), io, load, more)
 }
 
 /// All rows of a data set as COPY's text has them, sorted.
-fn expected(data: &Value) -> Tables {
+pub(crate) fn expected(data: &Value) -> Tables {
     let mut source = DataSpec::from_json(&data.to_string())
         .unwrap()
         .open()
@@ -92,7 +92,7 @@ fn expected(data: &Value) -> Tables {
 }
 
 /// Made = committed + in doubt + failed + never sent; returns the committed numbers.
-fn assert_every_batch(account: &Value) -> BTreeSet<u64> {
+pub(crate) fn assert_every_batch(account: &Value) -> BTreeSet<u64> {
     let load = &account["load"];
     let listed = |key: &str| load[key].as_array().unwrap().len() as u64;
     let ended = number(&load["batches"]) + number(&load["unsent_batches"]);
@@ -225,7 +225,7 @@ fn the_files_of_a_load_say_the_same(io: &str) {
 }
 
 /// The ledger holds what the account calls committed, and nothing but what it calls in doubt besides.
-fn assert_ledger(store: &Store, account: &Value) -> BTreeSet<u64> {
+pub(crate) fn assert_ledger(store: &Store, account: &Value) -> BTreeSet<u64> {
     let committed = assert_every_batch(account);
     let (tables, ledger) = store.content();
     let stored: BTreeSet<u64> = ledger.iter().map(|(batch, _)| *batch).collect();

@@ -17,5 +17,6 @@ mod pace;
 mod queries;
 mod scripts;
 mod security;
+mod steps;
 mod stopping;
 mod store;

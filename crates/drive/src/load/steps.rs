@@ -1,0 +1,234 @@
+//! Steps: rows by so many, each step begun when the one before it is stored whole.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+/// Rows of each step, and what comes between two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rhythm {
+    /// Rows of a step; none: all rows are one, which nobody asks about.
+    pub(crate) rows: Option<u64>,
+    /// The next step waits for a word of the drive's owner.
+    pub(crate) hold: bool,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// Every batch is stored.
+    Complete,
+    /// A batch, or the making of one, has failed.
+    Failed,
+    /// The drive ended before.
+    Interrupted,
+}
+
+/// One step in the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct StepAccount {
+    step: u64,
+    first_row: u64,
+    /// Rows that were stored by this drive, and said to be.
+    rows: u64,
+    /// Likewise.
+    batches: u64,
+    /// Its first batch could be begun.
+    start_ns: u64,
+    /// Its latest batch was said to be stored; none when none was.
+    end_ns: Option<u64>,
+    state: Outcome,
+}
+
+/// Which batches may be begun, and what has become of the steps.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    rhythm: Rhythm,
+    finished: Vec<StepAccount>,
+    open: Option<StepAccount>,
+    /// Steps whose batches are all made: number and batches.
+    made: VecDeque<(u64, u64)>,
+    /// Since when the next step may begin.
+    free_ns: Option<u64>,
+    holding: bool,
+}
+
+impl Steps {
+    pub(crate) fn new(rhythm: Rhythm) -> Self {
+        Self {
+            rhythm,
+            finished: Vec::new(),
+            open: None,
+            made: VecDeque::new(),
+            free_ns: None,
+            holding: false,
+        }
+    }
+
+    /// Whether a batch of this step may be begun now; opens the step when it is the next.
+    pub(crate) fn admits(&mut self, step: u64, now_ns: u64) -> bool {
+        let Some(rows) = self.rhythm.rows else {
+            return true;
+        };
+        match &self.open {
+            Some(open) => open.step == step,
+            None if self.holding => false,
+            None => {
+                self.open = Some(StepAccount {
+                    step,
+                    first_row: step * rows,
+                    rows: 0,
+                    batches: 0,
+                    start_ns: self.free_ns.take().unwrap_or(now_ns),
+                    end_ns: None,
+                    state: Outcome::Interrupted,
+                });
+                true
+            }
+        }
+    }
+
+    /// A client asks for its first batch: from here on the first step may begin.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        if self.open.is_none() && !self.holding {
+            self.free_ns.get_or_insert(now_ns);
+        }
+    }
+
+    /// All batches of a step are made; true when that finishes it.
+    pub(crate) fn made(&mut self, step: u64, batches: u64) -> bool {
+        if self.rhythm.rows.is_none() || batches == 0 {
+            return false;
+        }
+        self.made.push_back((step, batches));
+        self.finish()
+    }
+
+    /// A batch of the open step is stored; true when it was the last.
+    pub(crate) fn stored(&mut self, rows: u64, acked_ns: u64) -> bool {
+        let Some(open) = &mut self.open else {
+            return false;
+        };
+        open.rows += rows;
+        open.batches += 1;
+        open.end_ns = open.end_ns.max(Some(acked_ns));
+        self.finish()
+    }
+
+    /// Close the open step once all its batches are made and stored.
+    fn finish(&mut self) -> bool {
+        let known = self.made.front().copied();
+        let Some(mut step) = self
+            .open
+            .take_if(|open| known == Some((open.step, open.batches)))
+        else {
+            return false;
+        };
+        self.made.pop_front();
+        step.state = Outcome::Complete;
+        self.holding = self.rhythm.hold;
+        self.free_ns = step.end_ns.filter(|_| !self.holding);
+        self.finished.push(step);
+        true
+    }
+
+    /// The next step may begin, if it waits for that word.
+    pub(crate) fn proceed(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.holding) {
+            self.free_ns = Some(now_ns);
+        }
+    }
+
+    /// A step has ended, and the next waits for the word.
+    pub(crate) fn holding(&self) -> bool {
+        self.holding
+    }
+
+    /// The steps that are complete, in order.
+    pub(crate) fn finished(&self) -> &[StepAccount] {
+        &self.finished
+    }
+
+    /// All steps that were begun; the open one has failed, or was interrupted.
+    pub(crate) fn account(&self, failed: bool) -> Vec<StepAccount> {
+        let open = self.open.map(|mut open| {
+            if failed {
+                open.state = Outcome::Failed;
+            }
+            open
+        });
+        self.finished.iter().copied().chain(open).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(hold: bool) -> Steps {
+        let rows = Some(100);
+        Steps::new(Rhythm { rows, hold })
+    }
+
+    #[test]
+    fn a_step_begins_when_the_one_before_is_stored_whole() {
+        let mut steps = steps(false);
+        steps.begin(5);
+        assert!(steps.admits(0, 9) && steps.admits(0, 10) && !steps.admits(1, 11));
+        assert!(!steps.stored(60, 20));
+        assert!(!steps.made(0, 2));
+        assert!(!steps.admits(1, 21));
+        assert!(steps.stored(40, 30));
+        assert!(steps.admits(1, 31));
+        let account = serde_json::to_value(steps.account(true)).unwrap();
+        assert_eq!(
+            account[0],
+            serde_json::json!({"step": 0, "first_row": 0, "rows": 100, "batches": 2, "start_ns": 5, "end_ns": 30,
+                               "state": "complete"})
+        );
+        assert_eq!(
+            account[1],
+            serde_json::json!({"step": 1, "first_row": 100, "rows": 0, "batches": 0, "start_ns": 30, "end_ns": null,
+                               "state": "failed"})
+        );
+        assert_eq!(steps.finished().len(), 1);
+    }
+
+    #[test]
+    fn a_held_step_waits_for_the_word_and_steps_that_were_skipped_are_not_there() {
+        let mut steps = steps(true);
+        steps.begin(1);
+        assert!(!steps.made(0, 0));
+        assert!(!steps.made(7, 1));
+        assert!(steps.admits(7, 2));
+        assert!(steps.stored(100, 10));
+        assert!(steps.holding() && !steps.admits(8, 11));
+        steps.begin(12);
+        steps.proceed(20);
+        assert!(steps.admits(8, 30));
+        steps.proceed(31);
+        let starts: Vec<u64> = steps.account(false).iter().map(|s| s.start_ns).collect();
+        assert_eq!(starts, [1, 20]);
+        assert_eq!(steps.account(false)[1].state, Outcome::Interrupted);
+    }
+
+    #[test]
+    fn a_step_whose_batches_are_stored_before_all_are_known_to_be_made_ends_then() {
+        let mut steps = steps(false);
+        assert!(steps.admits(0, 2));
+        assert!(!steps.stored(100, 10));
+        assert!(steps.made(0, 1));
+        assert_eq!(steps.finished()[0].end_ns, Some(10));
+    }
+
+    #[test]
+    fn without_steps_every_batch_is_admitted() {
+        let mut steps = Steps::new(Rhythm {
+            rows: None,
+            hold: false,
+        });
+        assert!(steps.admits(0, 1) && !steps.stored(5, 2) && !steps.made(0, 1));
+        assert!(steps.account(true).is_empty());
+    }
+}
