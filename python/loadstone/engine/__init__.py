@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import LiteralString
 
     from loadstone.engine.control import Control
+    from loadstone.engine.remote import RemoteMachine
     from loadstone.engine.storage import Storage
 
 __all__ = [
@@ -162,6 +163,11 @@ class Engine(ABC):
         )
         part: EnginePart = {"counters": counters.values, "gauges": gauges.values, "waits": waits.values}
         return Observed(part, [seen.reason for seen in (counters, gauges, waits) if seen.reason])
+
+    def remote_machine(self, connection: Control) -> RemoteMachine | None:
+        """Return what tells by SQL how the server's machine fares; None when that is this one, or nothing."""
+        del connection
+        return None
 
     @abstractmethod
     def server_pids(self, connection: Control) -> ServerProcesses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +71,8 @@ class EnginePart(TypedDict):
     counters: dict[str, float | int | None] | None
     gauges: dict[str, float | int | None] | None
     waits: dict[str, float | int | None] | None
+    machine: NotRequired[dict[str, Any] | None]
+    """What a server that is not on this machine says of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from loadstone.engine import observation as observing
 from loadstone.engine import storage as storing
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.connecting import psycopgs
+from loadstone.engine.remote import RemoteMachine
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -213,6 +214,10 @@ class PostgresFamily(Engine):
             return {row["wait"]: row["sessions"] for row in connection.execute(statements.WAITS)}
 
         return observing.observe(read)
+
+    def remote_machine(self, connection: Control) -> RemoteMachine | None:
+        """Return what tells how a machine fares on which we cannot see the server ourselves."""
+        return None if self.server_pids(connection).pid is not None else RemoteMachine(connection)
 
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find the server's first process when the server is on this machine; its children are the rest."""

@@ -158,6 +158,48 @@ where state = 'active' and wait_event is not null and pid <> pg_backend_pid()
 group by 1 order by 1
 """
 
+# What extensions show of the server's machine. Their schema is where they were made.
+OF_THE_MACHINE = """
+select a.name, n.nspname as schema
+from pg_available_extensions a left join pg_extension e on e.extname = a.name
+left join pg_namespace n on n.oid = e.extnamespace
+where a.name = any(%(names)s) order by a.name
+"""
+
+SYSTEM_STATS_MEMORY = """
+select total_memory as total, total_memory - free_memory - coalesce(cache_total, 0) as used
+from {schema}.pg_sys_memory_info()
+"""
+SYSTEM_STATS_CPU = """
+select coalesce(idle_mode_percent, 0)::float8 as idle, coalesce(io_completion_percent, 0)::float8 as iowait
+from {schema}.pg_sys_cpu_usage_info()
+"""
+SYSTEM_STATS_DISKS = """
+select device_name as device, total_reads as reads, total_writes as writes, read_bytes as read,
+       write_bytes as written
+from {schema}.pg_sys_io_analysis_info()
+"""
+
+PROCTAB_CPU = """
+select "user", nice, system, idle, iowait from {schema}.pg_cputime()
+"""
+PROCTAB_MEMORY = """
+select memused + memfree as total, memused - membuffers - memcached as used from {schema}.pg_memusage()
+"""
+PROCTAB_DISKS = """
+select devname as device, reads_completed as reads, writes_completed as writes, sectors_read as read,
+       sectors_written as written
+from {schema}.pg_diskusage()
+"""
+
+# Of statements that have ended; what they read and write is counted past the system's cache.
+KCACHE = """
+select sum(plan_user_time + exec_user_time) as cpu_user_s, sum(plan_system_time + exec_system_time)
+       as cpu_system_s, sum(plan_reads + exec_reads)::bigint as read_bytes,
+       sum(plan_writes + exec_writes)::bigint as write_bytes
+from {schema}.pg_stat_kcache() where top
+"""
+
 SEES_ALL_SESSIONS = """
 select pg_has_role(current_user, 'pg_read_all_stats', 'member')
        or (select rolsuper from pg_roles where rolname = current_user)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
+    from loadstone.engine.remote import RemoteMachine
     from loadstone.jsonfile import JsonLines
     from loadstone.model import Connection
     from loadstone.runfolder import RunFolder, TargetFolder
@@ -46,6 +47,7 @@ class Server:
         self._run = folder
         self._lines: JsonLines = self.folder.monitor()
         self._watching: Control | None = None
+        self._machine: RemoteMachine | None = None
         self._told: set[str] = set()
         self._monitor = self._make_monitor()
 
@@ -193,8 +195,12 @@ class Server:
     def _ask(self) -> dict[str, Any] | None:
         if self._watching is None or self._watching.closed:
             self._watching = self.opened.connect("loadstone monitor")
+            self._machine = self.engine.remote_machine(self._watching)
         try:
             seen = self.engine.observe(self._watching, self.schema)
+            if self._machine is not None:
+                seen.part["machine"] = self._machine.sample(self._watching)
+                seen.reasons += self._machine.notes
         except self.engine.errors:
             self._watching.close()
             raise
