@@ -27,6 +27,7 @@ SOLID, DASHED, DOTTED = range(3)
 """How a line is drawn: measured; published or compared; published on a second storage."""
 DOT, CROSS = ("circle", 22), ("cross", 90)
 """(shape, area) of a single point: a measured one, one that failed."""
+TICKS = 5
 SEVERAL_DECADES = 2000
 ONE_DECADE = 5
 
@@ -104,9 +105,11 @@ def curves(  # noqa: PLR0913 - a chart's parts, each named at the call
             "x_title": across.title,
             "x_scale": across.scale,
             "x_values": across.values,
+            "x_ticks": _ticks(across),
             "y_title": up.title,
             "y_scale": up.scale,
             "y_values": up.values,
+            "y_ticks": _ticks(up),
             "series": list(colours),
             "colours": list(colours.values()),
         },
@@ -146,6 +149,11 @@ def log_ticks(domain: Sequence[float]) -> list[float]:
     ticks = [float(f"{step * 10.0**power:.1g}") for power in decades for step in steps]
     inside = [tick for tick in ticks if low <= tick <= high]
     return inside if len(inside) > 1 else [low, high]
+
+
+def _ticks(axis: Axis) -> int:
+    """Return how many ticks to ask for: of those that are given, Vega would leave out what is beyond."""
+    return max(TICKS, len(axis.values or ()))
 
 
 def _block(line: Curve) -> Block:

@@ -125,13 +125,23 @@ def chunks(summary: Json) -> list[Json]:
         members.setdefault((group["scenario"], group["id"]), []).append(group)
     found: list[Json] = []
     for every in members.values():
-        for at in range(0, len(every), pictures.MAX_SERIES):
-            groups = every[at : at + pictures.MAX_SERIES]
+        size = _chunk_size(every)
+        for at in range(0, len(every), size):
+            groups = every[at : at + size]
             phases = [_typical(group, summary) for group in groups]
             drawn = [_member(phase, groups, summary) for phase in phases]
             where = {"scenario": groups[0]["scenario"], "phase": groups[0]["id"], "title": groups[0]["title"]}
             found.append({"id": f"phase-{len(found)}", **where, "groups": groups, "members": drawn})
     return found
+
+
+def _chunk_size(groups: Sequence[Json]) -> int:
+    """Return how many lines to draw together: equal shares, with all targets of a variant in one."""
+    shares = -(-len(groups) // pictures.MAX_SERIES)
+    size = -(-len(groups) // shares)
+    targets = len({group["target"] for group in groups})
+    whole = -(-size // targets) * targets
+    return whole if whole <= pictures.MAX_SERIES else size
 
 
 def variant_words(entry: Json, summary: Json) -> str:
