@@ -160,7 +160,7 @@ def _about(plan: Plan) -> dict[str, Any]:
 def _changed(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted({*before, *now}):
         if before.get(name) != now.get(name):
-            yield f"{what} {name} was {before.get(name)!r} and is now {now.get(name)!r}"
+            yield f"{what} {name}: {before.get(name)!r} then, {now.get(name)!r} now"
 
 
 def _changed_phases(before: PlannedTarget, now: PlannedTarget) -> Iterator[str]:

@@ -1,0 +1,185 @@
+"""Runs that are gone on with after a kill: what is kept, what is done again, what is refused."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from desk import COUNTED, INSERT, read_json, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from desk import Database, Desk, Ended
+
+QUICK = COUNTED.format(seconds=0.5)
+
+
+def three_drives(desk: Desk) -> Path:
+    return desk.scenario(
+        ("first", INSERT, QUICK), ("second", INSERT, COUNTED.format(seconds=60)), ("third", INSERT, QUICK)
+    )
+
+
+def killed(desk: Desk, scenario: Path, *arguments: object) -> Ended:
+    """Kill a run in the middle of its second drive."""
+    running = desk.begin(scenario, *arguments)
+    running.wait_for_drive("second")
+    running.send(signal.SIGKILL)
+    ended = running.finish()
+    assert ended.code == -signal.SIGKILL
+    return ended
+
+
+def shorten(scenario: Path, ended: Ended) -> None:
+    """Let the second drive end soon, in scenario and plan: a user cannot, but need not wait for it either."""
+    toml, plan = scenario / "scenario.toml", ended.folder / "plan.json"
+    toml.write_text(toml.read_text().replace("duration_s = 60", "duration_s = 1"))
+    plan.write_text(plan.read_text().replace('"duration_s": 60', '"duration_s": 1'))
+
+
+def resume(desk: Desk, *arguments: object) -> Ended:
+    given = ("run", *arguments, "--size", "tiny", "--no-calibrate", "--resume", "out")
+    return desk.run(*given)
+
+
+def test_a_killed_run_goes_on_with_the_phase_that_was_under_way(desk: Desk, database: Database) -> None:
+    scenario = three_drives(desk)
+    before = killed(desk, scenario, "--target", database.url)
+    first = before.phases()["first"]
+    shorten(scenario, before)
+    ended = resume(desk, scenario, "--target", database.url)
+    assert ended.code == 0, ended.err
+    phases = ended.phases()
+    assert [phase["state"] for phase in phases.values()] == ["complete"] * 4
+    assert phases["first"] == first
+    assert phases["second"]["start_ns"] > first["end_ns"]
+    assert phases["second"]["checks"][0]["passed"]
+    (again,) = before.folder.glob("targets/*/phases/*-second/before-1")
+    assert (again / "series.jsonl").stat().st_size > 0
+    assert ended.run["state"] == "complete"
+    assert len(ended.run["resumed_at"]) == 1
+    assert ended.run["duration_s"] > (phases["third"]["end_ns"] - first["start_ns"]) / 1e9
+    assert any(
+        "2 of 4 phases are done; what it had made is still on the server" in note
+        for note in ended.told("note")
+    )
+    assert any("begins again from its beginning" in note for note in ended.told("note"))
+    assert "Incomplete" not in ended.report
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+
+
+def test_what_was_prepared_and_is_gone_is_prepared_again(desk: Desk, database: Database) -> None:
+    """After Ctrl-C our schema is dropped: the table of the drives is made anew, what was measured is kept."""
+    scenario = three_drives(desk)
+    running = desk.begin(scenario, "--target", database.url)
+    running.wait_for_drive("second")
+    running.send(signal.SIGINT)
+    before = running.finish(30)
+    assert before.code == 130, before.err
+    old = before.phases()
+    shorten(scenario, before)
+    ended = resume(desk, scenario, "--target", database.url)
+    assert ended.code == 0, ended.err
+    phases = ended.phases()
+    assert [phase["state"] for phase in phases.values()] == ["complete"] * 4
+    assert phases["first"] == old["first"]
+    assert phases["prepare"]["start_ns"] > old["prepare"]["start_ns"]
+    assert any("the server has nothing of it" in note for note in ended.told("note"))
+
+
+def test_a_run_that_is_complete_is_left_alone(desk: Desk, database: Database) -> None:
+    scenario = desk.inserts(0.5)
+    done = desk.measure(scenario, "--target", database.url)
+    assert done.code == 0, done.err
+    was = {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()}
+    ended = resume(desk, scenario, "--target", database.url)
+    assert ended.code == 1, ended.err
+    assert "is complete: there is nothing to go on with" in ended.err
+    assert "Leave out --resume" in ended.err
+    assert {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()} == was
+
+
+def test_a_run_that_is_under_way_is_left_alone(desk: Desk, database: Database) -> None:
+    scenario = desk.inserts(60)
+    running = desk.begin(scenario, "--target", database.url)
+    running.wait_for_drive("insert")
+    ended = resume(desk, scenario, "--target", database.url)
+    assert ended.code == 1, ended.err
+    assert f"is still under way, as process {running.process.pid}" in ended.err
+    running.send(signal.SIGINT)
+    assert running.finish(30).code == 130
+
+
+def test_a_folder_that_is_no_run_is_refused(desk: Desk, database: Database) -> None:
+    ended = resume(desk, desk.inserts(1), "--target", database.url)
+    assert ended.code == 1, ended.err
+    assert "There is no folder out" in ended.err
+
+
+def test_other_arguments_are_refused_by_name(desk: Desk, database: Database) -> None:
+    scenario = three_drives(desk)
+    before = killed(desk, scenario, "--target", database.url)
+    run = read_json(before.folder / "run.json")
+    cases = [
+        (("--target", database.url, "--seed", "7"), "the run's seed: 1 then, 7 now"),
+        (("--target", database.url, "--repeat", "2"), "the run's repeats: 1 then, 2 now"),
+        (("--target", "duckdb:"), "then, 'duckdb (duckdb)' now"),
+        (("--target", database.socket_url), "the run's targets: '127-0-0-1-test"),
+        (
+            ("--target", database.url, "--setting", "work_mem=1MB"),
+            "the option settings: {} then, {'work_mem': '1MB'} now",
+        ),
+        (("--target", database.url, "--io", "epoll"), "the option io: 'auto' then, 'epoll' now"),
+    ]
+    for arguments, words in cases:
+        ended = resume(desk, scenario, *arguments)
+        assert ended.code == 1, ended.err
+        assert "was asked for something else" in ended.err
+        assert words in " ".join(ended.err.split()), ended.err
+        assert "Give the options that it was begun with: loadstone run" in " ".join(ended.err.split())
+    toml = scenario / "scenario.toml"
+    toml.write_text(toml.read_text().replace("clients = 2", "clients = 3"))
+    ended = resume(desk, scenario, "--target", database.url)
+    assert "the phase 002-first is not as it was" in " ".join(ended.err.split())
+    assert read_json(before.folder / "run.json") == run
+    assert before.phases()["second"]["state"] == "running"
+    database.execute("drop schema loadstone cascade")
+
+
+def test_a_resumed_run_can_be_killed_and_gone_on_with_again(desk: Desk, database: Database) -> None:
+    scenario = three_drives(desk)
+    before = killed(desk, scenario, "--target", database.url)
+    given = ("run", scenario, "--target", database.url, "--size", "tiny", "--no-calibrate", "--resume", "out")
+    folder = next(before.folder.glob("targets/*/phases/*-second"))
+    series = folder / "series.jsonl"
+
+    def under_way(attempt: int) -> bool:
+        return (folder / f"before-{attempt}").exists() and series.exists() and series.stat().st_size > 0
+
+    running = desk.start(*given)
+    running.wait_for(lambda: under_way(1), "the drive is under way again")
+    running.send(signal.SIGKILL)
+    running.finish()
+    wait_until(lambda: not list(desk.processes()), "it is gone")
+    running = desk.start(*given)
+    running.wait_for(lambda: under_way(2), "the drive is under way for the third time")
+    running.send(signal.SIGINT)
+    ended = running.finish(30)
+    assert ended.code == 130, ended.err
+    assert len(ended.run["resumed_at"]) == 2
+    assert [phase["state"] for phase in ended.phases().values()] == ["complete", "complete", "interrupted"]
+
+
+@pytest.mark.slow
+def test_the_data_of_a_killed_runs_private_server_are_gone_on_with(desk: Desk) -> None:
+    scenario = three_drives(desk)
+    before = killed(desk, scenario)
+    shorten(scenario, before)
+    first = before.phases()["first"]
+    ended = resume(desk, scenario)
+    assert ended.code == 0, ended.err
+    assert ended.phases()["first"] == first
+    assert any("what it had made is still on the server" in note for note in ended.told("note"))
+    assert [phase["state"] for phase in ended.phases().values()] == ["complete"] * 4
