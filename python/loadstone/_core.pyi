@@ -113,6 +113,13 @@ class TableBatch:
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
 
+def fingerprint_rows(data: str, threads: int = 0) -> str:
+    """Make all rows of DATA of the kind `rows` and take their fingerprint; `threads` 0: one a core.
+
+    Returns JSON: `{"rows","bytes","content","numbers","nulls":[…]}`, whole numbers as text, nulls by column. The formula
+    stands at the head of crates/gen/src/rows/fingerprint.rs. Ctrl-C ends it.
+    """
+
 class NullServer:
     """The built-in PostgreSQL-protocol server that answers at once."""
 

@@ -1,5 +1,6 @@
 //! Where rows come from: one JSON document, checked, becomes a [`Source`].
 
+mod fingerprint;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use crate::error::DriveError;
 use crate::files::duplicate;
 
+pub use fingerprint::fingerprint_rows;
 pub use stream::{DataStream, FingerprintDocument, TableBatch, document};
 
 /// Compressed bytes read at a time.

@@ -22,7 +22,7 @@ use arrow_schema::{DataType, TimeUnit};
 use crate::dataset::{Chunk, Dataset, Table};
 
 /// A prime below 2^16: what keys and sums are taken by.
-const MODULUS: i64 = 65_521;
+pub(crate) const MODULUS: i64 = 65_521;
 /// Spreads devices over the keys.
 const TAGS_FACTOR: i64 = 7919;
 /// Binary digits of a sum that count behind the point.
@@ -227,7 +227,7 @@ fn add_fields(fields: &[ArrayRef], first: usize, sums: &mut [f64]) {
     clippy::cast_precision_loss,
     reason = "the modulus is small, and what is left of a sum below 2^53 is below 2^37"
 )]
-fn fraction(sum: f64) -> i64 {
+pub(crate) fn fraction(sum: f64) -> i64 {
     let modulus = MODULUS as f64;
     let left = sum - floor(sum / modulus) * modulus;
     floor(left * FRACTION) as i64

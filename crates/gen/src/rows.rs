@@ -22,6 +22,7 @@
 //! ```
 
 mod columns;
+pub mod fingerprint;
 mod import;
 mod number;
 mod types;
@@ -32,6 +33,8 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
+
+pub use fingerprint::Fingerprint;
 
 use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, check_chunk_rows};
 

@@ -1,7 +1,10 @@
 //! `loadstone._core.DataStream` and `TableBatch`.
 
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -68,6 +71,30 @@ impl DataStream {
     fn lock(&self) -> MutexGuard<'_, CoreStream> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How often a signal is looked for.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// The fingerprint of plain rows; Ctrl-C ends it early.
+#[pyfunction]
+#[pyo3(signature = (data, threads = 0))]
+pub(crate) fn fingerprint_rows(py: Python<'_>, data: &str, threads: usize) -> PyResult<String> {
+    let stop = AtomicBool::new(false);
+    let taken = thread::scope(|scope| {
+        let taking = scope.spawn(|| loadstone_drive::data::fingerprint_rows(data, threads, &stop));
+        let mut seen = Ok(());
+        while seen.is_ok() && !taking.is_finished() {
+            py.detach(|| thread::sleep(SIGNALS));
+            seen = py.check_signals();
+        }
+        stop.store(seen.is_err(), Ordering::Relaxed);
+        let taken = py.detach(|| taking.join());
+        seen.map(|()| taken)
+    })?;
+    let taken = taken.map_err(|_| PyRuntimeError::new_err("taking the fingerprint broke"))?;
+    let taken = taken.map_err(drive_error)?;
+    taken.ok_or_else(|| PyRuntimeError::new_err("the fingerprint was not finished"))
 }
 
 /// Rows of one table.

@@ -24,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<generation::Generation>()?;
     module.add_class::<go_rand::GoRand>()?;
     module.add_class::<recorder::Recorder>()?;
+    module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;
