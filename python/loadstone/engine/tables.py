@@ -228,15 +228,17 @@ class TableAnswers:
         row = " || '|' || ".join(self.as_text(c) for c in columns if c["type"] not in _FLOATS) or "''"
         octets = " + ".join(f"coalesce({self.octets(text)}, 0)" for text in texts) or "0"
         terms = " + ".join(f"coalesce({text}, 0)::float8 * {n}" for n, text in enumerate(floats, start=1))
-        nulls = ", ".join(f"count(*) - count({quoted(c['name'])})" for c in columns)
-        value = "floor((s - floor(s / 65521) * 65521) * 1048576)::bigint" if floats else "0"
-        kept = ", ".join(quoted(c["name"]) for c in columns)
+        # No column of the table is visible to the outer parts: it may have any name.
+        missing = [f"{quoted(c['name'])} is null as null_{n}" for n, c in enumerate(columns)]
+        passed = ", ".join(f"null_{n}" for n in range(len(columns)))
+        nulls = ", ".join(f"count(*) filter (where null_{n})" for n in range(len(columns)))
+        value = "floor((s - floor(s / 65521) * 65521) * 1048576)::bigint"
+        numbers = f"coalesce(sum((1 + k % 65521) * {value}), 0)::text" if floats else "'0'"
         return (
             "select count(*)::text as rows, coalesce(sum(octets), 0)::text as bytes, "
-            "coalesce(sum(k), 0)::text as content, "
-            f"coalesce(sum((1 + k % 65521) * {value}), 0)::text as numbers, {self.array(nulls)} as nulls "
-            f"from (select {self.number('r')} as k, octets, s, {kept} "
-            f"from (select {row} as r, ({octets})::bigint as octets, {terms or '0'} as s, {kept} "
+            f"coalesce(sum(k), 0)::text as content, {numbers} as numbers, {self.array(nulls)} as nulls "
+            f"from (select {self.number('r')} as k, octets, s, {passed} "
+            f"from (select {row} as r, ({octets})::bigint as octets, {terms or '0'} as s, {', '.join(missing)} "
             f"from {quoted(name)}) as texts) as numbered"
         )
 
