@@ -18,7 +18,15 @@ Json = dict[str, Any]
 MOST_VARIANTS = 4
 """Up to here each variant has its own charts; of more, one chart goes through all of them."""
 GIBI = 2**30
-LONGEST_GAP_S = 5.0
+OURS = (
+    "cpu_server",
+    "cpu_busy",
+    "memory_used_bytes",
+    "server_rss_bytes",
+    "disk_read_ops_per_s",
+    "disk_write_ops_per_s",
+)
+"""What is of our own machine, and so says nothing of a server on another one."""
 
 
 def blocks(summary: Json, names: Mapping[str, str], labels: Mapping[tuple[str, str], str]) -> list[Json]:
@@ -27,9 +35,12 @@ def blocks(summary: Json, names: Mapping[str, str], labels: Mapping[tuple[str, s
     `names` are the targets' names for people, `labels` the words for a phase's variant by (target, folder).
     """
     members: dict[tuple[str, str], list[Json]] = {}
+    remote = {target["id"] for target in summary["targets"] if target.get("local") is False}
     for phase in summary["phases"]:
         if phase["drive"] and phase["repeat"] == 1:
-            members.setdefault((phase["scenario"], phase["id"]), []).append(phase)
+            hidden = dict.fromkeys(OURS) if phase["target"] in remote else {}
+            course = [{**point, **hidden} for point in phase["course"]]
+            members.setdefault((phase["scenario"], phase["id"]), []).append({**phase, "course": course})
     found = []
     for number, phases in enumerate(members.values()):
         if len({phase["target"] for phase in phases}) > 1:
@@ -55,9 +66,7 @@ def _phase(
         courses = {names.get(target, target): _joined(found) for target, found in targets.items()}
         charts = _charts(f"{identity}-{at}", {name: points for name, points in courses.items() if points})
         if charts:
-            blocks.append(
-                {"id": f"{identity}-{at}", "title": phases[0]["title"], "label": label, "charts": charts}
-            )
+            blocks.append({"id": f"{identity}-{at}", "phase": phases[0], "label": label, "charts": charts})
     return blocks
 
 
@@ -107,19 +116,27 @@ def _charts(identity: str, courses: Mapping[str, Sequence[Json]]) -> list[Chart]
 
 
 def _cpu(point: Json) -> float | None:
-    share = point["cpu_server"] if point["cpu_server"] is not None else point["cpu_busy"]
+    share = _first(point, "machine_cpu", "cpu_server", "cpu_busy")
     return None if share is None else 100 * share
 
 
 def _memory(point: Json) -> float | None:
-    names = ("group_memory_bytes", "server_rss_bytes", "memory_used_bytes")
-    held = next((point[name] for name in names if point[name] is not None), None)
+    held = _first(
+        point, "machine_memory_bytes", "group_memory_bytes", "server_rss_bytes", "memory_used_bytes"
+    )
     return None if held is None else held / GIBI
 
 
 def _operations(point: Json) -> float | None:
-    known = [point[f"disk_{way}_ops_per_s"] for way in ("read", "write")]
-    return None if None in known else sum(known)
+    for whose in ("machine", "disk"):
+        known = [point[f"{whose}_{way}_ops_per_s"] for way in ("read", "write")]
+        if None not in known:
+            return float(sum(known))
+    return None
+
+
+def _first(point: Json, *names: str) -> float | None:
+    return next((point[name] for name in names if point[name] is not None), None)
 
 
 def _gpu(point: Json) -> float | None:

@@ -19,6 +19,8 @@ Json = dict[str, Any]
 HEAT = tuple(f"var(--heat-{number})" for number in range(6))
 ACROSS, UP = "clients", "threads"
 NS_PER_MS = 1e6
+SHARED = 4.0
+"""How much faster than another a chart may be for both to have one scale of shades."""
 FITTED, BAND = "var(--series-1)", "var(--series-1)"
 
 
@@ -48,15 +50,15 @@ def scaling_words(entry: Json) -> str:
 def _block(identity: str, grid: Json, fits: Sequence[Json], target: str) -> Json:
     axes = _axes(grid["parameters"], grid["cells"])
     facets = _facets(grid, axes)
-    cells = [cell for cell in grid["cells"] if cell["tps"]]
-    highest = max((cell["tps"]["value"] for cell in cells), default=1.0) or 1.0
-    levels = _levels(highest)
+    tops = [_highest(facet["cells"]) for facet in facets]
+    # Shades of one scale where that leaves every chart some of them.
+    scales = [max(tops)] * len(tops) if max(tops) <= SHARED * min(tops) else tops
     charts = []
     if len(axes) > 1:
         width: Width = "half" if len(facets) in (1, 2, 4) else "third"
         charts += [
-            _heat(f"{identity}-heat-{at}", facet, axes, (highest, levels, width))
-            for at, facet in enumerate(facets)
+            _heat(f"{identity}-heat-{at}", facet, axes, (scale, width))
+            for at, (facet, scale) in enumerate(zip(facets, scales, strict=True))
         ]
     for at, facet in enumerate(facets):
         charts += _curves(f"{identity}-{at}", facet, axes)
@@ -97,9 +99,9 @@ def _facets(grid: Json, axes: Sequence[str]) -> list[Json]:
     return [{"label": label, "cells": cells} for label, cells in found.items()]
 
 
-def _heat(identity: str, facet: Json, axes: Sequence[str], look: tuple[float, list[str], Width]) -> Chart:
+def _heat(identity: str, facet: Json, axes: Sequence[str], look: tuple[float, Width]) -> Chart:
     across, up = axes
-    highest, levels, width = look
+    highest, width = look
     cells = facet["cells"]
     xs, ys = (_values(cells, name) for name in (across, up))
     spec = filled(
@@ -135,7 +137,7 @@ def _heat(identity: str, facet: Json, axes: Sequence[str], look: tuple[float, li
         {"points": [Block({}, columns)]},
         _heat_table(cells, axes, (xs, ys)),
         width,
-        legend=list(zip(levels, HEAT, strict=True)),
+        legend=list(zip(_levels(highest), HEAT, strict=True)),
     )
 
 
@@ -270,6 +272,10 @@ def _across(title: str, xs: Sequence[float]) -> Axis:
     if xs[-1] / xs[0] >= 8 and xs[0] > 0:  # noqa: PLR2004 - three doublings
         return Axis(title, {"type": "log", "domain": [xs[0], xs[-1]], "nice": False}, xs)
     return Axis(title, {"zero": False, "nice": False}, xs)
+
+
+def _highest(cells: Sequence[Json]) -> float:
+    return max((cell["tps"]["value"] for cell in cells if cell["tps"]), default=0.0) or 1.0
 
 
 def _levels(highest: float) -> list[str]:

@@ -91,6 +91,21 @@ PANELS: tuple[tuple[str, str, str, float, tuple[tuple[str, str], ...]], ...] = (
         MEBI,
         (("written", "group_write_bytes_per_s"), ("read", "group_read_bytes_per_s")),
     ),
+    ("machine-cpu", "CPU of the server's machine", "%", 0.01, (("busy", "machine_cpu"),)),
+    (
+        "machine-ops",
+        "Disk operations of the server's machine",
+        "ops/s",
+        1,
+        (("writes", "machine_write_ops_per_s"), ("reads", "machine_read_ops_per_s")),
+    ),
+    (
+        "machine-memory",
+        "Memory of the server's machine",
+        "GiB",
+        2**30,
+        (("in use", "machine_memory_bytes"),),
+    ),
     ("gpu", "GPU, mean utilisation", "%", 0.01, (("GPU", "gpu_utilisation"),)),
     ("gpu-memory", "GPU memory in use", "GiB", 2**30, (("GPU", "gpu_memory_bytes"),)),
 )

@@ -45,8 +45,16 @@ def view(summary: Json) -> Json:
         "stepped": stepped.blocks(parts, summary),
         "storage": storage.blocks(parts),
         "transactions": transactions.blocks(parts),
-        "grids": grid.blocks(summary, names if several_targets else {}),
-        "beside": beside.blocks(summary, names, labels),
+        "grids": [
+            {**block, "title": phase_title(entry, summary)}
+            for entry, block in zip(
+                summary["grids"], grid.blocks(summary, names if several_targets else {}), strict=True
+            )
+        ],
+        "beside": [
+            {**block, "title": phase_title(block["phase"], summary)}
+            for block in beside.blocks(summary, names, labels)
+        ],
         "resources": [_resources(target, summary) for target in summary["targets"]],
         "sizes": [_sizes(phase, summary) for phase in summary["phases"] if phase["sizes"]],
         "warnings": warnings(summary),
@@ -75,8 +83,9 @@ def headline(summary: Json) -> list[Json]:
     """Return the main table: one block of rows per phase, with the published figure above it."""
     blocks: dict[tuple[str, str], Json] = {}
     for group in sorted_groups(summary):
+        title = phase_title(group, summary)
         block = blocks.setdefault(
-            (group["scenario"], group["id"]), {"title": group["title"], "published": [], "rows": []}
+            (group["scenario"], group["id"]), {"title": title, "published": [], "rows": []}
         )
         row = _headline_row(group, summary)
         block["rows"].append(row)
@@ -130,9 +139,22 @@ def chunks(summary: Json) -> list[Json]:
             groups = every[at : at + size]
             phases = [_typical(group, summary) for group in groups]
             drawn = [_member(phase, groups, summary) for phase in phases]
-            where = {"scenario": groups[0]["scenario"], "phase": groups[0]["id"], "title": groups[0]["title"]}
+            title = phase_title(groups[0], summary)
+            where = {"scenario": groups[0]["scenario"], "phase": groups[0]["id"], "title": title}
             found.append({"id": f"phase-{len(found)}", **where, "groups": groups, "members": drawn})
     return found
+
+
+def phase_title(entry: Json, summary: Json) -> str:
+    """Return the title that all variants of a phase share; "…" stands for the words in which they differ."""
+    same = (entry["scenario"], entry["id"])
+    titles = {str(group["title"]) for group in summary["groups"] if (group["scenario"], group["id"]) == same}
+    words = [title.split() for title in sorted(titles)]
+    if len(words) < 2 or len({len(each) for each in words}) > 1:  # noqa: PLR2004 - nothing to compare
+        return str(entry["title"])
+    shared = [each[0] if len(set(each)) == 1 else "…" for each in zip(*words, strict=True)]
+    title = " ".join(shared)
+    return title[0].upper() + title[1:] if set(shared) != {"…"} else str(entry["id"])
 
 
 def _chunk_size(groups: Sequence[Json]) -> int:
@@ -217,7 +239,7 @@ def _section(identity: str, groups: Sequence[Json], summary: Json) -> Json:
     every = [phase for group in groups for phase in _members(group, summary)]
     return {
         "id": identity,
-        "title": groups[0]["title"],
+        "title": phase_title(groups[0], summary),
         "why": groups[0]["why"],
         "charts": [chart for chart in charts if chart],
         "too_short": charts[0] is None,
@@ -302,7 +324,7 @@ def _sweeps(summary: Json) -> list[Json]:
 def _sweep(number: int, table: Json, summary: Json) -> Json:
     return {
         "id": f"sweep-{number}",
-        "title": table["title"],
+        "title": phase_title(table, summary),
         "table": table,
         "unit": formats.unit(table),
         "fixed": formats.variant(table["fixed"]),

@@ -25,6 +25,9 @@ WAITS_SHOWN = 6
 CPU_BUSY = ("user", "nice", "system", "irq", "softirq")
 CPU_ALL = (*CPU_BUSY, "steal", "iowait", "idle")
 
+MACHINE = ("engine", "machine")
+"""What a server on another machine tells of that machine; `host` is always ours."""
+
 RATES = {
     "disk_read_bytes_per_s": ("host", "disk", "read_bytes"),
     "disk_write_bytes_per_s": ("host", "disk", "write_bytes"),
@@ -40,6 +43,10 @@ RATES = {
     "temp_bytes_per_s": ("engine", "counters", "temp_bytes"),
     "group_read_bytes_per_s": ("group", "read_bytes"),
     "group_write_bytes_per_s": ("group", "write_bytes"),
+    "machine_read_ops_per_s": (*MACHINE, "disk", "read_ops"),
+    "machine_write_ops_per_s": (*MACHINE, "disk", "write_ops"),
+    "machine_read_bytes_per_s": (*MACHINE, "disk", "read_bytes"),
+    "machine_write_bytes_per_s": (*MACHINE, "disk", "write_bytes"),
 }
 GAUGES = {
     "server_rss_bytes": ("server", "rss_bytes"),
@@ -49,6 +56,7 @@ GAUGES = {
     "group_memory_bytes": ("group", "memory_bytes"),
     "group_cache_bytes": ("group", "cache_bytes"),
     "group_limit_bytes": ("group", "limit_bytes"),
+    "machine_memory_bytes": (*MACHINE, "memory_used_bytes"),
 }
 COURSE_POINTS = 150
 """The most points of one phase's own course, which is drawn beside that of other targets."""
@@ -63,6 +71,10 @@ COURSE = (
     "disk_write_bytes_per_s",
     "gpu_utilisation",
     "gpu_memory_bytes",
+    "machine_cpu",
+    "machine_memory_bytes",
+    "machine_read_ops_per_s",
+    "machine_write_ops_per_s",
 )
 """What of it is kept."""
 
@@ -151,6 +163,7 @@ def _step(before: Json, after: Json, length_s: float, t_s: float) -> Json:
     for name, path in GAUGES.items():
         step[name] = _at(after, path)
     step |= _cpu(before, after, length_s) | _gpu(after)
+    step["machine_cpu"] = _machine_cpu(before, after)
     total, available = (_at(after, ("host", f"memory_{name}_bytes")) for name in ("total", "available"))
     step["memory_used_bytes"] = None if total is None or available is None else total - available
     counters = [("engine", "counters", f"checkpoints_{name}") for name in ("timed", "requested")]
@@ -178,6 +191,15 @@ def _cpu(before: Json, after: Json, length_s: float) -> Json:
         "cpu_iowait": (deltas["iowait"] or 0) / capacity,
         "cpu_busy": busy / capacity,
     }
+
+
+def _machine_cpu(before: Json, after: Json) -> float | None:
+    """Return how busy a remote server's machine was (0..1): from its times, else as it says at the moment."""
+    known = {name: _delta(before, after, (*MACHINE, "cpu_s", name)) for name in CPU_ALL}
+    whole = sum(value or 0 for value in known.values())
+    if whole:
+        return 1 - ((known["idle"] or 0) + (known["iowait"] or 0)) / whole
+    return _at(after, (*MACHINE, "cpu_busy"))
 
 
 def _gpu(sample: Json) -> Json:
