@@ -11,7 +11,7 @@ from loadstone.embedded.account import Account, server_account
 from loadstone.embedded.builds import cache_root
 from loadstone.embedded.limits import remove_groups
 from loadstone.embedded.place import Place
-from loadstone.embedded.registry import MARK_FILE, Registry, end_processes_in, owner_words, stop_server
+from loadstone.embedded.registry import Registry, end_processes_in, mark_of, owner_words, stop_server
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def adopt(data_directory: Path, pid: int, process: str) -> Adoption:
                 raise LoadstoneError(f"{whose} are another run's", "Begin anew.")
             if record.keep:
                 raise LoadstoneError(f"{whose} are a server's that was kept", "Name it as a --target.")
-            if not data_directory.exists() or not all(map(_is_marked, record.folders)):
+            if not data_directory.exists() or not _is_whole(record):
                 raise LoadstoneError(f"{whose} are gone, or not all of them are ours", "Begin anew.")
             claimed = registry.claim(record)
             if claimed is None:
@@ -95,8 +95,8 @@ def _registries() -> list[Registry]:
     return [Registry(folder) for folder in sorted(folders)]
 
 
-def _is_marked(folder: str) -> bool:
-    return (Path(folder) / MARK_FILE).exists()
+def _is_whole(record: Record) -> bool:
+    return all(mark_of(Path(folder)) == record.id for folder in record.folders)
 
 
 def _text(path: Path) -> str:

@@ -142,10 +142,10 @@ class Registry:
         """Remove the server's folders, where they bear its mark, and control groups, then the record."""
         for name in record.folders:
             folder = Path(name)
-            if _mark_of(folder) == record.id:
+            if mark_of(folder) == record.id:
                 shutil.rmtree(folder, ignore_errors=True)
         without_groups = remove_groups(record.groups, record.id)
-        if without_groups and not any(_mark_of(Path(name)) == record.id for name in record.folders):
+        if without_groups and not any(mark_of(Path(name)) == record.id for name in record.folders):
             self._path(record.id).unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
@@ -263,7 +263,8 @@ def _postmaster(data_directory: Path) -> Process | None:
     return Process.of(pid) if at_home else None
 
 
-def _mark_of(folder: Path) -> str | None:
+def mark_of(folder: Path) -> str | None:
+    """Return whose a folder is, by the mark inside; None without one."""
     try:
         return (folder / MARK_FILE).read_text()
     except OSError:
