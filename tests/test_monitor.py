@@ -247,3 +247,54 @@ def test_into_a_real_run_folder(tmp_path: Path) -> None:
     assert samples[0]["host"]["cpu_s"]["idle"] > 0
     assert [event["message"] for event in folder.read_events()] == ["The server's processes are gone."]
     folder.close()
+
+
+def test_a_gpu_is_sampled_and_its_end_is_told_once(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fading:
+        """One GPU that is lost after the second sample."""
+
+        def __init__(self) -> None:
+            self.gone: list[str] = []
+            self.samples = 0
+
+        def sample(self) -> list[dict[str, Any]]:
+            self.samples += 1
+            if self.samples > 2:
+                self.gone = ["GPU 0 (H100) no longer answers: GPU is lost"]
+            return [{"index": 0, "utilisation": 0.5 if self.samples <= 2 else None}]
+
+        def close(self) -> None:
+            self.samples = -1000
+
+    gpus = Fading()
+    monkeypatch.setattr("loadstone.monitor.Gpus", lambda: gpus)
+    with monitor(log):
+        log.wait_lines(5)
+    assert [line["gpu"][0]["utilisation"] for line in log.lines[:4]] == [0.5, 0.5, None, None]
+    assert [text for _, text, _ in log.events] == ["GPU 0 (H100) no longer answers: GPU is lost"]
+    assert gpus.samples == -1000
+
+
+def test_processes_killed_for_want_of_memory_are_told(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    kills = [3, 3, 5, 5]
+
+    class Group:
+        @staticmethod
+        def of(pid: int) -> "Group":
+            assert pid == 2**22 + 1
+            return Group()
+
+        def sample(self) -> dict[str, Any]:
+            return {"limit_bytes": 100663296, "oom_kills": kills.pop(0) if len(kills) > 1 else kills[0]}
+
+    monkeypatch.setattr("loadstone.monitor.ControlGroup", Group)
+    with monitor(log, server_pid=2**22 + 1):
+        log.wait_lines(5)
+    assert [line["group"]["oom_kills"] for line in log.lines[:4]] == [3, 3, 5, 5]
+    told = [(text, hint) for _, text, hint in log.events if "memory" in text]
+    assert told == [
+        (
+            "The system killed 2 of the server's processes for want of memory.",
+            "The control group's limit is 100,663,296 bytes.",
+        )
+    ]
