@@ -28,6 +28,7 @@ def test_what_is_collected_is_json_and_whole(tmp_path: Path) -> None:
         "storage",
         "limits",
         "io_uring",
+        "control_group",
         "gpus",
         "load",
         "on_battery",

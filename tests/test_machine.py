@@ -209,3 +209,31 @@ def test_battery(tmp_path: Path) -> None:
     assert not machine.on_battery(tmp_path)
     make(tmp_path, {f"{base}/B/status": "Discharging\n"})
     assert machine.on_battery(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("mounts", "cgroup", "controllers", "expected"),
+    [
+        (
+            "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "0::/user.slice/a\n",
+            "cpu memory",
+            (2, "/user.slice/a"),
+        ),
+        ("31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/\n", "cpu", (None, None)),
+        ("32 31 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/\n", "", (1, "/")),
+        ("", "", "", (None, None)),
+    ],
+)
+def test_the_control_group_we_are_in(
+    tmp_path: Path, mounts: str, cgroup: str, controllers: str, expected: tuple[int | None, str | None]
+) -> None:
+    proc = tmp_path / "proc/self"
+    proc.mkdir(parents=True)
+    (proc / "mountinfo").write_text(mounts)
+    (proc / "cgroup").write_text(cgroup)
+    group = tmp_path / "sys/fs/cgroup/user.slice/a"
+    group.mkdir(parents=True)
+    (group / "cgroup.controllers").write_text(controllers)
+    found = machine.control_group(tmp_path)
+    assert (found["version"], found["path"]) == expected

@@ -96,6 +96,7 @@ def collect(paths: Mapping[str, Path], *, clients: int = 0, root: Path = ROOT) -
         "memory": machine.memory(root),
         "storage": {name: machine.storage(path, root) for name, path in sorted(paths.items())},
         "limits": _limits(root),
+        "control_group": machine.control_group(root),
         "io_uring": machine.io_uring(),
         "gpus": _gpus(),
         "load": list(os.getloadavg()),

@@ -180,6 +180,17 @@ def cgroup_ancestries(root: Path, process: str = "self") -> dict[str, list[Path]
     return found
 
 
+def control_group(root: Path = ROOT) -> Facts:
+    """Return in which control group we are, and which version of them limits memory; None where none does."""
+    found = cgroup_ancestries(root)
+    own = found.get("", [None])[0]
+    unified = own is not None and "memory" in (read(own / "cgroup.controllers") or "").split()
+    version = 2 if unified else 1 if "memory" in found else None
+    groups = found.get("" if unified else "memory", [])
+    path = f"/{groups[0].relative_to(groups[-1])}".removesuffix("/.") or "/" if groups else None
+    return {"version": version, "path": path}
+
+
 def _ancestry(point: Path, mount_root: str, path: str) -> list[Path]:
     # In a container the mount shows a part of the tree only: what lies above its root cannot be seen.
     inside = path.removeprefix(mount_root.rstrip("/")) if path.startswith(mount_root.rstrip("/")) else ""
