@@ -49,6 +49,9 @@ _SHORT = 127
 _MAPS = 1.001
 _WAL_USUAL = 1 << 30
 """PostgreSQL's own `max_wal_size`."""
+_MAX_WAL_SIZE = """
+select setting::bigint * 1048576 as bytes from pg_settings where name = 'max_wal_size' and unit = 'MB'
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +145,8 @@ def _index_bytes(index: Index, content: Content, rows: int, heap: float, *, late
 
 
 def _wal_most(control: Control | None) -> int:
-    if control is None:
-        return _WAL_USUAL
-    row = (
-        control.execute("select pg_size_bytes(current_setting('max_wal_size', true)) as bytes").fetchone()
-        or {}
-    )
-    return int(row.get("bytes") or _WAL_USUAL)
+    row = None if control is None else control.execute(_MAX_WAL_SIZE).fetchone()
+    return int(row["bytes"]) if row is not None else _WAL_USUAL
 
 
 def refuse_without_room(

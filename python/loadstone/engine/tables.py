@@ -115,7 +115,7 @@ class TableAnswers:
         for index in self.index_list(wishes.indexes, table):
             self._refuse_index(control, index, table)
         for name in {wishes.tablespace, wishes.index_tablespace} - {""}:
-            self._refuse_tablespace(control, name)
+            self.refuse_tablespace(control, name)
         if wishes.compression == "lz4" and "compression:lz4" not in self.offers(control):
             raise LoadstoneError(
                 "the server cannot compress by lz4", "It needs version 14 or later, built with lz4."
@@ -238,8 +238,8 @@ class TableAnswers:
             "select count(*)::text as rows, coalesce(sum(octets), 0)::text as bytes, "
             f"coalesce(sum(k), 0)::text as content, {numbers} as numbers, {self.array(nulls)} as nulls "
             f"from (select {self.number('r')} as k, octets, s, {passed} "
-            f"from (select {row} as r, ({octets})::bigint as octets, {terms or '0'} as s, {', '.join(missing)} "
-            f"from {quoted(name)}) as texts) as numbered"
+            f"from (select {row} as r, ({octets})::bigint as octets, {terms or '0'} as s, "
+            f"{', '.join(missing)} from {quoted(name)}) as texts) as numbered"
         )
 
     def as_text(self, column: Column) -> str:
@@ -377,7 +377,8 @@ class TableAnswers:
                 "`create extension if not exists pg_trgm`).",
             )
 
-    def _refuse_tablespace(self, control: Control, name: str) -> None:
+    def refuse_tablespace(self, control: Control, name: str) -> None:
+        """Raise LoadstoneError when the server has no such tablespace."""
         rows = control.execute("select spcname as name from pg_tablespace order by 1").fetchall()
         known = [row["name"] for row in rows]
         if name not in known:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import one
+from loadstone.engine import one, tables
 from loadstone.engine.answers import Observation, Sizes, sized
 from loadstone.engine.family import PostgresFamily
 from loadstone.engine.series import (
@@ -21,6 +22,7 @@ from loadstone.engine.series import (
     stamp,
     stamp_literal,
 )
+from loadstone.engine.tables import TableAnswers
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from loadstone.engine.connecting import PostgresControl
     from loadstone.engine.control import Control
     from loadstone.engine.series import Dataset, Table
-    from loadstone.model import SeriesTables
+    from loadstone.engine.tables import RowTable
+    from loadstone.model import PlainTable, SeriesTables, TableForm
 
 _SIGNS = ("opengauss", "mogdb", "uqbar", "gaussdb")
 _LOG_IN = ("authentication method", "SASL", "sha256")
@@ -136,6 +139,75 @@ class OpenGaussSeries(SeriesAnswers):
         return f" partition by range ({time}) subpartition by hash ({device}) ({listed})"
 
 
+class OpenGaussTables(TableAnswers):
+    """Partitions in one statement, columns by their orientation."""
+
+    title = "openGauss"
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Refuse a tablespace that is not there; what else is wrong, the server says when it is made."""
+        del table
+        for name in {wishes.tablespace, wishes.index_tablespace} - {""}:
+            self.refuse_tablespace(control, name)
+
+    def create(
+        self, table: RowTable, wishes: PlainTable, where: tables.Circumstances = tables.USUAL
+    ) -> tuple[str, ...]:
+        """Return the statements that make the table with its partitions."""
+        whole = super().create(table, replace(wishes, partition_rows=0), where)
+        self.refuse_wishes(table, wishes, where)
+        end = " with (orientation = column)" if wishes.form == "columnar" else ""
+        place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
+        split = self._split_rows(table, wishes, where)
+        first = (
+            f"create table {quoted(wishes.name)} ({self.columns(table, wishes, where)}){end}{place}{split}"
+        )
+        return (first, *whole[1:])
+
+    def indexes(
+        self,
+        table: RowTable,
+        wishes: PlainTable,
+        where: tables.Circumstances = tables.USUAL,
+        *,
+        again: bool = False,
+    ) -> tuple[str, ...]:
+        """Return the statements that make the indexes; each partition has its part."""
+        split = tables.is_split(wishes, where)
+        unsplit = replace(wishes, partition_rows=0, index_tablespace="")
+        space = f" tablespace {quoted(wishes.index_tablespace)}" if wishes.index_tablespace else ""
+        made = super().indexes(table, unsplit, where, again=again)
+        return tuple(f"{text}{' local' if split else ''}{space}" for text in made)
+
+    def notes(self, wishes: PlainTable, where: tables.Circumstances = tables.USUAL) -> tuple[str, ...]:
+        """Say what is done otherwise than asked."""
+        if tables.is_split(wishes, where):
+            return ("one partition more, _after, takes rows behind the range of the data",)
+        return ()
+
+    def size(self, control: Control, table: str) -> tables.TableSize:
+        """Read what a table takes on disk; the functions count partitions and long values in."""
+        name = literal(quoted(table))
+        row = one_of(
+            control,
+            f"select pg_table_size({name}::regclass)::bigint as table_bytes, "
+            f"pg_indexes_size({name}::regclass)::bigint as index_bytes",
+        )
+        return tables.TableSize(int(row["table_bytes"]), int(row["index_bytes"]), 0)
+
+    def _split_rows(self, table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> str:
+        if not tables.is_split(wishes, where):
+            return ""
+        listed = ", ".join(
+            f"partition {quoted(name)} values less than "
+            f"({'maxvalue' if high is None else self.value(table, high)})"
+            for name, low, high in tables.ranges(table, wishes, where)
+            if low is not None
+        )
+        return f" partition by range ({quoted(wishes.partition_column)}) ({listed})"
+
+
 class OpenGauss(PostgresFamily):
     """openGauss 3 and later, MogDB, Uqbar."""
 
@@ -146,6 +218,7 @@ class OpenGauss(PostgresFamily):
     relatives: Mapping[str, str] = {}
     status = "not yet run; users whose password is kept as MD5 only"
     series = OpenGaussSeries()
+    tables = OpenGaussTables()
 
     def connect(self, connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
         """Open a control connection; openGauss's own way to log in is explained where it is asked for."""

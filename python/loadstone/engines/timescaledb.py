@@ -3,8 +3,10 @@
 # ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from loadstone.engine import tables
 from loadstone.engine.family import PostgresFamily
 from loadstone.engine.series import (
     USUAL,
@@ -18,6 +20,7 @@ from loadstone.engine.series import (
     literal,
     quoted,
 )
+from loadstone.engine.tables import TableAnswers
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from loadstone.engine import Identity
     from loadstone.engine.control import Control
     from loadstone.engine.series import Dataset, Table
-    from loadstone.model import SeriesTables
+    from loadstone.engine.tables import RowTable
+    from loadstone.model import PlainTable, SeriesTables, TableForm
 
 _LOOK = """
 select (select default_version from pg_available_extensions where name = 'timescaledb') as available,
@@ -55,6 +59,13 @@ begin
     commit;
   end loop;
 end $$
+"""
+
+
+_IS_HYPERTABLE = """
+select 1 as found from pg_extension e where e.extname = 'timescaledb' and exists (
+    select from _timescaledb_catalog.hypertable
+    where schema_name = current_schema() and table_name = {table})
 """
 
 
@@ -163,6 +174,94 @@ class TimescaleSeries(SeriesAnswers):
         return None
 
 
+class TimescaleTables(TableAnswers):
+    """Plain tables as PostgreSQL's; as columns, a hypertable whose chunks all go into the columnstore."""
+
+    title = "TimescaleDB"
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+
+    def create(
+        self, table: RowTable, wishes: PlainTable, where: tables.Circumstances = tables.USUAL
+    ) -> tuple[str, ...]:
+        """Return the statements that make the table, or the hypertable; a chunk is a partition."""
+        if wishes.form != "columnar":
+            return super().create(table, wishes, where)
+        self.refuse_wishes(table, wishes, where)
+        column, span = table["sequence"] or "", _chunk(table, wishes, where)
+        name = literal(quoted(wishes.name))
+        dimension = f"by_range({literal(column)}, {span})"
+        unsplit = replace(wishes, form="default", partition_rows=0, partition_column="")
+        return (
+            "create extension if not exists timescaledb",
+            *super().create(table, unsplit, where),
+            f"alter table {quoted(wishes.name)} alter column {quoted(column)} set not null",
+            f"select create_hypertable({name}, {dimension}, create_default_indexes => false)",
+        )
+
+    def indexes(
+        self,
+        table: RowTable,
+        wishes: PlainTable,
+        where: tables.Circumstances = tables.USUAL,
+        *,
+        again: bool = False,
+    ) -> tuple[str, ...]:
+        """Return the statements that make the indexes; a hypertable's chunks get theirs with it."""
+        unsplit = replace(wishes, partition_rows=0) if wishes.form == "columnar" else wishes
+        return super().indexes(table, unsplit, where, again=again)
+
+    def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
+        """Move all chunks into the columnstore."""
+        if wishes.form != "columnar":
+            return super().after_load(table, wishes)
+        name, order = quoted(wishes.name), literal(quoted(table["sequence"] or ""))
+        return (
+            f"alter table {name} set (timescaledb.enable_columnstore, timescaledb.orderby = {order})",
+            _COMPRESS.format(table=literal(name)).strip(),
+        )
+
+    def notes(self, wishes: PlainTable, where: tables.Circumstances = tables.USUAL) -> tuple[str, ...]:
+        """Say what is done otherwise than asked."""
+        if wishes.form != "columnar":
+            return super().notes(wishes, where)
+        found = ["rows are loaded as rows, and moved into the columnstore when all are in"]
+        if not wishes.partition_rows:
+            found.append("all rows are one chunk, unless partition_rows says otherwise")
+        return tuple(found)
+
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> None:
+        """Refuse what cannot be, of a hypertable a table without a column that grows."""
+        if wishes.form != "columnar":
+            super().refuse_wishes(table, wishes, where)
+            return
+        if table["sequence"] is None or not where.rows:
+            raise LoadstoneError(
+                f"{wishes.name} cannot be a hypertable: no column is known to grow with the rows",
+                'Leave form = "columnar" away; rows from files have no such column.',
+            )
+        split = replace(
+            wishes, partition_rows=wishes.partition_rows or where.rows, partition_column=table["sequence"]
+        )
+        super().refuse_wishes(table, split, where)
+
+    def size(self, control: Control, table: str) -> tables.TableSize:
+        """Read what a table takes on disk, of a hypertable with its chunks."""
+        statement = f"select * from hypertable_detailed_size({literal(quoted(table))}::regclass)"
+        known = control.execute(_IS_HYPERTABLE.format(table=literal(table)).encode()).fetchone()
+        row = control.execute(statement.encode()).fetchone() if known else None
+        if row is None:
+            return super().size(control, table)
+        return tables.TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))
+
+
+def _chunk(table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> str:
+    """Return the span of one chunk, as `by_range` takes it."""
+    span = (table["sequence_step"] or 1) * (wishes.partition_rows or where.rows)
+    kinds = {column["name"]: column["type"] for column in table["columns"]}
+    is_time = kinds[table["sequence"] or ""] == "timestamp"
+    return f"interval '{span} microseconds'" if is_time else str(span)
+
+
 class TimescaleDB(PostgresFamily):
     """TimescaleDB 2.18 and later, on any PostgreSQL it runs in."""
 
@@ -172,6 +271,7 @@ class TimescaleDB(PostgresFamily):
     embedded_prefix = None
     status = "verified against TimescaleDB 2.28.3 on PostgreSQL 15, on Linux"
     series = TimescaleSeries()
+    tables = TimescaleTables()
     storage_members = _COMPRESSED_CHUNKS
 
     def identify(self, connection: Control) -> Identity:
