@@ -43,7 +43,7 @@ def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
         for phase, wanted in _bulk_loads(target):
             with _named(phase):
                 need = bulk.needed_bytes(wanted, bulk.look(wanted, engine.tables), engine, control)
-                bulk.refuse_without_room(need, server.opened, control, wanted.table)
+                bulk.refuse_without_room(need, server.opened, wanted.table, control)
 
 
 def _bulk_loads(target: PlannedTarget) -> Iterator[tuple[PlannedPhase, BulkLoad]]:
