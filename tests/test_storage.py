@@ -18,6 +18,7 @@ from loadstone.engine import storage
 from loadstone.engine.storage import BLOCK_BYTES
 from loadstone.engine.written import WriteAccount
 from loadstone.engines.duckdb import ENGINE as DUCKDB
+from loadstone.engines.opengauss import ENGINE as OPENGAUSS
 from loadstone.engines.postgres import ENGINE as POSTGRES
 from loadstone.engines.timescaledb import ENGINE as TIMESCALE
 from loadstone.errors import LoadstoneError
@@ -188,6 +189,16 @@ def test_what_a_user_may_not_see_is_null_with_the_reason(server: EmbeddedServer,
 def test_a_table_that_is_not_there_is_the_servers_own_trouble(control: Control) -> None:
     with pytest.raises(psycopg.errors.UndefinedTable):
         POSTGRES.storage(control, ["nowhere"])
+
+
+def test_opengausss_statements_are_understood_and_add_up(control: Control) -> None:
+    """Its functions are PostgreSQL's, so that this server can answer them too."""
+    control.execute("create table t (id int primary key, data text)")
+    control.execute("insert into t select i, repeat('x', 100) from generate_series(1, 5000) i")
+    (found,) = OPENGAUSS.storage(control, ["t"]).tables
+    kinds = (found["heap_bytes"], found["toast_bytes"], found["index_bytes"] or 0)
+    assert sum(kinds) == total(control, "t")
+    assert [index["name"] for index in found["indexes"]] == ["t_pkey"]
 
 
 def test_writes_are_accounted_for(server: EmbeddedServer, control: Control) -> None:
