@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -90,7 +91,7 @@ def judge_flat(steps: Json) -> tuple[bool | None, str]:
     value, low, high = ratio
     figures = (
         f"the last third of {len(points)} steps takes {value:.3g} times as long as the first third "
-        f"({CONFIDENCE:.0%} interval {low:.3g} to {high:.3g})"
+        f"({100 * CONFIDENCE:g} % interval {low:.3g} to {high:.3g})"
     )
     if knee["outcome"] == "none" and low <= STILL_FLAT:
         return True, f"It stays flat: no knee up to {in_words(knee['up_to_rows'])} rows, and {figures}."
@@ -123,8 +124,8 @@ def _sentences(steps: Json, rows: int | None, rate: Json | None) -> list[str]:
         if rows is None:
             return ["The smaller a partition the faster the import; no size is measured that stays flat."]
         seen = (
-            f"No size stays flat, smaller partitions are faster. Up to {in_words(rows)} rows no step took "
-            f"more than {LEAST_GROWTH - 1:.0%} longer than the first ones (as read off: without interval)."
+            f"No size stays flat, smaller partitions are faster. Up to {in_words(rows)} rows no step took more "
+            f"than {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read off: without interval)."
         )
         return [seen, *_rate_sentence("Up to there", rate)]
     if knee["outcome"] == "none":
@@ -139,7 +140,7 @@ def _rate_sentence(where: str, rate: Json | None) -> list[str]:
         return []
     interval = ""
     if rate["low"] is not None:
-        interval = f" ({CONFIDENCE:.0%} interval {rate['low']:,.0f} to {rate['high']:,.0f})"
+        interval = f" ({100 * CONFIDENCE:g} % interval {rate['low']:,.0f} to {rate['high']:,.0f})"
     return [f"{where} import is to be expected at {rate['value']:,.0f} rows a second{interval}."]
 
 
@@ -233,7 +234,7 @@ def _ddl(loaded: Loaded, rows: int, sentences: list[str]) -> Json:
 
 def _bounds_sentence(table: Json, by: str, rows: int, needed: int) -> str:
     column, step = table["sequence"], table.get("sequence_step") or 0
-    span = f"{step * rows / 1e6:,.6g} s" if by == "time" else f"{step * rows:,}"
+    span = str(timedelta(microseconds=step * rows)) if by == "time" else f"{step * rows:,}"
     more = f"; the rows that were loaded fill {needed}" if needed else ""
     return (
         f"The bounds are ranges of {column}, {span} each at the rhythm of these data{more}. Rows must arrive "

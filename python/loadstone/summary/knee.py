@@ -53,7 +53,7 @@ DRAWN_IN = 2.0
 METHOD = (
     "piecewise curve with a change point on the logarithm of the seconds of each step, single slow steps "
     f"drawn in; interval and tests by block bootstrap of the residuals ({RESAMPLES} resamples), tests at "
-    f"level {LEVEL:.0%}"
+    f"level {100 * LEVEL:g} %"
 )
 
 __all__ = ["FEWEST_STEPS", "METHOD", "Knee", "NoKnee", "find_knee", "in_words"]
@@ -81,7 +81,7 @@ class Knee:
     def sentence(self) -> str:
         """What was found, in words."""
         return (
-            f"Import starts to slow down at {in_words(self.rows)} rows ({CONFIDENCE:.0%} interval "
+            f"Import starts to slow down at {in_words(self.rows)} rows ({100 * CONFIDENCE:g} % interval "
             f"{in_words(self.low)} to {in_words(self.high)})."
         )
 
@@ -299,8 +299,8 @@ class _Search:
         reason = f"No knee up to {in_words(float(self.rows[-1]))} rows."
         evidence = (
             f"Over {self.n} steps a knee explains the seconds no better than chance would "
-            f"(p = {p_constant:.2g}), or by less than {LEAST_GROWTH - 1:.0%}; fitted from first to last "
-            f"step: {ratio:.3g} times."
+            f"(p = {p_constant:.2g}), or by less than {100 * (LEAST_GROWTH - 1):g} %; fitted from first to "
+            f"last step: {ratio:.3g} times."
         )
         middle = float(np.exp(np.median(self.y)))
         return NoKnee("none", reason, float(self.rows[-1]), middle, self.n, evidence)

@@ -37,7 +37,7 @@ SEED = 20_070_417
 POINTS = 48
 METHOD = (
     "universal scalability law, least squares of relative errors (scipy.optimize.curve_fit); "
-    f"{CONFIDENCE:.0%} intervals by parametric bootstrap ({RESAMPLES} resamples)"
+    f"{100 * CONFIDENCE:g} % intervals by parametric bootstrap ({RESAMPLES} resamples)"
 )
 
 
@@ -104,8 +104,8 @@ def fit_usl(n: Sequence[float], tps: Sequence[float]) -> Scaling:
     error = float(np.sqrt(np.mean(off**2)))
     if error > POOR:
         return _without(
-            f"The scalability law does not describe these measurements: they lie {error:.0%} off on average, "
-            f"and {POOR:.0%} is the most."
+            f"The scalability law does not describe these measurements: they lie {100 * error:.3g} % off on "
+            f"average, and {100 * POOR:g} % is the most."
         )
     return _told(clients, rates, found, error)
 
@@ -209,8 +209,8 @@ def _peak_sentence(told: Law) -> str:
         f"{end:.3g}" if end is not None else "no end in sight" for end in (told.peak_n.low, told.peak_n.high)
     ]
     return (
-        f"The peak is at {told.peak_n.value:.3g} clients ({CONFIDENCE:.0%} interval {ends[0]} to {ends[1]}), "
-        f"with {told.peak_tps.value:,.4g} a second."
+        f"The peak is at {told.peak_n.value:.3g} clients ({100 * CONFIDENCE:g} % interval {ends[0]} to "
+        f"{ends[1]}), with {told.peak_tps.value:,.4g} a second."
     )
 
 
