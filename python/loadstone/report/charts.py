@@ -7,6 +7,7 @@ columns with their constants written once, which keeps an hour of seconds small.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ FEW_POINTS = 30
 TABLE_ROWS = 24
 """The data table under a chart shows so many evenly spaced points; summary.json has them all."""
 
+_COUNTED = re.compile(r'((?:id="|url\(#))((clip|gradient_?)\d+)')
 COLOURS = tuple(f"var(--series-{number})" for number in range(1, 7))
 
 Width = Literal["whole", "half", "third"]
@@ -85,7 +87,8 @@ class Chart:
         """Return the picture as it stands before, or without, JavaScript."""
         datasets = {name: [row for b in blocks for row in b.rows()] for name, blocks in self.data.items()}
         whole = {**_still(self.spec), "width": WIDTHS[self.width], "datasets": datasets, "config": config()}
-        return str(vl_convert.vegalite_to_svg(json.dumps(whole), vl_version=VEGA_LITE, allowed_base_urls=[]))
+        drawn = vl_convert.vegalite_to_svg(json.dumps(whole), vl_version=VEGA_LITE, allowed_base_urls=[])
+        return _numbered_anew(self.id, str(drawn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,17 @@ def _still(spec: Mapping[str, Any]) -> dict[str, Any]:
     if "layer" not in spec:
         return dict(spec)
     return {**spec, "layer": [layer for layer in spec["layer"] if "params" not in layer]}
+
+
+def _numbered_anew(chart: str, svg: str) -> str:
+    """Name clips and gradients by their chart: the library counts them over all that a process draws."""
+    numbers: dict[str, int] = {}
+
+    def name(found: re.Match[str]) -> str:
+        number = numbers.setdefault(found[2], len(numbers) + 1)
+        return f"{found[1]}{chart}-{found[3]}{number}"
+
+    return _COUNTED.sub(name, svg)
 
 
 def _known(line: Line) -> int:

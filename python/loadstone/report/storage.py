@@ -54,9 +54,9 @@ def _block(identity: str, members: Sequence[Json]) -> Json:
         "written": [
             {"label": member["label"] or "all", **member["phase"]["storage"]["written"]}
             for member in members
-            if member["phase"]["storage"]["written"]
+            if any(value for name, value in member["phase"]["storage"]["written"].items() if name != "of")
         ],
-        "of": sorted({m["phase"]["storage"]["written"].get("of") or "" for m in members} - {""}),
+        "of": sorted({m["phase"]["storage"]["written"]["of"] or "" for m in members} - {""}),
         "notes": sorted({note for m in members for note in m["phase"]["storage"]["notes"]}),
     }
 

@@ -153,8 +153,7 @@ def phase_title(entry: Json, summary: Json) -> str:
     if len(words) < 2 or len({len(each) for each in words}) > 1:  # noqa: PLR2004 - nothing to compare
         return str(entry["title"])
     shared = [each[0] if len(set(each)) == 1 else "…" for each in zip(*words, strict=True)]
-    title = " ".join(shared)
-    return title[0].upper() + title[1:] if set(shared) != {"…"} else str(entry["id"])
+    return " ".join(shared) if shared[0] != "…" else str(entry["id"]).replace("-", " ").capitalize()
 
 
 def _chunk_size(groups: Sequence[Json]) -> int:

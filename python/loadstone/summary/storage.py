@@ -13,6 +13,20 @@ KINDS = ("heap", "free", "toast", "index", "map")
 """Rows, free space between them, long values, indexes, and maps of free and visible pages."""
 
 
+FIGURES = (
+    "rows",
+    "logical_bytes",
+    "heap_bytes",
+    "toast_bytes",
+    "index_bytes",
+    "map_bytes",
+    "free_bytes",
+    "allocated_bytes",
+)
+"""What an engine tells of a table; null where it does not."""
+WRITTEN = ("wal_bytes", "device_bytes", "server_bytes", "amplification", "of")
+
+
 def summarise_storage(phase: Json, drive: Json | None) -> Json | None:
     """Return each look at the tables with its sums and ratios; None where nobody looked.
 
@@ -24,7 +38,7 @@ def summarise_storage(phase: Json, drive: Json | None) -> Json | None:
     if not found:
         return None
     looks = [_look(look) for look in found.get("looks") or []]
-    written = found.get("written") or {}
+    written = dict.fromkeys(WRITTEN) | (found.get("written") or {})
     logical = looks[0]["sum"]["logical_bytes"] if looks else None
     return {
         "looks": looks,
@@ -34,9 +48,8 @@ def summarise_storage(phase: Json, drive: Json | None) -> Json | None:
 
 
 def _look(look: Json) -> Json:
-    tables = [{**table, **_figures(table)} for table in look.get("tables") or []]
-    names = ("rows", "logical_bytes", "heap_bytes", "toast_bytes", "index_bytes", "map_bytes")
-    whole = {name: sum(table.get(name) or 0 for table in tables) for name in names}
+    tables = [{**dict.fromkeys(FIGURES), **table, **_figures(table)} for table in look.get("tables") or []]
+    whole = {name: sum(table[name] or 0 for table in tables) for name in FIGURES[:-2]}
     whole |= {name: _sum(tables, name) for name in ("free_bytes", "allocated_bytes")}
     return {"when": look.get("when"), "tables": tables, "sum": {**whole, **_figures(whole)}}
 
