@@ -6,9 +6,9 @@ import argparse
 import platform
 import sys
 
-from bench import ceiling, connections, generate, load, peer, queries, rows
+from bench import ceiling, connections, fit, generate, load, peer, queries, rows
 
-PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "queries")
+PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "queries", "fit")
 
 
 def main() -> int:
@@ -20,20 +20,19 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, help="run one part")
     given = parser.parse_args()
     print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
-    if given.only in (None, "peer"):
-        peer.run(given.target, given.rounds, given.seconds)
-    if given.only in (None, "ceiling"):
-        ceiling.run(given.rounds)
-    if given.only in (None, "connections"):
-        connections.run()
-    if given.only in (None, "generate"):
-        generate.run(given.rounds)
-    if given.only in (None, "rows"):
-        rows.run()
-    if given.only in (None, "load"):
-        load.run(given.rounds)
-    if given.only in (None, "queries"):
-        queries.run(given.rounds)
+    parts = {
+        "peer": lambda: peer.run(given.target, given.rounds, given.seconds),
+        "ceiling": lambda: ceiling.run(given.rounds),
+        "connections": connections.run,
+        "generate": lambda: generate.run(given.rounds),
+        "rows": rows.run,
+        "load": lambda: load.run(given.rounds),
+        "queries": lambda: queries.run(given.rounds),
+        "fit": lambda: fit.run(given.rounds),
+    }
+    for name in PARTS:
+        if given.only in (None, name):
+            parts[name]()
     return 0
 
 

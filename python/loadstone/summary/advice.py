@@ -124,8 +124,8 @@ def _sentences(steps: Json, rows: int | None, rate: Json | None) -> list[str]:
         if rows is None:
             return ["The smaller a partition the faster the import; no size is measured that stays flat."]
         seen = (
-            f"No size stays flat, smaller partitions are faster. Up to {in_words(rows)} rows no step took more "
-            f"than {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read off: without interval)."
+            f"No size stays flat, smaller partitions are faster. Up to {in_words(rows)} rows no step took "
+            f"over {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read off: without interval)."
         )
         return [seen, *_rate_sentence("Up to there", rate)]
     if knee["outcome"] == "none":
