@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
+from typing import TYPE_CHECKING
 
 from bench import ceiling, connections, fit, generate, load, peer, queries, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "queries", "fit")
 
@@ -20,7 +24,7 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, help="run one part")
     given = parser.parse_args()
     print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
-    parts = {
+    parts: dict[str, Callable[[], None]] = {
         "peer": lambda: peer.run(given.target, given.rounds, given.seconds),
         "ceiling": lambda: ceiling.run(given.rounds),
         "connections": connections.run,
