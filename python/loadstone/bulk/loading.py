@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.bulk.content import Content, fitted, look
@@ -206,7 +206,7 @@ class _Loading:
             freed = size.table_bytes + size.toast_bytes
         need = needed_bytes(self.bulk, self.content, self.engine, control, self.resumed.rows)
         try:
-            return refuse_without_room(need, self.opened, control, self.bulk.table, freed)
+            return refuse_without_room(need, self.opened, self.bulk.table, control, freed)
         except LoadstoneError as error:
             if not self.manner.ignore_space:
                 raise
@@ -220,8 +220,8 @@ class _Loading:
             "batch size": _batch_rows(bulk),
             "step size": bulk.step_rows,
             "columns": [column["name"] for column in self.table["columns"]],
-            "indexes": bulk.table.indexes,
-            "rows of a partition": bulk.table.partition_rows,
+            "table": asdict(bulk.table),
+            "long transactions": bulk.transactions is not None,
         }
 
     def _document(self, out_dir: Path) -> dict[str, Any]:

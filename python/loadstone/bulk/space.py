@@ -19,6 +19,7 @@ Engines that keep columns: the values' own bytes, which compression makes fewer.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 from dataclasses import dataclass
@@ -150,13 +151,20 @@ def _wal_most(control: Control | None) -> int:
 
 
 def refuse_without_room(
-    need: Need, opened: OpenTarget, control: Control, wishes: PlainTable, freed: int = 0
+    need: Need,
+    opened: OpenTarget,
+    wishes: PlainTable | None = None,
+    control: Control | None = None,
+    freed: int = 0,
 ) -> list[str]:
     """Raise LoadstoneError when a disk has less room than is needed there; returns what cannot be known.
 
-    `freed` bytes of the table's place are to be dropped before.
+    `wishes` say in which tablespaces table and indexes lie; `freed` bytes of the table's place are to be
+    dropped before.
     """
-    places = _places(opened, control, wishes)
+    with contextlib.ExitStack() as stack:
+        control = control or stack.enter_context(contextlib.closing(opened.connect("loadstone")))
+        places = _places(opened, control, wishes)
     if isinstance(places, str):
         return [f"whether there is room for the rows is not known: {places}"]
     wanted: dict[int, int] = {}
@@ -180,7 +188,7 @@ def _by_place(need: Need, freed: int) -> tuple[int, int, int]:
     return max(0, need.heap_bytes - freed), need.index_bytes, need.wal_bytes + need.temporary_bytes
 
 
-def _places(opened: OpenTarget, control: Control, wishes: PlainTable) -> tuple[Path, Path, Path] | str:
+def _places(opened: OpenTarget, control: Control, wishes: PlainTable | None) -> tuple[Path, Path, Path] | str:
     """Return where table, indexes and WAL lie, or why that is not known."""
     folder: Path | str | None = opened.data_directory
     engine = opened.engine
@@ -194,7 +202,7 @@ def _places(opened: OpenTarget, control: Control, wishes: PlainTable) -> tuple[P
     try:
         table, indexes = (
             (_tablespace(control, name) if name else None) or folder
-            for name in (wishes.tablespace, wishes.index_tablespace)
+            for name in ((wishes.tablespace, wishes.index_tablespace) if wishes else ("", ""))
         )
         wal = folder / "pg_wal"
         return table, indexes, wal.resolve() if wal.exists() else folder

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from loadstone._core import TableBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.driving import Batch
+    from loadstone.engine.feeding import Batch
     from loadstone.engines.duckdb.database import DuckControl
 
 _INCOMING = "loadstone_incoming"
@@ -40,6 +40,12 @@ class DuckLoader:
     def session(self) -> DuckSession:
         """Open a connection for one worker."""
         return DuckSession(duck(self._connect(_CLIENTS)), self.load, self.devices)
+
+    def expect(self, tags: Sequence[TableBatch]) -> None:
+        """Learn devices in the order of the stream: another worker may send their next rows first."""
+        if self.load["in_table_tag"]:
+            for part in tags:
+                self.devices.learn(pa.record_batch(part))
 
     def sqlstate(self, error: Exception) -> str:
         """Return the kind of an error: DuckDB has no SQLSTATEs."""
@@ -110,8 +116,6 @@ class DuckSession:
 
     def _put_tags(self, batch: TableBatch) -> None:
         rows = pa.record_batch(batch)
-        if self._load["in_table_tag"]:
-            self._devices.learn(rows)
         where = self._load["tables"]["tags"]
         if not self._load["jsonb_tags"]:
             self._insert(where["name"], where["columns"], where["columns"], rows)
