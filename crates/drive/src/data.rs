@@ -1,5 +1,6 @@
 //! Where rows come from: one JSON document, checked, becomes a [`Source`].
 
+mod files;
 mod fingerprint;
 mod stream;
 
@@ -18,6 +19,8 @@ use serde::Deserialize;
 use crate::error::DriveError;
 use crate::files::duplicate;
 
+pub(crate) use files::FileRows;
+pub use files::{FileFormat, FilesSpec};
 pub use fingerprint::fingerprint_rows;
 pub use stream::{DataStream, FingerprintDocument, TableBatch, document};
 
@@ -36,6 +39,8 @@ pub enum DataSpec {
     Text(TextSpec),
     /// Rows of a plain table, from any row on.
     Rows(RowsSpec),
+    /// Rows of a plain table in files, sent as they are.
+    Files(FilesSpec),
 }
 
 /// TSBS's parameters; times in nanoseconds since 1970 UTC.
@@ -166,6 +171,7 @@ impl DataSpec {
             }
             Self::Text(spec) => spec.check(),
             Self::Rows(spec) => spec.source().map(drop),
+            Self::Files(spec) => spec.check(),
         }
     }
 
@@ -189,6 +195,10 @@ impl DataSpec {
             }
             Self::Text(spec) => Ok(Box::new(TextSource::new(spec.reader()?)?)),
             Self::Rows(spec) => Ok(Box::new(spec.source()?)),
+            Self::Files(_) => Err(DriveError::bad_spec(
+                "rows of files are sent as they are, and not read as values".to_owned(),
+                "load them by COPY",
+            )),
         }
     }
 }
@@ -230,7 +240,11 @@ impl NativeSpec {
 }
 
 impl RowsSpec {
-    fn source(&self) -> Result<RowsSource, DriveError> {
+    /// The rows, from the first.
+    ///
+    /// # Errors
+    /// [`DriveError::BadSpec`] when there is no such set, option or row.
+    pub fn source(&self) -> Result<RowsSource, DriveError> {
         let config = rows::Config {
             set: self.set.clone(),
             seed: self.seed,

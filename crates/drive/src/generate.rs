@@ -2,6 +2,7 @@
 
 mod compress;
 mod pipeline;
+mod rows;
 mod sink;
 mod tables;
 mod text;
@@ -40,6 +41,12 @@ pub struct GenerationSpec {
     /// Threads that format and compress; as many as there are cores when absent.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// Rows of one file, for plain rows: one file a step. 0: one file, or an open one, for all.
+    #[serde(default)]
+    pub step_rows: u64,
+    /// Whether files of CSV begin with the columns' names, for plain rows; a folder of tables always does.
+    #[serde(default)]
+    pub header: bool,
 }
 
 /// A format of files.
@@ -126,12 +133,16 @@ struct Work {
 enum Job {
     Text(Box<text::Job>),
     Tables(tables::Job),
+    Rows(Box<rows::Job>),
 }
 
 impl Job {
     fn open(spec: &GenerationSpec) -> Result<Self, DriveError> {
-        Ok(match spec.format {
-            Format::Timescaledb | Format::Influx => Self::Text(Box::new(text::Job::open(spec)?)),
+        Ok(match (spec.format, &spec.data) {
+            (Format::Timescaledb | Format::Influx, _) => {
+                Self::Text(Box::new(text::Job::open(spec)?))
+            }
+            (_, DataSpec::Rows(data)) => Self::Rows(Box::new(rows::Job::open(spec, data)?)),
             _ => Self::Tables(tables::Job::open(spec)?),
         })
     }
@@ -145,6 +156,7 @@ impl Job {
         match self {
             Self::Text(job) => job.run(threads, stop, counters),
             Self::Tables(job) => job.run(threads, stop, counters),
+            Self::Rows(job) => job.run(threads, stop, counters),
         }
     }
 }
@@ -165,6 +177,13 @@ impl GenerationSpec {
             return Err(DriveError::bad_spec(
                 message,
                 "give exactly one of path and fd",
+            ));
+        }
+        let is_rows = matches!(spec.data, DataSpec::Rows(_));
+        if !is_rows && (spec.step_rows > 0 || spec.header) {
+            return Err(DriveError::bad_spec(
+                "step_rows and header are for plain rows".to_owned(),
+                "leave them out with this data",
             ));
         }
         if spec.threads == Some(0) || spec.threads > Some(THREADS_MAX) {

@@ -201,6 +201,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// Rows of a set. Making it takes no time that depends on the rows: any slice begins at once.
 pub struct RowsSource {
     dataset: Arc<Dataset>,
+    known: &'static Known,
     set: Box<dyn Set>,
     /// Numbers of the rows still to be made.
     rows: Range<u64>,
@@ -218,22 +219,16 @@ impl RowsSource {
             known: list(SETS.iter().map(|known| known.name)),
         })?;
         let options = Options::of(known, &config.options)?;
-        let end = config.first.checked_add(config.rows);
-        let end = end.filter(|end| *end <= known.rows_max);
-        let end = end.ok_or(ConfigError::Rows {
-            set: known.name,
-            first: config.first,
-            rows: config.rows,
-            last: known.rows_max - 1,
-        })?;
+        let rows = numbered(known, config.first, config.rows)?;
         let set = (known.make)(config.seed, &options);
         Ok(Self {
             dataset: Arc::new(Dataset {
                 tags: None,
                 tables: vec![set.table()],
             }),
+            known,
             set,
-            rows: config.first..end,
+            rows,
         })
     }
 
@@ -241,6 +236,15 @@ impl RowsSource {
     #[must_use]
     pub fn rows_left(&self) -> u64 {
         self.rows.end - self.rows.start
+    }
+
+    /// Goes to row `first`, counted in the set, with `rows` of them to be made.
+    ///
+    /// # Errors
+    /// If the rows cannot be numbered.
+    pub fn go_to(&mut self, first: u64, rows: u64) -> Result<(), ConfigError> {
+        self.rows = numbered(self.known, first, rows)?;
+        Ok(())
     }
 
     /// Refuses so many rows at once that a column's texts might pass the 2 GiB that Arrow's offsets reach.
@@ -253,6 +257,19 @@ impl RowsSource {
             "{rows} of these rows at once are too many for one batch: ask for 1 to {most}"
         )))
     }
+}
+
+/// The numbers of these rows.
+fn numbered(known: &Known, first: u64, rows: u64) -> Result<Range<u64>, ConfigError> {
+    let end = first.checked_add(rows);
+    let end = end.filter(|end| *end <= known.rows_max);
+    let end = end.ok_or(ConfigError::Rows {
+        set: known.name,
+        first,
+        rows,
+        last: known.rows_max - 1,
+    })?;
+    Ok(first..end)
 }
 
 impl Source for RowsSource {

@@ -150,8 +150,21 @@ impl Folder {
         names: Vec<String>,
         overwrite: bool,
     ) -> Result<Self, DriveError> {
+        let mut folder = Self::begin(path, &names, overwrite)?;
+        for name in names {
+            folder.open(&name)?;
+        }
+        Ok(folder)
+    }
+
+    /// The same with no file yet.
+    pub(super) fn begin(
+        path: &Path,
+        names: &[String],
+        overwrite: bool,
+    ) -> Result<Self, DriveError> {
         refuse_existing(path, overwrite)?;
-        refuse_others(path, &names)?;
+        refuse_others(path, names)?;
         let part = beside(path, ".part");
         fs::create_dir(&part).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => DriveError::bad_spec(
@@ -163,19 +176,28 @@ impl Folder {
             ),
             _ => cannot(&part.display().to_string(), source),
         })?;
-        let mut folder = Self {
-            sinks: Vec::with_capacity(names.len()),
+        Ok(Self {
+            sinks: Vec::new(),
             path: path.to_owned(),
-            part: Some(part.clone()),
-        };
-        for name in names {
-            let file = File::create_new(part.join(&name)).map_err(|e| cannot(&name, e))?;
-            let name = path.join(&name).display().to_string();
-            let mut sink = Sink::opened(file, name);
-            sink.fate = "; the incomplete folder was removed";
-            folder.sinks.push(sink);
+            part: Some(part),
+        })
+    }
+
+    fn open(&mut self, name: &str) -> Result<(), DriveError> {
+        let part = self.part.as_deref().unwrap_or(&self.path).join(name);
+        let file = File::create_new(part).map_err(|e| cannot(name, e))?;
+        let mut sink = Sink::opened(file, self.path.join(name).display().to_string());
+        sink.fate = "; the incomplete folder was removed";
+        self.sinks.push(sink);
+        Ok(())
+    }
+
+    /// Begins a file in the place of the one before, which is complete: one at a time, however many there are.
+    pub(super) fn turn_to(&mut self, name: &str) -> Result<(), DriveError> {
+        for sink in self.sinks.drain(..) {
+            sink.file.sync_data().map_err(|e| sink.trouble(e))?;
         }
-        Ok(folder)
+        self.open(name)
     }
 
     /// Number of files.

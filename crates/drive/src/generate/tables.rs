@@ -114,7 +114,7 @@ fn tables(dataset: &Dataset) -> impl Iterator<Item = &Table> {
     dataset.tags.iter().chain(&dataset.tables)
 }
 
-fn ending(format: Format) -> &'static str {
+pub(super) fn ending(format: Format) -> &'static str {
     match format {
         Format::CopyBinary => ".copy",
         Format::CopyText => ".tsv",
