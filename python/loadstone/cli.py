@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ import click
 from loadstone import __version__, calibrate, terminal
 from loadstone.engines import all_engines
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
-from loadstone.model import InOut
+from loadstone.generate import COMPRESSIONS, FILE_FORMATS, Files, generate
+from loadstone.model import InOut, Rows
 from loadstone.personalities import pgbench, tsbs
 from loadstone.plan import SIZES, estimated_seconds, plan_to_json
 from loadstone.processtitle import hide_passwords
@@ -266,6 +268,46 @@ def scenarios() -> None:
     """List the built-in scenarios."""
     for name in builtin_scenarios():
         click.echo(f"{name:<16}{find_scenario(name).title}")
+
+
+@main.command("generate")
+@click.argument("name", metavar="SET")
+@click.option("--rows", type=click.IntRange(1), default=1_000_000, show_default=True, help="How many rows.")
+@click.option("--first", type=click.IntRange(0), default=0, help="Number of the first row, counted from 0.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of every value.")
+@click.option("--option", "options", multiple=True, callback=_pairs, help="What the set offers: name=value.")
+@click.option("--format", "format_", type=click.Choice(FILE_FORMATS), default="text", show_default=True)
+@click.option("--compress", type=click.Choice(COMPRESSIONS), default="none", show_default=True)
+@click.option(
+    "--step-rows", type=click.IntRange(0), default=0, help="Rows of one file: OUT is a folder then."
+)
+@click.option("--header", is_flag=True, help="Begin CSV with a line of the columns' names.")
+@click.option("--out", required=True, help="A new file, with --step-rows a new folder; - is standard output.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--threads", type=click.IntRange(0, 256), default=0, help="0: one a core.")
+def generate_command(
+    name: str, rows: int, first: int, seed: int, options: dict[str, str], **given: Any
+) -> None:
+    """Make rows of a built-in data set as files, the very rows that our own loads send.
+
+    `docs/generate-data.md` says what sets there are.
+    """
+    files = Files(format=given.pop("format_"), **given)
+    what = Rows(set=name, rows=rows, first=first, seed=seed, options=options)
+    try:
+        with Signals() as signals:
+            account = generate(what, files, signals)
+            if account["state"] == "interrupted":
+                raise InterruptedRun(signals.received or signal.SIGINT)
+    except InterruptedRun as signalled:
+        terminal.say(f"{signalled}: nothing incomplete is left")
+        sys.exit(int(signalled.exit_code))
+    if account["state"] == "reader_gone":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)  # as every other program of a pipe ends
+    terminal.say(
+        f"{account['rows']:,} rows, {account['bytes']:,} bytes, {account['duration_ns'] / 1e9:.1f} s"
+    )
 
 
 @main.command("engines")
