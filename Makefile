@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := backend_messages startup frontend_messages script tsbs_text
+FUZZ_TARGETS := backend_messages startup frontend_messages script tsbs_text row_files
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help

@@ -10,5 +10,6 @@ mod mix;
 pub mod native;
 mod number;
 pub mod random;
+pub mod rowfile;
 pub mod rows;
 pub mod tsbs;
