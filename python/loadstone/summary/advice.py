@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -77,7 +76,7 @@ def round_below(rows: float) -> int | None:
     """Return the largest of 1, 2 and 5 times a power of ten that is not above `rows`; None below 1."""
     if rows < 1:
         return None
-    power = 10 ** math.floor(math.log10(rows))
+    power = 10 ** (len(str(int(rows))) - 1)
     return int(next(digit * power for digit in ROUND if digit * power <= rows))
 
 
