@@ -181,7 +181,7 @@ def test_a_disk_that_is_full_in_a_step_fails_it_with_its_bytes_and_skips_the_res
     assert len(steps) >= 3
     assert [step["state"] for step in steps[-2:]] == ["complete", "failed"]
     assert "the step needed about" in steps[-1]["reason"]
-    assert "the server's disk is full" in ended.report
+    assert "disk is full" in ended.report
 
 
 def test_rows_that_will_not_fit_are_refused_before_anything_is_made(desk: Desk, database: Database) -> None:

@@ -58,9 +58,15 @@ def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
     """Write down the steps that `stepped` was not told of: the broken one, and the only one."""
     reason = full or f"{account['reason']}{first_error(account)}"
     written = {line["step"] for line in steps.lines}
+    broken = "interrupted" if account["state"] == "interrupted" else "failed"
     for step in account["load"].get("steps") or []:
-        if step["step"] not in written:
-            steps.end(step, None if step["state"] == "complete" else reason)
+        if step["step"] in written:
+            continue
+        if step["state"] == "complete":
+            steps.end(step)
+        else:
+            # To the driver a step is interrupted also when it was the server that went away.
+            steps.end({**step, "state": broken}, reason)
 
 
 def _full_words(account: Document, stage: Stage, steps: Steps) -> str | None:
