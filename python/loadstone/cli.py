@@ -297,8 +297,6 @@ def generate_command(
     try:
         with Signals() as signals:
             account = generate(what, files, signals)
-            if account["state"] == "interrupted":
-                raise InterruptedRun(signals.received or signal.SIGINT)
     except InterruptedRun as signalled:
         terminal.say(f"{signalled}: nothing incomplete is left")
         sys.exit(int(signalled.exit_code))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from pyarrow import parquet
 
 from loadstone import _core
 from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.signals import InterruptedRun
 from loadstone.tsbs.making import make
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def generate(
     """Make the files and return the account: `state`, `rows`, `plain_bytes`, `bytes`, `duration_ns`.
 
     A file or folder is complete or not there. Raises LoadstoneError when it cannot begin, RunFailedError when
-    it cannot go on, InterruptedRun when a signal has ended Parquet.
+    it cannot go on, InterruptedRun when a signal has ended it.
     """
     if rows.rows < 1:
         raise LoadstoneError("no rows were asked for", "Give the number of rows: --rows N.")
@@ -95,7 +97,10 @@ def generate(
         "step_rows": files.step_rows,
         "header": files.header,
     }
-    return make(specification, signals, show)
+    account = make(specification, signals, show)
+    if account["state"] == "interrupted":
+        raise InterruptedRun((signals and signals.received) or signal.SIGINT)
+    return account
 
 
 def _check(files: Files) -> None:
