@@ -46,7 +46,7 @@ class Loaded:
 
 
 def advise(steps: Json, loaded: Loaded) -> Json | None:
-    """Return ADVICE of docs/run-folder.md; None where no knee was looked for."""
+    """Return sentences, size, rate and DDL for summary.json; None where no knee was looked for."""
     knee = steps["knee"]
     if knee is None:
         return None
