@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadstone import _core, bulk
@@ -29,7 +30,9 @@ def refuse_impossible(plan: Plan) -> None:
         answers = engine_named(target.engine).tables
         for phase, wanted in _bulk_loads(target):
             with _named(phase):
-                bulk.look(wanted, answers)
+                # A form that the engine lacks skips the phase, once its servers have said what they offer.
+                form = answers.forms[0] if wanted.table.form not in answers.forms else wanted.table.form
+                bulk.look(replace(wanted, table=replace(wanted.table, form=form)), answers)
 
 
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
