@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,17 @@ def desk(builds: Path) -> Iterator[Desk]:
     place = Desk(make_base(), builds)
     yield place
     place.close()
+
+
+@pytest.fixture
+def own_registry(builds: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A registry of private servers of the test's own: what it kills is removed by nobody else's start."""
+    base = make_base()
+    (base / "loadstone").mkdir()
+    (base / "loadstone" / "postgresql").symlink_to(builds)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(base))
+    yield
+    shutil.rmtree(base)
 
 
 @pytest.fixture

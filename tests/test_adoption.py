@@ -83,7 +83,8 @@ def identity(pid: int) -> str:
 
 
 @pytest.fixture
-def killed() -> Iterator[Killed]:
+def killed(own_registry: None) -> Iterator[Killed]:
+    del own_registry
     child = subprocess.Popen([sys.executable, "-c", INSERTS], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     try:
@@ -184,6 +185,7 @@ with PrivateFolder() as folder:
 """
 
 
+@pytest.mark.usefixtures("own_registry")
 def test_a_killed_runs_folder_is_adopted_too() -> None:
     with subprocess.Popen([sys.executable, "-c", FOLDER], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None

@@ -210,6 +210,8 @@ def test_settings_are_sized_to_the_limit(tmp_path: Path) -> None:
     sized = sizing.sized_settings(10, tmp_path, 256 * MB)
     assert (sized["shared_buffers"], sized["maintenance_work_mem"]) == ("64MB", "16MB")
     assert sized["effective_cache_size"] == "192MB"
+    assert sized["huge_pages"] == "off"
+    assert "huge_pages" not in sizing.sized_settings(10, tmp_path)
 
 
 @pytest.mark.parametrize("buffers", ["16MB", "16384kB", "2048"])
@@ -303,6 +305,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.usefixtures("own_registry")
 def test_groups_of_a_killed_loadstone_are_removed_by_the_next_start() -> None:
     with subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None

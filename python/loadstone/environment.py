@@ -33,6 +33,7 @@ LIBRARIES = (
     "jinja2",
     "jsonschema",
     "numpy",
+    "nvidia-ml-py",
     "psutil",
     "psycopg",
     "pyarrow",

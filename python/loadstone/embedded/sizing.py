@@ -48,7 +48,9 @@ def sized_settings(clients: int, storage: Path, limit_bytes: int | None = None) 
     buffers_min, work_min = (128 * MB, 64 * MB) if limit_bytes is None else (8 * MB, 4 * MB)
     free = shutil.disk_usage(storage).free
     max_wal = _clamp(free // 10, 128 * MB, 4 * GB)
-    return {
+    # Huge pages are not charged to a control group: buffers in them would escape its limit.
+    within = {"huge_pages": "off"} if limit_bytes is not None else {}
+    return within | {
         "max_connections": str(clients + RESERVE_CONNECTIONS),
         "shared_buffers": _megabytes(_clamp(memory // 4, buffers_min, 8 * GB)),
         "effective_cache_size": _megabytes(max(memory * 3 // 4, 2 * buffers_min)),
