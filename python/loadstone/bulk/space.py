@@ -10,8 +10,8 @@ The formula, for PostgreSQL's pages of 8192 bytes (its documentation, chapters "
   built of what is there or keys come in order, 69 % (ln 2) when they come at random. Equal keys count as if
   each were kept. Hash: entries of 20 bytes in pages that are half full. BRIN: two entries a megabyte. Any
   other: as two B-trees.
-* WAL: what the load writes, heap and entries once and each page of an index once more, but at most twice
-  `max_wal_size`: one checkpoint's worth is kept while the next piles up.
+* WAL: what the load writes, heap and indexes once, and entries that go into an index that is there once more,
+  but at most twice `max_wal_size`: one checkpoint's worth is kept while the next piles up.
 * Temporary: sorted entries of the largest index that is built of rows that are there.
 
 Engines that keep columns: the values' own bytes, which compression makes fewer.
@@ -102,7 +102,7 @@ def needed_bytes(
         ordered = bulk.table.primary_key == content.table["sequence"]
         entries.append(rows * _entry_bytes(key, content))
         sizes.append(entries[-1] / (_BUILT if ordered else _RANDOM))
-    wal = min(heap + sum(entries) + sum(sizes), 2 * _wal_most(control))
+    wal = min(heap + sum(sizes) + (0 if later else sum(entries)), 2 * _wal_most(control))
     temporary = max(entries, default=0) if later and indexes else 0
     return Need(round(heap), round(sum(sizes)), round(wal), round(temporary))
 
