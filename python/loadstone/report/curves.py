@@ -178,10 +178,11 @@ def _beside(lines: Sequence[Curve], extras: Extras) -> dict[str, list[Block]]:
 
 def _marked(lines: Sequence[Curve]) -> list[tuple[str, float, float, tuple[str, float]]]:
     """Mark the points of lines that have few: a single one would not be seen otherwise."""
+    few = max((len(line.x) for line in lines), default=0) <= FEW_POINTS
     return [
         (line.name, x, y, DOT)
         for line in lines
-        if len(line.x) <= FEW_POINTS
+        if few or len(line.x) == 1
         for x, y in zip(line.x, line.y, strict=True)
         if y is not None
     ]

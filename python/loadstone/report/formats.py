@@ -142,5 +142,5 @@ def interval(entry: dict[str, float | None] | None) -> str:
 
 
 def variant(values: dict[str, object]) -> str:
-    """Return a variant in words: index = brin, clients = 8."""
-    return ", ".join(f"{name} = {value}" for name, value in values.items())
+    """Return a variant in words: index = brin, clients = 8; what is empty means nothing special."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items() if value not in ("", None))

@@ -42,11 +42,30 @@ def blocks(chunks: Sequence[Json], summary: Json) -> list[Json]:
         members = [
             {**member, "colour": colour(at)}
             for at, member in enumerate(chunk["members"])
-            if (member["phase"].get("steps") or {}).get("points")
+            if in_steps(member["phase"])
         ]
         if members:
             found.append(_block(chunk, members, summary))
     return found
+
+
+def in_steps(phase: Json) -> bool:
+    """Whether a phase loaded in more than one step: a single one has no course."""
+    return len((phase["steps"] or {}).get("points") or []) > 1
+
+
+def rates(phase: Json) -> list[Json]:
+    """Return rows per second of each step at its middle: a step of few batches has no course of its own."""
+    begun_s = phase["drive"]["start_s"]
+    return [
+        {
+            "t_s": (point["start_s"] + point["end_s"]) / 2 - begun_s,
+            "rows_per_s": point["rows_per_s"],
+            "tps": 0,
+        }
+        for point in _complete(phase["steps"])
+        if point["start_s"] is not None and point["end_s"] is not None
+    ]
 
 
 def knee_words(label: str, steps: Json) -> str:
@@ -177,7 +196,7 @@ def _slowdown(identity: str, members: Sequence[Json]) -> Chart | None:
         ours = [(p["rows_before"] + p["rows"], s) for p, s in zip(points, _per_row(points), strict=True)]
         published = [
             Curve(
-                f"{_name(member)}, published{': ' + curve['name'] if curve['name'] else ''}",
+                f"{_name(member)}, {_curve_name(curve)}",
                 member["colour"],
                 *_relative([((at + 1) * curve["step_rows"], s) for at, s in enumerate(curve["seconds"])]),
                 style=DASHED if at == 0 else DOTTED,
@@ -286,7 +305,7 @@ def _limits(members: Sequence[Json]) -> list[str]:
     }
     return [
         f"Memory of the server and of its files' page cache was limited to {formats.size(limit)} by a "
-        "control group: these knees are those of so much memory."
+        "control group: where import slows down depends on that."
         for limit in sorted(limit for limit in found if limit)
     ]
 
@@ -354,6 +373,11 @@ def _same(phase: Json, verifying: Json) -> bool:
 
 def _as_dashed(line: Curve) -> Curve:
     return Curve(line.name, line.colour, line.x, line.y, style=DASHED)
+
+
+def _curve_name(curve: Json) -> str:
+    name = str(curve["name"] or "")
+    return name if name.startswith("published") else ": ".join(part for part in ("published", name) if part)
 
 
 def _published_words(curve: Json) -> str:

@@ -81,7 +81,7 @@ def headline_json(summary: Json) -> Json:
 
 def _steps(chunk: Json, summary: Json) -> RenderableType | None:
     """Return a table of a phase's loads in steps, and below it what they advise."""
-    members = [member for member in chunk["members"] if (member["phase"]["steps"] or {}).get("points")]
+    members = [member for member in chunk["members"] if stepped.in_steps(member["phase"])]
     if not members:
         return None
     table = Table(

@@ -284,7 +284,7 @@ def _series(phase: Json, label: str) -> Json:
     drive = phase["drive"]
     return {
         "label": label or "all",
-        "throughput": drive["series"],
+        "throughput": stepped.rates(phase) if stepped.in_steps(phase) else drive["series"],
         "latency": drive["latency_series"],
         "curve": drive["curve"],
         "warmup_s": drive["warmup_s"],

@@ -108,10 +108,11 @@ def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, objec
         return
     yield from _judge_counts(drive, where)
     yield from _judge_client(drive, where, calibration)
-    yield from _judge_samples(drive, where)
+    yield from _judge_samples(drive, where, wanted=phase["load"] is None)
     yield from _judge_machine(usage, where)
     found = drive["drift"]
-    if found and abs(found["change"]) >= DRIFT and found["p_value"] <= DRIFT_P:
+    # Whether steps take longer as the table grows is what they are there to show.
+    if found and not phase["steps"] and abs(found["change"]) >= DRIFT and found["p_value"] <= DRIFT_P:
         yield c.Unsteady(change=found["change"], checkpoints=(usage or {}).get("checkpoints", 0), **where)
     yield from _judge_load(phase, usage, where)
 
@@ -176,12 +177,12 @@ def ceiling(calibration: Mapping[str, object], drive: Json) -> float | None:
     return float(nearest["tps"])
 
 
-def _judge_samples(drive: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
+def _judge_samples(drive: Json, where: Mapping[str, str], *, wanted: bool) -> Iterator[c.Caution]:
     response = drive["response"]
     if response["count"] and drive["logged"] < response["count"]:
         yield c.LogIncomplete(logged=drive["logged"], counted=response["count"], **where)
     entry = next(p for p in response["percentiles"] if p["percentile"] == OFTEN_WANTED)
-    if response["count"] and entry["value_ns"] is None:
+    if wanted and response["count"] and entry["value_ns"] is None:
         yield c.TooFewSamples(samples=drive["logged"], percentile=OFTEN_WANTED, needed=10_000, **where)
 
 

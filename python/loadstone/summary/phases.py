@@ -18,7 +18,7 @@ from loadstone.summary.series import (
     throughput_over_time,
 )
 from loadstone.summary.statistics import batch_means, drift
-from loadstone.summary.steps import stepped_rate, summarise_steps
+from loadstone.summary.steps import costs_per_row, stepped_rate, summarise_steps
 from loadstone.summary.storage import summarise_storage
 from loadstone.summary.transactions import summarise_transactions
 
@@ -59,9 +59,11 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
     summary["setup"] = phase.get("statements") or []
     summary["drive"] = summarise_drive(files, origin_ns)
     summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], _rows_loaded(files))
+    summary["steps"] = summarise_steps(files, origin_ns)
+    if summary["steps"] and (summary["sizes"] or {}).get("per_unit"):
+        summary["sizes"]["per_unit"] |= costs_per_row(summary["steps"])
     summary["load"] = summarise_load(files.drive, summary)
     summary["queries"] = summarise_queries(files.drive, summary["drive"])
-    summary["steps"] = summarise_steps(files, origin_ns)
     summary["storage"] = summarise_storage(phase, files.drive)
     begun_ns = (files.drive or {}).get("start_ns") or phase.get("start_ns") or origin_ns
     summary["transactions"] = summarise_transactions(files.drive, files.progress, begun_ns)

@@ -46,6 +46,21 @@ def stepped_rate(lines: Sequence[Json]) -> tuple[float, list[float]] | None:
     return sum(rows for rows, _ in taken) / sum(seconds for _, seconds in taken), rates
 
 
+def costs_per_row(steps: Json) -> Json:
+    """Return what a row came to, by the steps: the database may have held an older table before."""
+    done = [point for point in steps["points"] if point["state"] == "complete"]
+    known = [point for point in done if point["table_bytes"] is not None]
+    costs: Json = {}
+    if known and (rows := known[-1]["rows_before"] + known[-1]["rows"]):
+        costs["table_bytes_per_row"] = known[-1]["table_bytes"] / rows
+        if known[-1]["index_bytes"] is not None:
+            costs["index_bytes_per_row"] = known[-1]["index_bytes"] / rows
+    logged = [(point["wal_bytes"], point["rows"]) for point in done if point["wal_bytes"] is not None]
+    if rows := sum(rows for _, rows in logged):
+        costs["wal_bytes_per_row"] = sum(wal for wal, _ in logged) / rows
+    return costs
+
+
 def comparable(points: Sequence[Json], step_rows: int) -> list[Json]:
     """Return the steps whose seconds mean the same: complete ones, not much shorter than the others."""
     return [
