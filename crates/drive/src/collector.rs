@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
-use crate::load::{LoadWork, StepAccount};
+use crate::load::StepAccount;
 use crate::output::Output;
 use crate::program::Gain;
 use crate::record::{Latency, Record, WindowCounts};
@@ -292,13 +292,19 @@ impl Collector {
         } = gathering;
         let warmup = self.timeline.is_warmup(index);
         let row = self.row(index, end_ns, connected, &record);
-        let marks = self.config.work.load().map(LoadWork::take_marks);
-        let marks = marks.unwrap_or_default();
+        let (marks, progress) = self
+            .config
+            .work
+            .load()
+            .map_or_else(Default::default, |load| {
+                (load.take_marks(), load.take_progress())
+            });
         self.end_ns = self.end_ns.max(end_ns);
         if let Some(output) = &mut self.output
             && let Err(error) = output
                 .interval(&self.timeline, &row, &record)
                 .and_then(|()| output.sent(&marks))
+                .and_then(|()| output.progress(&progress))
         {
             self.output_error = Some(error.to_string());
             self.output = None;

@@ -6,6 +6,7 @@
 mod batch;
 mod encode;
 mod intervals;
+mod long;
 mod producer;
 mod queue;
 mod ranges;
@@ -16,18 +17,22 @@ mod tables;
 mod tags;
 mod tally;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use loadstone_gen::dataset::Source;
+use loadstone_gen::dataset::Dataset;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::batch::Batch;
+pub(crate) use self::batch::{Batch, Content};
+use self::encode::is_plain;
 pub(crate) use self::intervals::Interval;
-use self::producer::{Making, Place, Producer};
+pub(crate) use self::long::{Account as LongAccount, Fate, Progress as LongProgress};
+use self::long::{LANE_LENGTH, LongProducer, LongSpec, Plan};
+use self::producer::{Making, Place, Producer, Stop, Supply};
 pub(crate) use self::queue::{Found, Queue};
 use self::ranges::Ranges;
 pub(crate) use self::spec::LoadSpec;
@@ -35,9 +40,12 @@ pub(crate) use self::steps::StepAccount;
 pub(crate) use self::tables::{Tables, shape_name};
 pub(crate) use self::tally::{Mark, Tally};
 use crate::clock::{CpuTime, now_ns};
+use crate::data::DataSpec;
 use crate::error::DriveError;
-use crate::program::Program;
 use crate::program::load::LoadProgram;
+use crate::program::transaction::TransactionProgram;
+use crate::program::{Program, Readiness};
+use crate::waker::Waker;
 use crate::work::{Draw, Labels, ScriptLabel};
 
 /// Most batches that wait in the lane that all clients share; a few bridge the time that making one takes.
@@ -63,6 +71,55 @@ impl Shared {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A client's next batch, or when to ask again; `starved_ns` is since when it waits for rows, zero when it does not.
+    pub(crate) fn take(
+        &self,
+        lane: usize,
+        waker: Option<&Arc<Waker>>,
+        now_ns: u64,
+        starved_ns: &mut u64,
+    ) -> Result<Box<Batch>, Readiness> {
+        let found = match self.queue.pop(lane, waker, now_ns) {
+            Found::Batch(batch) => Ok(batch),
+            Found::End => Err(Readiness::Ended),
+            Found::Nothing => {
+                if *starved_ns == 0 {
+                    *starved_ns = now_ns;
+                }
+                return Err(Readiness::NotYet);
+            }
+            Found::Held => {
+                // Not for want of rows.
+                *starved_ns = 0;
+                return Err(Readiness::NotYet);
+            }
+        };
+        let since_ns = std::mem::take(starved_ns);
+        if since_ns > 0 {
+            let waited_ns = now_ns.saturating_sub(since_ns);
+            self.wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// A client has lost its connection for good: where it has a lane of its own, nobody else takes its batches.
+    pub(crate) fn client_gone(&self, lane: usize) {
+        if self.own_lanes && !self.queue.is_over(lane) {
+            let why = format!("client {lane} lost its connection");
+            self.tally().give_up(|| why);
+            self.abandon();
+        }
+    }
+
+    /// No more batches are made.
+    fn end_making(&self, stopped: Result<(), Stop>) {
+        if let Err(Stop::Broken(why)) = stopped {
+            self.tally().give_up(|| why);
+        }
+        self.making.note_cpu();
+        self.queue.close();
+    }
+
     /// A batch cannot be stored: no other is begun.
     pub(crate) fn abandon(&self) {
         let left = self.queue.abandon();
@@ -73,8 +130,24 @@ impl Shared {
 /// The load as the work of a drive.
 pub(crate) struct LoadWork {
     shared: Arc<Shared>,
-    producer: Mutex<Option<Producer>>,
+    producer: Mutex<Option<Maker>>,
     intervals: Vec<Interval>,
+    long: Option<LongSpec>,
+}
+
+/// What the making thread does.
+enum Maker {
+    Batches(Producer),
+    Pieces(LongProducer),
+}
+
+impl Maker {
+    fn run(self) {
+        match self {
+            Self::Batches(producer) => producer.run(),
+            Self::Pieces(producer) => producer.run(),
+        }
+    }
 }
 
 impl std::fmt::Debug for LoadWork {
@@ -88,37 +161,45 @@ impl LoadWork {
     pub(crate) fn new(spec: &LoadSpec, clients: usize) -> Result<Self, DriveError> {
         spec.check()?;
         let intervals = Interval::parse_all(&spec.insert_intervals)?;
-        let source: Box<dyn Source> = spec.data.open()?;
-        let tables = Arc::new(Tables::new(spec, source.dataset())?);
-        let (lanes, length) = if spec.hash_workers {
-            (clients, 1)
-        } else {
-            (1, clients.clamp(2, SHARED_LANE_MAX))
+        let (supply, dataset) = open(spec)?;
+        if spec.hash_workers && is_plain(&dataset) {
+            let message = "hash_workers needs rows of devices".to_owned();
+            return Err(DriveError::bad_spec(
+                message,
+                "leave it out: any worker takes any rows",
+            ));
+        }
+        let own_lanes = spec.hash_workers || spec.transaction.is_some();
+        let (lanes, length) = match spec.transaction {
+            Some(_) => (clients, LANE_LENGTH),
+            None if own_lanes => (clients, 1),
+            None => (1, clients.clamp(2, SHARED_LANE_MAX)),
         };
         let shared = Arc::new(Shared {
-            tables,
+            tables: Arc::new(Tables::new(spec, &dataset)?),
             queue: Queue::new(lanes, length, spec.rhythm()),
             making: Making::default(),
             wait_ns: AtomicU64::new(0),
-            own_lanes: spec.hash_workers,
+            own_lanes,
             tally: Mutex::default(),
         });
-        let producer = Producer {
-            source,
-            shared: Arc::clone(&shared),
-            lanes,
-            batch_rows: spec.batch_rows,
-            rows_left: match spec.limit_rows {
-                0 => u64::MAX,
-                limit => limit,
-            },
-            place: Place::new(spec.rhythm().rows),
-            skip: Ranges::new(&spec.skip),
+        let producer = match &spec.transaction {
+            Some(long) => Maker::Pieces(pieces(spec, *long, &shared, clients)?),
+            None => Maker::Batches(Producer {
+                supply,
+                shared: Arc::clone(&shared),
+                lanes,
+                batch_rows: spec.batch_rows,
+                rows_left: limit(spec),
+                place: Place::new(spec.rhythm().rows),
+                skip: Ranges::new(&spec.skip),
+            }),
         };
         Ok(Self {
             shared,
             producer: Mutex::new(Some(producer)),
             intervals,
+            long: spec.transaction,
         })
     }
 
@@ -182,7 +263,10 @@ impl LoadWork {
         let last = self.intervals.len().saturating_sub(1);
         let interval = self.intervals.get(number.min(last)).copied();
         let shared = Arc::clone(&self.shared);
-        Box::new(LoadProgram::new(shared, number, interval, draw.stream))
+        match &self.long {
+            Some(long) => Box::new(TransactionProgram::new(shared, number, long.statement_rows)),
+            None => Box::new(LoadProgram::new(shared, number, interval, draw.stream)),
+        }
     }
 
     pub(crate) fn mode(&self) -> String {
@@ -202,6 +286,10 @@ impl LoadWork {
         self.shared.tally().take_marks()
     }
 
+    pub(crate) fn take_progress(&self) -> Vec<LongProgress> {
+        self.shared.tally().take_progress()
+    }
+
     pub(crate) fn account(&self) -> Map<String, Value> {
         let shared = &self.shared;
         let names = shared.tables.series.iter().map(|t| t.label.as_str());
@@ -209,6 +297,9 @@ impl LoadWork {
         let failed = tally.failure().is_some();
         let mut load = tally.account(names);
         drop(tally);
+        if self.long.is_some() {
+            load["transactions"] = json!(shared.tally().transactions());
+        }
         load["steps"] = json!(shared.queue.steps(failed));
         let cpu = shared.making.cpu();
         load["made_batches"] = shared.making.made.load(Ordering::Relaxed).into();
@@ -219,4 +310,56 @@ impl LoadWork {
         });
         Map::from_iter([("load".to_owned(), load)])
     }
+}
+
+/// Most rows that are asked for.
+fn limit(spec: &LoadSpec) -> u64 {
+    match spec.limit_rows {
+        0 => u64::MAX,
+        limit => limit,
+    }
+}
+
+/// What holds the rows, and their tables.
+fn open(spec: &LoadSpec) -> Result<(Supply, Arc<Dataset>), DriveError> {
+    let DataSpec::Files(files) = &spec.data else {
+        let source = spec.data.open()?;
+        let dataset = Arc::clone(source.dataset());
+        return Ok((Supply::Values(source), dataset));
+    };
+    let mut named = spec.tables.iter().flat_map(BTreeMap::keys);
+    let (Some(table), None) = (named.next(), named.next()) else {
+        let message = "rows of files are for one table".to_owned();
+        return Err(DriveError::bad_spec(
+            message,
+            "name one table in tables, with its columns",
+        ));
+    };
+    Ok((Supply::Files(files.open()?), Arc::new(files.dataset(table))))
+}
+
+/// What makes long transactions: rows that begin anywhere, once for each client.
+fn pieces(
+    spec: &LoadSpec,
+    long: LongSpec,
+    shared: &Arc<Shared>,
+    clients: usize,
+) -> Result<LongProducer, DriveError> {
+    let rows = match &spec.data {
+        DataSpec::Rows(rows) => rows.rows,
+        _ => 0,
+    };
+    Ok(LongProducer {
+        shared: Arc::clone(shared),
+        sources: (0..clients)
+            .map(|_| spec.data.open())
+            .collect::<Result<_, _>>()?,
+        plan: Plan {
+            rows: rows.min(limit(spec)),
+            batch_rows: spec.batch_rows as u64,
+            step_rows: spec.rhythm().rows,
+            long,
+        },
+        skip: Ranges::new(&spec.skip),
+    })
 }

@@ -1,4 +1,4 @@
-//! series.jsonl, latency.hlog, sent.jsonl and drive.json: appended to while the drive goes on, each line in one write.
+//! series.jsonl, latency.hlog, sent.jsonl, progress.jsonl and drive.json: appended to while the drive goes on, each line in one write.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use serde::Serialize;
 
 use crate::collector::SeriesRow;
 use crate::error::DriveError;
-use crate::load::Mark;
+use crate::load::{LongProgress as Progress, Mark};
 use crate::record::{Latency, Record};
 use crate::timeline::Timeline;
 
@@ -22,6 +23,8 @@ pub(crate) struct Output {
     histograms: File,
     /// Loads only.
     sent: Option<File>,
+    /// Long transactions only.
+    progress: Option<File>,
     serializer: V2DeflateSerializer,
     line: String,
     encoded: Vec<u8>,
@@ -49,6 +52,7 @@ impl Output {
             dir: dir.to_owned(),
             series: create("series.jsonl")?,
             sent: is_load.then(|| create("sent.jsonl")).transpose()?,
+            progress: None,
             histograms,
             serializer: V2DeflateSerializer::new(),
             line: String::new(),
@@ -97,17 +101,29 @@ impl Output {
         let Some(file) = &mut self.sent else {
             return Ok(());
         };
-        self.line.clear();
-        for mark in marks {
-            self.line
-                .push_str(&serde_json::to_string(mark).unwrap_or_default());
-            self.line.push('\n');
-        }
+        put_lines(marks, &mut self.line);
         file.write_all(self.line.as_bytes())
             .map_err(|source| DriveError::Output {
                 path: self.dir.join("sent.jsonl"),
                 source,
             })
+    }
+
+    /// Append how far long transactions have come; the file is made with its first line.
+    pub(crate) fn progress(&mut self, lines: &[Progress]) -> Result<(), DriveError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        put_lines(lines, &mut self.line);
+        let path = self.dir.join("progress.jsonl");
+        let mut write = || {
+            let file = match &mut self.progress {
+                Some(file) => file,
+                none => none.insert(File::create(&path)?),
+            };
+            file.write_all(self.line.as_bytes())
+        };
+        write().map_err(|source| DriveError::Output { path, source })
     }
 
     #[expect(
@@ -142,6 +158,15 @@ impl Output {
             "Tag={warmup}{tag},{start_s:.6},{length_s:.6},{max_ms:.6},{}",
             STANDARD.encode(&self.encoded)
         );
+    }
+}
+
+/// Each as a line of JSON.
+fn put_lines(lines: &[impl Serialize], out: &mut String) {
+    out.clear();
+    for line in lines {
+        out.push_str(&serde_json::to_string(line).unwrap_or_default());
+        out.push('\n');
     }
 }
 

@@ -5,6 +5,7 @@
 pub(crate) mod load;
 pub(crate) mod queries;
 pub(crate) mod script;
+pub(crate) mod transaction;
 
 use std::sync::Arc;
 
@@ -109,6 +110,11 @@ pub(crate) trait Program {
     /// it was.
     fn ready(&mut self, _now_ns: u64) -> Readiness {
         Readiness::Ready
+    }
+
+    /// What was sent and is not answered may have been carried out for good.
+    fn may_be_stored(&self) -> bool {
+        true
     }
 
     /// The client has lost its connection for good.

@@ -281,6 +281,16 @@ impl DriveSpec {
                 "leave connect_per_transaction and latency_limit_ms out",
             ));
         }
+        let long = self
+            .load
+            .as_ref()
+            .is_some_and(|load| load.transaction.is_some());
+        if long && self.tries_max > 1 {
+            return Err(DriveError::bad_spec(
+                "a long transaction is not tried again: its rows are not kept".to_owned(),
+                "leave tries_max out",
+            ));
+        }
         let weights = self.scripts.iter().flatten().map(|s| u64::from(s.weight));
         if self.scripts.is_some() && weights.sum::<u64>() == 0 {
             return Err(DriveError::bad_spec(

@@ -14,6 +14,12 @@ pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
     /// Before the byte at this place, the connection must know this shape of statement.
     pub(crate) needs: Vec<(usize, u32)>,
+    /// It is the begin of its transaction; only a long one has other pieces.
+    pub(crate) opens: bool,
+    /// It is the end of it.
+    pub(crate) closes: bool,
+    /// Pieces of long transactions: where each part ends that is sent for itself, and its rows.
+    pub(crate) parts: Vec<(usize, u64)>,
     /// Labels of the statements, in order.
     pub(crate) statements: Vec<u32>,
     /// `ReadyForQuery` messages that the server will answer with.
@@ -33,6 +39,20 @@ pub(crate) struct Content {
     pub(crate) fingerprints: Option<Tables>,
     /// Latest time of its rows, in microseconds since 1970.
     pub(crate) latest_us: Option<i64>,
+}
+
+impl Batch {
+    /// A whole transaction, of which nothing is said yet.
+    pub(crate) fn whole(number: u64, content: Content, memory: Vec<u8>) -> Self {
+        Self {
+            number,
+            content,
+            bytes: memory,
+            opens: true,
+            closes: true,
+            ..Self::default()
+        }
+    }
 }
 
 impl Content {

@@ -20,6 +20,8 @@ use super::batch::{Batch, Content};
 use super::spec::Method;
 use super::tables::{Tables, Target, shape_name};
 use super::tags::{FirstTags, as_json, as_literals};
+use crate::data::FileRows;
+use crate::error::DriveError;
 
 /// About how long one piece of COPY data is: the server reads each whole into its memory.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -72,12 +74,7 @@ impl Encoder {
         memory: Vec<u8>,
     ) -> Result<Batch, BatchError> {
         let tables = Arc::clone(&self.tables);
-        let mut batch = Batch {
-            number,
-            content,
-            bytes: memory,
-            ..Batch::default()
-        };
+        let mut batch = Batch::whole(number, content, memory);
         batch.query(Tables::BEGIN, "BEGIN")?;
         if let (Some(target), Some(tags)) = (&tables.tags, &piece.tags) {
             self.put_tags(target, tags, &mut batch)?;
@@ -101,12 +98,48 @@ impl Encoder {
             bulk::sync(&mut batch.bytes);
             batch.answers += 1;
         }
-        if let Some(ledger) = &tables.ledger {
-            let rows = batch.content.rows;
-            let sql = format!("INSERT INTO {ledger} (batch, rows) VALUES ({number}, {rows})");
-            batch.query(tables.ledger_label(), &sql)?;
+        put_end(&tables, &mut batch)?;
+        Ok(batch)
+    }
+
+    /// The messages of one batch of at most `most` rows that lie in files; without a row at their end.
+    pub(crate) fn encode_files(
+        &self,
+        number: u64,
+        files: &mut FileRows,
+        most: usize,
+        memory: Vec<u8>,
+    ) -> Result<Batch, DriveError> {
+        let tables = &self.tables;
+        let refused = |error: WireError| DriveError::bad_spec(error.to_string(), "");
+        let mut batch = Batch::whole(number, Content::default(), memory);
+        batch.query(Tables::BEGIN, "BEGIN").map_err(refused)?;
+        batch
+            .query(Tables::rows_label(0), &tables.series[0].copy)
+            .map_err(refused)?;
+        let binary = tables.method == Method::CopyBinary;
+        if binary {
+            put_pieces(copy_binary::HEADER, &mut batch.bytes).map_err(refused)?;
         }
-        batch.query(tables.commit_label(), "COMMIT")?;
+        let (mut bytes, mut put) = (0, Ok(()));
+        let rows = files.next(most, &mut |found| {
+            bytes += found.bytes.len() as u64;
+            if put.is_ok() {
+                put = put_pieces(found.bytes, &mut batch.bytes);
+            }
+        })? as u64;
+        put.map_err(refused)?;
+        if binary {
+            put_pieces(&copy_binary::TRAILER, &mut batch.bytes).map_err(refused)?;
+        }
+        bulk::copy_done(&mut batch.bytes);
+        batch.content = Content {
+            rows,
+            metrics: rows * tables.series[0].schema.fields().len() as u64,
+            logical_bytes: bytes,
+            ..Content::default()
+        };
+        put_end(tables, &mut batch).map_err(refused)?;
         Ok(batch)
     }
 
@@ -156,7 +189,7 @@ impl Encoder {
             copy_binary(&rows.slice(first, count), &mut self.scratch)?;
             let parameters = u16::try_from(count * columns).unwrap_or(u16::MAX);
             bulk::bind_binary::<WireError>(&name, parameters, &mut batch.bytes, |out| {
-                put_values(&self.scratch, columns, out);
+                put_values(&self.scratch, columns, usize::MAX, out);
                 Ok(())
             })?;
             bulk::execute_and_flush(&mut batch.bytes);
@@ -174,6 +207,25 @@ impl Batch {
         self.answers += 1;
         Ok(())
     }
+}
+
+/// The ledger's row, and COMMIT.
+fn put_end(tables: &Tables, batch: &mut Batch) -> Result<(), WireError> {
+    if let Some(sql) = tables.ledger_sql(batch.number, batch.content.rows) {
+        batch.query(tables.ledger_label(), &sql)?;
+    }
+    batch.query(tables.commit_label(), "COMMIT")
+}
+
+/// Bytes as COPY data.
+fn put_pieces(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
+    for piece in bytes.chunks(PIECE_BYTES) {
+        bulk::copy_data::<WireError>(out, |out| {
+            out.extend_from_slice(piece);
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// Rows as COPY data, in pieces, with what begins and ends them.
@@ -201,10 +253,16 @@ fn put_copy(method: Method, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// The values of tuples as Bind has them: the same, without each tuple's count of columns.
-fn put_values(tuples: &[u8], columns: usize, out: &mut Vec<u8>) {
-    let mut rest = tuples;
-    while rest.len() > 2 {
+/// The values of the first `rows` tuples as Bind has them: the same, without each tuple's count of columns. Returns
+/// the tuples after them.
+pub(super) fn put_values<'t>(
+    tuples: &'t [u8],
+    columns: usize,
+    rows: usize,
+    out: &mut Vec<u8>,
+) -> &'t [u8] {
+    let (mut rest, mut put) = (tuples, 0);
+    while rest.len() > 2 && put < rows {
         rest = &rest[2..];
         let mut length = 0;
         for _ in 0..columns {
@@ -214,7 +272,9 @@ fn put_values(tuples: &[u8], columns: usize, out: &mut Vec<u8>) {
         }
         out.extend_from_slice(&rest[..length]);
         rest = &rest[length..];
+        put += 1;
     }
+    rest
 }
 
 /// What a piece holds.

@@ -4,18 +4,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use loadstone_gen::dataset::{Chunk, Source};
+use loadstone_gen::dataset::{Chunk, Dataset, Source, SourceError};
 
 use super::Shared;
-use super::batch::Content;
+use super::batch::{Batch, Content};
 use super::encode::{BatchError, Encoder, content, is_plain};
 use super::ranges::Ranges;
 use super::split;
 use crate::clock::CpuTime;
+use crate::data::FileRows;
+use crate::error::DriveError;
+
+/// Where the rows come from.
+pub(crate) enum Supply {
+    /// They are made, or read as values.
+    Values(Box<dyn Source>),
+    /// They lie in files as they are to be sent.
+    Files(FileRows),
+}
 
 /// What the thread is given.
 pub(crate) struct Producer {
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) supply: Supply,
     pub(crate) shared: Arc<Shared>,
     pub(crate) lanes: usize,
     pub(crate) batch_rows: usize,
@@ -73,6 +83,13 @@ impl Making {
         }
     }
 
+    /// Told by the thread itself.
+    pub(crate) fn note_cpu(&self) {
+        let cpu = CpuTime::of_this_thread();
+        self.user_ns.store(cpu.user_ns, Ordering::Relaxed);
+        self.system_ns.store(cpu.system_ns, Ordering::Relaxed);
+    }
+
     /// Wait for the thread's end, if it comes soon: one that reads a pipe may wait for ever.
     pub(crate) fn wait(&self, patience: Duration) {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,21 +103,35 @@ impl Making {
 }
 
 /// Why no more batches are made.
-enum Stop {
+pub(crate) enum Stop {
     /// Nobody takes them.
     Unwanted,
     Broken(String),
+}
+
+impl From<BatchError> for Stop {
+    fn from(error: BatchError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+impl From<SourceError> for Stop {
+    fn from(error: SourceError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+impl From<DriveError> for Stop {
+    fn from(error: DriveError) -> Self {
+        Self::Broken(error.to_string())
+    }
 }
 
 impl Producer {
     /// Make all batches.
     pub(crate) fn run(mut self) {
         let stopped = self.make_all();
-        if let Err(Stop::Broken(why)) = stopped {
-            self.shared.tally().give_up(|| why);
-        }
-        self.note_cpu();
-        self.shared.queue.close();
+        self.shared.end_making(stopped);
     }
 
     fn make_all(&mut self) -> Result<(), Stop> {
@@ -139,16 +170,19 @@ impl Producer {
 
     /// The batch was stored before, and nothing of it must be known.
     fn can_pass(&self, number: u64) -> bool {
-        self.lanes == 1 && is_plain(self.source.dataset()) && self.skip.contains(number)
+        let is_plain = match &self.supply {
+            Supply::Values(source) => is_plain(source.dataset()),
+            Supply::Files(_) => true,
+        };
+        self.lanes == 1 && is_plain && self.skip.contains(number)
     }
 
     /// Go past rows without making them; returns how many there were.
     fn pass(&mut self, rows: usize) -> Result<u64, Stop> {
-        let wanted = u64::try_from(rows).unwrap_or(u64::MAX);
-        let passed = self
-            .source
-            .pass(wanted)
-            .map_err(|error| Stop::Broken(error.to_string()))?;
+        let passed = match &mut self.supply {
+            Supply::Values(source) => source.pass(rows as u64)?,
+            Supply::Files(files) => files.next(rows, &mut |_| {})? as u64,
+        };
         if self.shared.queue.is_closed() {
             return Err(Stop::Unwanted);
         }
@@ -160,71 +194,79 @@ impl Producer {
 
     /// Make the batches of the next rows; returns how many rows there were.
     fn take(&mut self, index: u64, rows: usize, encoder: &mut Encoder) -> Result<u64, Stop> {
-        let chunk = self
-            .source
-            .next(rows)
-            .map_err(|error| Stop::Broken(error.to_string()))?;
-        let Some(chunk) = chunk else { return Ok(0) };
-        let taken = chunk.rows;
-        self.make(index, chunk, encoder)?;
-        Ok(taken)
+        match &mut self.supply {
+            Supply::Values(source) => {
+                let dataset = Arc::clone(source.dataset());
+                let Some(chunk) = source.next(rows)? else {
+                    return Ok(0);
+                };
+                let taken = chunk.rows;
+                self.make(index, chunk, &dataset, encoder)?;
+                Ok(taken)
+            }
+            Supply::Files(files) => {
+                let memory = self.shared.queue.memory();
+                let batch = encoder.encode_files(index, files, rows, memory)?;
+                let taken = batch.content.rows;
+                if taken > 0 && !self.hand_over(0, batch) {
+                    return Err(Stop::Unwanted);
+                }
+                Ok(taken)
+            }
+        }
     }
 
     /// The batches of one chunk: one, or one for each lane.
-    fn make(&mut self, index: u64, chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
-        let broken = |error: BatchError| Stop::Broken(error.to_string());
+    fn make(
+        &mut self,
+        index: u64,
+        chunk: Chunk,
+        dataset: &Dataset,
+        encoder: &mut Encoder,
+    ) -> Result<(), Stop> {
         if let Some(tags) = &chunk.tags {
             encoder.learn(tags);
         }
         let pieces = if self.lanes == 1 {
             vec![chunk]
         } else {
-            let dataset = self.source.dataset();
-            split::by_device(&chunk, self.lanes, dataset).map_err(|e| broken(e.into()))?
+            split::by_device(&chunk, self.lanes, dataset).map_err(BatchError::from)?
         };
         for (lane, piece) in pieces.into_iter().enumerate() {
             let number = index * self.lanes as u64 + lane as u64;
             if piece.tags.is_none() && piece.rows == 0 {
                 self.shared.tally().pass_over(number);
-            } else if !self
-                .hand_over(number, lane, &piece, encoder)
-                .map_err(broken)?
-            {
+                continue;
+            }
+            let content = content(&piece, dataset).map_err(BatchError::from)?;
+            let wanted = if self.skip.contains(number) {
+                self.shared.tally().skip(&content);
+                !self.shared.queue.is_closed()
+            } else {
+                let memory = self.shared.queue.memory();
+                let batch = encoder.encode(number, &piece, content, memory)?;
+                self.hand_over(lane, batch)
+            };
+            if !wanted {
                 return Err(Stop::Unwanted);
             }
         }
         Ok(())
     }
 
-    /// Make one batch, unless it was stored before; false when nobody takes it.
-    fn hand_over(
-        &mut self,
-        number: u64,
-        lane: usize,
-        piece: &Chunk,
-        encoder: &mut Encoder,
-    ) -> Result<bool, BatchError> {
-        let shared = &self.shared;
-        let content = content(piece, self.source.dataset())?;
-        if self.skip.contains(number) {
-            shared.tally().skip(&content);
-            return Ok(!shared.queue.is_closed());
-        }
-        let mut batch = encoder.encode(number, piece, content, shared.queue.memory())?;
+    /// Put a batch into its lane; false when nobody takes it.
+    fn hand_over(&mut self, lane: usize, mut batch: Batch) -> bool {
         batch.step = self.place.step;
         self.place.batches += 1;
-        shared.making.made.fetch_add(1, Ordering::Relaxed);
-        let wanted = shared.queue.push(lane, Box::new(batch));
+        self.shared.making.made.fetch_add(1, Ordering::Relaxed);
+        let wanted = self.shared.queue.push(lane, Box::new(batch));
         if !wanted {
-            shared.tally().throw_away(1);
+            self.shared.tally().throw_away(1);
         }
-        Ok(wanted)
+        wanted
     }
 
     fn note_cpu(&self) {
-        let cpu = CpuTime::of_this_thread();
-        let making = &self.shared.making;
-        making.user_ns.store(cpu.user_ns, Ordering::Relaxed);
-        making.system_ns.store(cpu.system_ns, Ordering::Relaxed);
+        self.shared.making.note_cpu();
     }
 }

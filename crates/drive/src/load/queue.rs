@@ -53,6 +53,29 @@ impl Queue {
         }
     }
 
+    pub(crate) fn lanes(&self) -> usize {
+        self.lock().lanes.len()
+    }
+
+    /// Wait until one of these lanes has room; of several the emptiest. None when nobody will take more.
+    pub(crate) fn roomiest(&self, lanes: &[usize]) -> Option<usize> {
+        let mut state = self.lock();
+        while !state.closed {
+            let lane = lanes
+                .iter()
+                .copied()
+                .min_by_key(|&lane| state.lanes[lane].len());
+            if let Some(lane) = lane.filter(|&lane| state.lanes[lane].len() < self.lane_length) {
+                return Some(lane);
+            }
+            state = self
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
     /// Put a batch at the end of a lane; waits while the lane is full. False when nobody will take it.
     pub(crate) fn push(&self, lane: usize, batch: Box<Batch>) -> bool {
         let mut state = self.lock();
@@ -146,8 +169,8 @@ impl Queue {
         state.closed = true;
         state.wake();
         self.room.notify_all();
-        let left = state.lanes.iter_mut().map(|lane| lane.drain(..).count());
-        left.sum::<usize>() as u64
+        let left = state.lanes.iter_mut().flat_map(|lane| lane.drain(..));
+        left.filter(|batch| batch.opens).count() as u64
     }
 
     /// There is no batch in the lane, and none will come.

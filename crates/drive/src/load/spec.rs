@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::long::LongSpec;
 use super::steps::Rhythm;
-use crate::data::DataSpec;
+use crate::data::{DataSpec, FileFormat, FilesSpec};
 use crate::error::DriveError;
 
 /// Most rows of one batch: its bytes must stay far below what one buffer can hold.
 const BATCH_ROWS_MAX: usize = 10_000_000;
+
+/// Most rows between two marks of a long transaction: they are in memory together.
+const MARK_ROWS_MAX: usize = 100_000;
 
 /// Rows into tables that are there; each batch is one transaction.
 #[derive(Debug, Clone, Deserialize)]
@@ -57,6 +61,9 @@ pub struct LoadSpec {
     /// Nor before the owner of the drive says so.
     #[serde(default)]
     pub hold: bool,
+    /// INSERT: a batch is one long transaction, whose rows go in a few at a time.
+    #[serde(default)]
+    pub transaction: Option<LongSpec>,
     /// INSERT: statements are parsed once for each connection.
     #[serde(default = "yes")]
     pub prepared: bool,
@@ -120,6 +127,12 @@ impl LoadSpec {
             let message = "hold without step_rows".to_owned();
             return refuse(message, "only steps are waited for: give their rows");
         }
+        if let Some(long) = &self.transaction {
+            self.check_long(long)?;
+        }
+        if let DataSpec::Files(files) = &self.data {
+            self.check_files(files)?;
+        }
         if self.ledger.as_deref().is_some_and(str::is_empty) {
             return refuse(
                 "the ledger has no name".to_owned(),
@@ -133,6 +146,44 @@ impl LoadSpec {
             );
         }
         self.data.check()
+    }
+
+    fn check_long(&self, long: &LongSpec) -> Result<(), DriveError> {
+        let refuse =
+            |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
+        if self.method != Method::Insert || !self.prepared || self.hash_workers {
+            let message =
+                "long transactions are of prepared INSERTs, and no worker has rows of its own";
+            return refuse(message, "use the method insert without hash_workers");
+        }
+        if !matches!(self.data, DataSpec::Rows(_)) {
+            let message = "long transactions need rows that begin anywhere";
+            return refuse(message, "give data of the kind rows");
+        }
+        if long.statement_rows == 0 || long.mark_rows == 0 || long.mark_rows > MARK_ROWS_MAX {
+            return refuse(
+                "statement_rows or mark_rows of the transaction is impossible",
+                "use 1 to 100000",
+            );
+        }
+        if long.mark_rows % long.statement_rows != 0 {
+            let message = "mark_rows of the transaction are no whole number of statements";
+            return refuse(message, "give a multiple of statement_rows");
+        }
+        Ok(())
+    }
+
+    fn check_files(&self, files: &FilesSpec) -> Result<(), DriveError> {
+        let method = match files.format {
+            FileFormat::Text | FileFormat::Csv => Method::CopyText,
+            FileFormat::Binary => Method::CopyBinary,
+        };
+        if self.method != method {
+            let message = format!("these files cannot be loaded by {}", self.method.name());
+            let hint = format!("rows go from files as they are: use {}", method.name());
+            return Err(DriveError::bad_spec(message, &hint));
+        }
+        Ok(())
     }
 
     /// Its steps.

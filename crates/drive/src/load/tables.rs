@@ -8,6 +8,7 @@ use loadstone_gen::dataset::{Dataset, Table};
 use loadstone_gen::encode::json_field;
 
 use super::spec::{LoadSpec, Method, TableSpec};
+use crate::data::{DataSpec, FileFormat};
 use crate::error::DriveError;
 use crate::work::StatementLabel;
 
@@ -90,6 +91,14 @@ impl Tables {
 
     pub(crate) fn commit_label(&self) -> u32 {
         self.ledger_label() + 1
+    }
+
+    /// The statement that books a batch, where there is a ledger.
+    pub(crate) fn ledger_sql(&self, number: u64, rows: u64) -> Option<String> {
+        let ledger = self.ledger.as_ref()?;
+        Some(format!(
+            "INSERT INTO {ledger} (batch, rows) VALUES ({number}, {rows})"
+        ))
     }
 
     /// All statements, by number.
@@ -264,9 +273,10 @@ fn series_target(
             "only tags may be left out",
         )
     })?;
-    let format = match spec.method {
-        Method::CopyBinary => " (FORMAT binary)",
-        Method::CopyText | Method::Insert => "",
+    let format = match (spec.method, &spec.data) {
+        (Method::CopyBinary, _) => " (FORMAT binary)",
+        (_, DataSpec::Files(files)) if files.format == FileFormat::Csv => " (FORMAT csv)",
+        (Method::CopyText | Method::Insert, _) => "",
     };
     Target::new(&asked, &table.name, schema, format)
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::batch::Content;
+use super::long::{Account as LongAccount, Fate, Progress};
 use super::ranges::Ranges;
 use crate::data::FingerprintDocument;
 use crate::program::Failure;
@@ -42,6 +43,9 @@ pub(crate) struct Tally {
     latest_us: Option<i64>,
     marks: Vec<Mark>,
     marks_total: u64,
+    /// Of long transactions.
+    progress: Vec<Progress>,
+    transactions: Vec<LongAccount>,
     failure: Option<String>,
 }
 
@@ -117,6 +121,41 @@ impl Tally {
     /// The marks since they were last taken.
     pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
         std::mem::take(&mut self.marks)
+    }
+
+    /// How far a long transaction has come.
+    pub(crate) fn progress(&mut self, transaction: u64, rows: u64, t_ns: u64, state: Fate) {
+        self.progress.push(Progress {
+            transaction,
+            rows,
+            t_ns,
+            state,
+        });
+    }
+
+    /// A long transaction has ended.
+    pub(crate) fn end_transaction(&mut self, account: LongAccount) {
+        let LongAccount {
+            transaction,
+            rows,
+            end_ns,
+            state,
+            ..
+        } = account;
+        self.progress(transaction, rows, end_ns, state);
+        self.transactions.push(account);
+    }
+
+    /// What long transactions have come to since it was last taken.
+    pub(crate) fn take_progress(&mut self) -> Vec<Progress> {
+        std::mem::take(&mut self.progress)
+    }
+
+    /// The long transactions that have ended, by number.
+    pub(crate) fn transactions(&self) -> Vec<LongAccount> {
+        let mut transactions = self.transactions.clone();
+        transactions.sort_unstable_by_key(|account| account.transaction);
+        transactions
     }
 
     /// The tally's part of the account; `names` are those of the tables. Fingerprints are of all rows that are in

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use loadstone_gen::random::Prng;
 use loadstone_wire::postgres::{Frontend, Message};
 
 use super::{End, Failure, Gain, Program, Readiness, Step};
-use crate::load::{Batch, Found, Interval, Shared, shape_name};
+use crate::load::{Batch, Interval, Shared, shape_name};
 use crate::waker::Waker;
 
 pub(crate) struct LoadProgram {
@@ -82,37 +81,6 @@ impl LoadProgram {
             answers: batch.answers,
         })
     }
-
-    fn take_batch(&mut self, now_ns: u64) -> Readiness {
-        let readiness = match self
-            .shared
-            .queue
-            .pop(self.lane, self.waker.as_ref(), now_ns)
-        {
-            Found::Batch(batch) => {
-                self.batch = Some(batch);
-                Readiness::Ready
-            }
-            Found::Nothing => {
-                if self.starved_ns == 0 {
-                    self.starved_ns = now_ns;
-                }
-                return Readiness::NotYet;
-            }
-            Found::Held => {
-                // Not for want of rows.
-                self.starved_ns = 0;
-                return Readiness::NotYet;
-            }
-            Found::End => Readiness::Ended,
-        };
-        let since_ns = std::mem::take(&mut self.starved_ns);
-        if since_ns > 0 {
-            let waited_ns = now_ns.saturating_sub(since_ns);
-            self.shared.wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
-        }
-        readiness
-    }
 }
 
 impl Program for LoadProgram {
@@ -130,7 +98,14 @@ impl Program for LoadProgram {
                 ns: self.not_before_ns,
             };
         }
-        self.take_batch(now_ns)
+        let (lane, waker) = (self.lane, self.waker.as_ref());
+        match self.shared.take(lane, waker, now_ns, &mut self.starved_ns) {
+            Ok(batch) => {
+                self.batch = Some(batch);
+                Readiness::Ready
+            }
+            Err(unready) => unready,
+        }
     }
 
     fn begin(&mut self) -> usize {
@@ -199,12 +174,7 @@ impl Program for LoadProgram {
     }
 
     fn gone(&mut self) {
-        // Nobody else takes the batches of its lane.
-        if self.shared.own_lanes && !self.shared.queue.is_over(self.lane) {
-            let why = format!("client {} lost its connection", self.lane);
-            self.shared.tally().give_up(|| why);
-            self.shared.abandon();
-        }
+        self.shared.client_gone(self.lane);
     }
 }
 

@@ -225,7 +225,8 @@ impl<P: Poller> Worker<P> {
     fn end_lost(&mut self, slot: Slot, now: u64, phase: Phase, failure: &Failure) {
         let client = &mut self.clients[slot as usize];
         client.exchange.statements.clear();
-        let in_doubt = phase == Phase::Exchanging && client.exchange.sent_ns > 0;
+        let unanswered = phase == Phase::Exchanging && client.exchange.sent_ns > 0;
+        let in_doubt = unanswered && client.program.may_be_stored();
         let original = client.rolled_back.take();
         if !client.transaction.active {
             return self.count(failure, now);

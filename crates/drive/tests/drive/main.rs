@@ -8,6 +8,7 @@
 )]
 
 mod faults;
+mod files;
 mod harness;
 mod load;
 mod many;
@@ -20,3 +21,4 @@ mod security;
 mod steps;
 mod stopping;
 mod store;
+mod transactions;

@@ -51,9 +51,15 @@ pub fn bind_binary<E: From<WireError>>(
     })
 }
 
+/// Runs the unnamed portal to its end.
+pub fn execute(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
+}
+
 /// Runs the unnamed portal to its end, and asks the server to say so at once.
 pub fn execute_and_flush(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0H\0\0\0\x04");
+    execute(out);
+    out.extend_from_slice(b"H\0\0\0\x04");
 }
 
 /// Ends a pipeline.
