@@ -206,7 +206,7 @@ def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(de
     assert "Traceback" not in ended.err
     one, three, *_ = phases_of(ended)
     assert one["state"] == "failed"
-    assert "are committed" in one["reason"]
+    assert "are committed" in one["reason"], ended.events
     assert three["state"] == "interrupted"
     *whole, last = steps_of(ended)
     assert len(whole) >= 2

@@ -59,12 +59,12 @@ class PhaseRun:
 
     def perform(self, show: Callable[[Progress], None]) -> None:
         """Run the phase. Its end, however it came, is in `document`; only a signal passes through."""
-        self._write(state="running", start_ns=time.monotonic_ns())
-        self._event("info", "phase-start", self.phase.title)
         state: str = "interrupted"
         reason: str | None = "stopped by a signal"
         troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.server.engine.errors)
         try:
+            self._write(state="running", start_ns=time.monotonic_ns())
+            self._event("info", "phase-start", self.phase.title)
             with self.server.watch():
                 state, reason = self._measure(show)
         except troubles as error:

@@ -122,10 +122,13 @@ class Server:
 
     def revive(self) -> None:
         """Make the control connection work again after the server was lost; raises when it stays away."""
-        if self._is_alive():
-            return
         server = self.opened.server
-        if server is not None and not server.is_running():
+        died = server is not None and not server.is_running()
+        if not died and self._is_alive():
+            return
+        if server is not None and died:
+            # A session may live on for a moment without the server's first process, and even answer.
+            self.control.close()
             self._tell("warning", "the server had died: it is started again to see what it kept", "")
             server.restart()
             self._monitor.watch_server(server.pid)
