@@ -7,12 +7,12 @@ import platform
 import sys
 from typing import TYPE_CHECKING
 
-from bench import ceiling, connections, fit, generate, load, peer, queries, rows
+from bench import bulk, ceiling, connections, fit, generate, load, peer, queries, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "queries", "fit")
+PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "bulk", "queries", "fit")
 
 
 def main() -> int:
@@ -31,6 +31,7 @@ def main() -> int:
         "generate": lambda: generate.run(given.rounds),
         "rows": rows.run,
         "load": lambda: load.run(given.rounds),
+        "bulk": lambda: bulk.run(given.target, given.rounds),
         "queries": lambda: queries.run(given.rounds),
         "fit": lambda: fit.run(given.rounds),
     }
