@@ -166,7 +166,7 @@ impl RowFinder {
     #[inline]
     fn row(&self, bytes: &[u8], last: bool) -> Result<Row, RowError> {
         let found = match self.format {
-            Format::Text => lines::text(bytes, last),
+            Format::Text => Ok(lines::text(bytes, last)),
             Format::Csv => lines::csv(bytes, last),
             Format::Binary => binary::tuple(bytes, last, self.columns),
         };

@@ -9,7 +9,7 @@ const END: &[u8] = b"\\.";
 
 /// The row of text at the begin of these bytes: a backslash takes away the meaning of the byte after it.
 #[inline]
-pub(super) fn text(bytes: &[u8], last: bool) -> Result<Row, Fault> {
+pub(super) fn text(bytes: &[u8], last: bool) -> Row {
     let (mut at, mut escaped) = (0, false);
     let (line, length) = loop {
         match memchr2(b'\n', b'\\', &bytes[at..]).map(|found| at + found) {
@@ -17,25 +17,25 @@ pub(super) fn text(bytes: &[u8], last: bool) -> Result<Row, Fault> {
             // What follows the mark may be the end of its line.
             Some(back) if bytes[..back].is_empty() && is_end(bytes) => {
                 let end = memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
-                return Ok(Row::End { bytes: end });
+                return Row::End { bytes: end };
             }
             Some(back) if back + 1 < bytes.len() => (at, escaped) = (back + 2, true),
-            _ if !last || bytes.is_empty() => return Ok(Row::Part),
+            _ if !last || bytes.is_empty() => return Row::Part,
             _ => break (bytes, bytes.len()),
         }
     };
     if last && line.strip_suffix(b"\r").unwrap_or(line) == END {
-        return Ok(Row::End { bytes: length });
+        return Row::End { bytes: length };
     }
     let tabs = if escaped {
         unescaped_tabs(line)
     } else {
         memchr_iter(b'\t', line).count()
     };
-    Ok(Row::Whole {
+    Row::Whole {
         bytes: length,
         fields: tabs + 1,
-    })
+    }
 }
 
 /// The bytes begin with the mark and the end of its line.
