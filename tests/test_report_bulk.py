@@ -107,7 +107,7 @@ def test_the_knee_stands_with_its_interval_in_page_terminal_and_json(
 
 def test_a_knee_under_limited_memory_says_so_beside_it(summary: dict[str, Any], page: Page) -> None:
     assert "MemoryLimited" in kinds(summary)
-    assert "limited to 96.0 MiB by a control group: these knees are those of so much memory" in words(page)
+    assert "limited to 96.0 MiB by a control group: where import slows down depends on that" in words(page)
     assert "limited to 96.0 MiB" in printed(summary)
     assert "Memory of the server's control group" in words(page)
 

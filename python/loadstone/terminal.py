@@ -151,7 +151,10 @@ class Live(Quiet):
         if self._task is None or not latest:
             return
         seconds = (latest["end_ns"] - latest["start_ns"]) / 1e9
-        figures = f"{self._formats.rate(latest['done'] / seconds if seconds > 0 else None)} tps"
+        counted, unit = ("rows", "rows/s") if "rows" in latest else ("done", "tps")
+        figures = f"{self._formats.rate(latest[counted] / seconds if seconds > 0 else None)} {unit}"
+        if steps := progress.get("steps"):
+            figures += f"  {len(steps)} step{'s' if len(steps) > 1 else ''}"
         if latest["response"]:
             figures += f"  p99 {self._formats.milliseconds(latest['response']['p99_ns'])}"
         if latest["failed"]:

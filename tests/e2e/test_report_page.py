@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import browser as chromium
 import pytest
+from bulkfolders import big_transaction, grid, index_import, storage_types
 from playwright.sync_api import sync_playwright
 from runfolders import Phase, Run, Target, build
 
 from loadstone.report import write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -56,6 +58,26 @@ CONTRAST = """() => {
 }"""
 
 
+# The figures of a heat map stand on its cells, not on the page.
+CELLS = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const part = (v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const poor = [];
+  for (const svg of document.querySelectorAll("[id*=-heat-] .live svg")) {
+    const ink = light(rgb(getComputedStyle(svg.querySelector(".role-mark text")).fill));
+    for (const cell of svg.querySelectorAll(".mark-rect.role-mark path")) {
+      const fill = light(rgb(getComputedStyle(cell).fill));
+      const ratio = (Math.max(ink, fill) + 0.05) / (Math.min(ink, fill) + 0.05);
+      if (ratio < 4.5) poor.push(ratio.toFixed(2)); // WCAG AA
+    }
+  }
+  return poor;
+}"""
+
+
 @dataclass
 class Watched:
     """A page with all that it said and asked for."""
@@ -88,6 +110,20 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     targets = (Target(), Target(id="pg14", label="PostgreSQL 14.20 (embedded)", speed=0.8, fsync="off"))
     folder = build(tmp_path_factory.mktemp("page") / "run", Run(phases=phases, targets=targets))
     return write_report(folder).as_uri()
+
+
+BULK: dict[str, Callable[[Path], Path]] = {
+    "import": lambda folder: index_import(folder, failed=True, limit=96 * 2**20, verified=True),
+    "storage": storage_types,
+    "grid": grid,
+    "transactions": lambda folder: big_transaction(folder, lost=True),
+}
+
+
+@pytest.fixture(scope="module", params=BULK)
+def bulk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the address of a report on bulk loads, of each kind in turn."""
+    return write_report(BULK[request.param](tmp_path_factory.mktemp("bulk") / "run")).as_uri()
 
 
 def show(
@@ -127,6 +163,43 @@ def test_all_charts_are_drawn_without_an_error_or_a_request(
     )
     assert empty == []
     watched.page.context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_bulk_loads_are_drawn_whole_on_phone_and_desk(browser: Browser, bulk: str, width: int) -> None:
+    watched = show(browser, bulk, width=width)
+    draw_all(watched.page)
+    assert watched.said == []
+    assert watched.asked == [bulk]
+    empty = watched.page.eval_on_selector_all(
+        "figure.chart", "all => all.filter(f => !f.querySelector('.live svg .role-mark path')).map(f => f.id)"
+    )
+    assert empty == []
+    watched.page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    watched.page.wait_for_timeout(100)
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+    watched.page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_of_bulk_loads_has_enough_contrast(browser: Browser, bulk: str, scheme: str) -> None:
+    page = show(browser, bulk, scheme=scheme).page
+    draw_all(page)
+    page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(CELLS) == []
+    page.context.close()
+
+
+def test_the_ddl_can_be_copied_with_one_press(browser: Browser, tmp_path: Path) -> None:
+    page = show(browser, write_report(index_import(tmp_path / "run")).as_uri()).page
+    block = page.locator(".advice details").filter(has=page.locator(".copy")).first
+    if not block.evaluate("e => e.open"):
+        block.locator("summary").click()
+    block.get_by_role("button", name="Copy").click()
+    copied = "document.querySelector('.copier').textContent === 'Copied'"
+    page.wait_for_function(f"{copied} || String(window.getSelection()).length > 20")
+    page.context.close()
 
 
 @pytest.mark.parametrize("width", [320, 390, 1440])
