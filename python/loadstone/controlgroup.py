@@ -49,14 +49,10 @@ class ControlGroup:
         return found if any(value is not None for value in found.values()) else None
 
     def _memory(self) -> Facts:
-        if "memory.current" in self._names(""):
-            stat = self._table("", "memory.stat")
-            events = self._table("", "memory.events")
-            used, cache, limits = (
-                self._number("", "memory.current"),
-                stat.get("file"),
-                self._limits("", "max"),
-            )
+        used = self._number("", "memory.current")
+        if used is not None:
+            stat, events = self._table("", "memory.stat"), self._table("", "memory.events")
+            cache, limits = stat.get("file"), self._limits("", "max")
         else:
             stat, events = self._table("memory", "memory.stat"), self._table("memory", "memory.oom_control")
             used, cache = self._number("memory", "memory.usage_in_bytes"), stat.get("total_cache")
@@ -115,10 +111,6 @@ class ControlGroup:
             return usage / 1e6
         nanoseconds = self._number("cpuacct", "cpuacct.usage")
         return None if nanoseconds is None else nanoseconds / 1e9
-
-    def _names(self, controller: str) -> set[str]:
-        folder = self.ancestries.get(controller, [None])[0]
-        return {path.name for path in folder.glob("memory.*")} if folder is not None else set()
 
     def _read(self, controller: str, name: str) -> str | None:
         folders = self.ancestries.get(controller)
