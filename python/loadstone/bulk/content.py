@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +27,12 @@ FILE_TABLE = "rows"
 """What the core calls the one table of files."""
 
 _SAMPLE_ROWS = 1000
+_PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 _LOOK_BYTES = 1 << 20
 _BINARY = b"PGCOPY\n\xff\r\n\0"
 _BINARY_HEAD = struct.Struct("!II")
 _BINARY_FIELDS = struct.Struct("!h")
+_LENGTH = struct.Struct("!i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Content:
     about: Mapping[str, Any]
     """What tells these rows from others."""
     file_bytes: int = 0
-    """Bytes of the files."""
+    """Bytes of the files, about, once unpacked."""
 
     @property
     def generated(self) -> bool:
@@ -64,14 +65,17 @@ def look(bulk: BulkLoad, answers: TableAnswers | None = None) -> Content:
     Raises LoadstoneError for rows that cannot be made or read, and for wishes that contradict them or each
     other; `answers` are those of the engine, else PostgreSQL's.
     """
-    content = _files(bulk.rows) if bulk.rows.files else _generated(bulk.rows)
+    _refuse_numbers(bulk)
+    if bulk.rows.files:
+        # Whether the wishes fit hangs on the table that may be there for them.
+        return _files(bulk.rows)
+    content = _generated(bulk.rows)
     where = Circumstances(first=content.first, rows=content.rows)
     if answers is None:
         # Which forms there are is the engine's to say.
         TableAnswers().refuse_wishes(content.table, replace(bulk.table, form="default"), where)
     else:
         answers.refuse_wishes(content.table, bulk.table, where)
-    _refuse_numbers(bulk)
     return content
 
 
@@ -125,7 +129,7 @@ def _width(column: pa.Array) -> float:
 def _files(rows: Rows) -> Content:
     paths = [Path(name) for name in rows.files]
     begins = [_begin_of(path) for path in paths]
-    names = _columns_of(rows, paths[0], begins[0])
+    names = _columns_of(rows, paths[0], begins[0].text)
     data = {
         "kind": "files",
         "format": rows.format,
@@ -134,7 +138,8 @@ def _files(rows: Rows) -> Content:
         "columns": len(names),
     }
     sizes = [path.stat().st_size for path in paths]
-    row_bytes = _row_bytes(rows, begins[0])
+    plain = sum(size * begin.factor for size, begin in zip(sizes, begins, strict=True))
+    row_bytes = _row_bytes(rows, begins[0].text)
     table: RowTable = {
         "name": FILE_TABLE,
         "metrics": len(names),
@@ -150,24 +155,39 @@ def _files(rows: Rows) -> Content:
         "format": rows.format,
         "header": rows.header,
         "bytes": sizes,
-        "begin": [hashlib.sha256(begin).hexdigest()[:16] for begin in begins],
+        "begin": [hashlib.sha256(begin.text).hexdigest()[:16] for begin in begins],
         "rows": rows.rows,
     }
     widths = tuple(row_bytes / len(names) for _ in names)
-    return Content(data, table, widths, rows.rows, 0, about, sum(sizes))
+    return Content(data, table, widths, rows.rows, 0, about, round(plain))
 
 
-def _begin_of(path: Path) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """The first bytes of a file, unpacked."""
+
+    text: bytes
+    factor: float
+    """How many times longer they are than in the file."""
+
+
+def _begin_of(path: Path) -> _Begin:
     try:
         with path.open("rb") as file:
-            begin = file.read(_LOOK_BYTES)
+            magic = file.read(4)
+        packed = next((name for name, sign in _PACKED.items() if magic.startswith(sign)), None)
+        with pa.OSFile(str(path)) as file:
+            stream = file if packed is None else pa.CompressedInputStream(file, packed)
+            text = stream.read(_LOOK_BYTES)
+            factor = len(text) / max(1, file.tell()) if packed is not None else 1.0
     except OSError as error:
+        why = error.strerror or str(error)
         raise LoadstoneError(
-            f"{path} cannot be read: {error.strerror}", "Name files of rows that can be read."
+            f"{path} cannot be read: {why}", "Name files of rows that can be read."
         ) from error
-    if not begin:
+    if not text:
         raise LoadstoneError(f"{path} is empty", "Name files that hold rows.")
-    return begin
+    return _Begin(text, factor)
 
 
 def _columns_of(rows: Rows, path: Path, begin: bytes) -> list[str]:
@@ -214,9 +234,31 @@ def _numbered(count: int) -> list[str]:
 def _row_bytes(rows: Rows, begin: bytes) -> float:
     """Return about how many bytes a row of a file has."""
     if rows.format == "binary":
-        return float(os.path.getsize(rows.files[0])) if len(begin) < _LOOK_BYTES else 200.0  # noqa: PTH202
+        return _binary_row_bytes(begin)
     lines = begin.count(b"\n")
     return len(begin) / lines if lines else float(len(begin))
+
+
+def _binary_row_bytes(begin: bytes) -> float:
+    """Return about how many bytes a row takes in COPY's binary format, lengths included."""
+    at = len(_BINARY) + _BINARY_HEAD.size
+    first, rows = at, 0
+    while (end := _row_end(begin, at)) is not None:
+        at, rows = end, rows + 1
+    return (at - first) / rows if rows else float(len(begin))
+
+
+def _row_end(begin: bytes, at: int) -> int | None:
+    """Return where the row that begins here ends; None when it is not whole, or none."""
+    if at + _BINARY_FIELDS.size > len(begin):
+        return None
+    (fields,) = _BINARY_FIELDS.unpack_from(begin, at)
+    at += _BINARY_FIELDS.size
+    for _ in range(fields):
+        if at + _LENGTH.size > len(begin):
+            return None
+        at += _LENGTH.size + max(0, _LENGTH.unpack_from(begin, at)[0])
+    return at if fields >= 0 and at <= len(begin) else None
 
 
 def fitted(content: Content, columns: Sequence[Mapping[str, Any]]) -> Content:

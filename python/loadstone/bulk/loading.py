@@ -20,14 +20,14 @@ from loadstone.loading.sending import Account, chosen_method, load_document, sen
 from loadstone.model import Drive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from loadstone.drive import Progress, Step
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
     from loadstone.engine.tables import RowTable, TableAnswers
-    from loadstone.model import BulkLoad, InOut
+    from loadstone.model import BulkLoad, InOut, LoadMethod, RowFormat
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
 
@@ -143,6 +143,8 @@ class _Loading:
             self._fit(control)
             if self.bulk.verify == "content":
                 notes.append("what files hold is known by its number of rows only: these are compared")
+        if self.bulk.transactions is not None and self.hand.clients() is None:
+            notes.append("each INSERT has ended before the next one begins: there is nothing to pipeline")
         self.answers.refuse_wishes(self.table, self.bulk.table, self.where)
         self.answers.refuse(control, self.table, self.bulk.table)
         return notes
@@ -332,7 +334,10 @@ def _method(bulk: BulkLoad, answers: TableAnswers) -> Any:
     return _COPIES[bulk.rows.format]
 
 
-_COPIES = {"text": "copy_text", "csv": "copy_csv", "binary": "copy_binary"}
+_COPIES: Mapping[RowFormat, LoadMethod] = {
+    "text": "copy_text", "csv": "copy_text", "binary": "copy_binary",
+}  # fmt: skip
+"""Whichever COPY it is, rows of a file go as they are."""
 
 
 def _batch_rows(bulk: BulkLoad) -> int:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine import storage as storing
 from loadstone.engine.family import PostgresFamily
+from loadstone.engine.indexes import index_list
 from loadstone.engine.series import literal
 from loadstone.errors import LoadstoneError
 
@@ -93,7 +94,9 @@ def needed_bytes(
         return Need(round(rows * sum(content.widths)), 0, 0, 0)
     kinds = [column["type"] for column in content.table["columns"]]
     heap = _heap_bytes(rows, list(zip(kinds, content.widths, strict=True)))
-    indexes = engine.tables.index_list(bulk.table.indexes, content.table)
+    # A table that is there for files may name its columns as it likes.
+    known = [column["name"] for column in content.table["columns"]] if content.generated else None
+    indexes = index_list(bulk.table.indexes, known, content.table["usual_indexes"])
     later = bulk.table.index_when == "after"
     sizes = [_index_bytes(index, content, rows, heap, later=later) for index in indexes]
     entries = [rows * _entry_bytes(index.columns, content) for index in indexes]
@@ -131,7 +134,8 @@ def _heap_bytes(rows: int, columns: Sequence[tuple[str, float]]) -> float:
 def _entry_bytes(columns: Sequence[str], content: Content) -> float:
     widths = dict(zip((c["name"] for c in content.table["columns"]), content.widths, strict=True))
     kinds = {c["name"]: c["type"] for c in content.table["columns"]}
-    keys = sum(widths[name] + (0 if kinds[name] in _FIXED else 1) for name in columns)
+    mean = sum(content.widths) / len(content.widths)
+    keys = sum(widths.get(name, mean) + (0 if kinds.get(name) in _FIXED else 1) for name in columns)
     return math.ceil((8 + keys) / 8) * 8 + 4
 
 

@@ -10,11 +10,13 @@ import math
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone import _core
 from loadstone.engine.feeding import Batch, Feed
+from loadstone.engine.longtransactions import Progress
 from loadstone.engine.stepping import Steps
 from loadstone.errors import LoadstoneError
 from loadstone.jsonfile import JsonLines
@@ -35,8 +37,11 @@ _NOT_HASHED = "rows are not hashed to workers: each takes the next batch, whatev
 class Session(Protocol):
     """One worker's connection."""
 
-    def send(self, batch: Batch) -> None:
-        """Put a batch into the database in one transaction; raises one of the loader's errors."""
+    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
+        """Put a batch into the database in one transaction; raises one of the loader's errors.
+
+        `mark`, of a long transaction, is told how many rows are in, every `mark_rows`.
+        """
 
     def interrupt(self) -> None:
         """Make `send`, which another thread is in, fail."""
@@ -134,6 +139,8 @@ class _Run:
         self.feed = Feed(self.load, loader, self.workers, Pace(document["pace"]), self.steps)
         self.recorder = _core.Recorder(json.dumps(self._records()))
         self.marks = _Marks(document.get("out_dir"))
+        long = self.load.get("transaction")
+        self.long = Progress(document.get("out_dir"), int(long["mark_rows"])) if long else None
         self.totals = _Totals()
         self.lock = threading.Lock()
         self.ended = threading.Event()
@@ -164,6 +171,8 @@ class _Run:
             for session in sessions:
                 session.close()
             self.marks.close()
+            if self.long is not None:
+                self.long.close()
         if self.bug is not None:
             raise self.bug
         return self._account(interrupted=interrupted, finish_ns=finish_ns)
@@ -216,17 +225,23 @@ class _Run:
         start_ns = time.monotonic_ns()
         self.begun[place] = (start_ns, session)
         try:
-            session.send(batch)
+            session.send(batch, partial(self.long.mark, batch.number) if self.long else None)
         except self.loader.errors as error:
             end_ns, said = time.monotonic_ns(), str(error).strip()
+            self._note_end(batch, start_ns, end_ns, committed=False)
             self.recorder.fail(0, intended_ns, start_ns, end_ns, self.loader.sqlstate(error), said)
             self._break_off(f"batch {batch.number} was refused: {said}")
         else:
             end_ns = time.monotonic_ns()
+            self._note_end(batch, start_ns, end_ns, committed=True)
             self.recorder.sample(0, intended_ns, start_ns, end_ns)
             self._count(batch, start_ns, end_ns)
         finally:
             self.begun.pop(place, None)
+
+    def _note_end(self, batch: Batch, start_ns: int, end_ns: int, *, committed: bool) -> None:
+        if self.long is not None:
+            self.long.end(batch.number, start_ns, end_ns, committed=committed, rows=batch.rows)
 
     def _count(self, batch: Batch, sent_ns: int, acked_ns: int) -> None:
         self.recorder.rows(batch.rows, batch.metrics)
@@ -338,6 +353,8 @@ class _Run:
         if "step_rows" in self.load:
             loaded["steps"] = self.steps.documents("interrupted" if interrupted else "failed")
             loaded["logical_bytes"] = totals.logical_bytes
+        if self.long is not None:
+            loaded["transactions"] = self.long.documents()
         # A transaction of a library in our process either came to its end or left nothing.
         more = {"load": loaded, "in_doubt_batches": []}
         account: Account = json.loads(self.recorder.finish(state, reason, json.dumps(more)))

@@ -48,10 +48,11 @@ class Index:
         return f"({', '.join(quoted(column) + end for column in self.columns)})"
 
 
-def index_list(text: str, columns: Sequence[str], usual: Sequence[str]) -> tuple[Index, ...]:
+def index_list(text: str, columns: Sequence[str] | None, usual: Sequence[str]) -> tuple[Index, ...]:
     """Read which indexes are wished: so many of the `usual` columns, or a list over the `columns`.
 
-    Raises LoadstoneError for what cannot be: too many, unknown columns, one index twice.
+    With `columns` None any name will do. Raises LoadstoneError for what cannot be: too many, unknown columns,
+    one index twice.
     """
     text = text.strip()
     if not text or text.lower() == "none":
@@ -65,7 +66,7 @@ def index_list(text: str, columns: Sequence[str], usual: Sequence[str]) -> tuple
         return tuple(Index((column,)) for column in usual[: int(text)])
     found = tuple(_read(text))
     for index in found:
-        _refuse_unknown(index, columns)
+        _refuse_unknown(index, columns if columns is not None else index.columns)
         if found.count(index) > 1:
             raise LoadstoneError(f'the index list "{text}" names {index} twice', "Name each index once.")
     return found

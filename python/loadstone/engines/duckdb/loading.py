@@ -88,9 +88,11 @@ class DuckSession:
         self._load = load
         self._devices = devices
         self._insert = self._by_values if load["method"] == "insert" else self._by_arrow
+        self._mark: Callable[[int], None] | None = None
 
-    def send(self, batch: Batch) -> None:
+    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
         """Put a batch into the database in one transaction."""
+        self._mark = mark
         run(self._cursor, "begin")
         try:
             for tags in batch.tags:
@@ -147,9 +149,23 @@ class DuckSession:
     def _by_values(self, table: str, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
         """Write one INSERT with all rows as text, as other engines get it."""
         taken = [rows.column(name.strip('"')) for name in values]
+        if self._mark is not None:
+            self._one_by_one(table, columns, taken)
+            return
         texts = [_texts(column) for column in taken]
         lines = ",\n".join(f"({', '.join(row)})" for row in zip(*texts, strict=True))
         run(self._cursor, f"insert into {table} ({', '.join(columns)}) values {lines}")
+
+    def _one_by_one(self, table: str, columns: Sequence[str], taken: Sequence[Any]) -> None:
+        """Write one INSERT a row: parsed once, and run for each row of the stretch between two marks."""
+        length, places = self._load["transaction"]["mark_rows"], ", ".join("?" * len(columns))
+        text = f"insert into {table} ({', '.join(columns)}) values ({places})"
+        count = len(taken[0])
+        for begin in range(0, count, length):
+            parts = [column.slice(begin, length).to_pylist() for column in taken]
+            self._cursor.executemany(text, list(zip(*parts, strict=True)))
+            if self._mark is not None:
+                self._mark(min(begin + length, count))
 
 
 def _texts(column: pa.Array) -> list[str]:
