@@ -236,6 +236,38 @@ def test_storage_takes_the_data_and_is_left_as_it_was() -> None:
         _remove(storage)
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_a_server_kept_in_a_tablespace_goes_with_it(child: StartChild, *, killed: bool) -> None:
+    space = _storage()
+    try:
+        server_account().own(space)
+        statements = (
+            f"create tablespace apart location '{space}'",
+            "create table t (i int) tablespace apart",
+        )
+        if killed:
+            process, pid, data, port = child()
+            with psycopg.connect(
+                host=str(data.parent), port=port, user="loadstone", dbname="loadstone", autocommit=True
+            ) as connection:
+                for statement in statements:
+                    connection.execute(statement.encode())
+            assert len(list(space.iterdir())) == 1
+            process.kill()
+            process.wait()
+            wait_until(lambda: not _alive(pid))
+            reap_orphans()
+        else:
+            with EmbeddedServer(Order()) as running:
+                for statement in statements:
+                    query(running, statement.encode())
+                (space / "notes.txt").write_text("the user's own")
+            (space / "notes.txt").unlink()
+        wait_until(lambda: list(space.iterdir()) == [])
+    finally:
+        _remove(space)
+
+
 def test_storage_that_cannot_serve_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match="no folder"):
         EmbeddedServer(Order(storage=tmp_path / "missing")).start()

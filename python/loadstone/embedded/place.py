@@ -47,9 +47,33 @@ class Place:
         return list(dict.fromkeys((self.home, self.storage, self.socket)))
 
     def remove(self) -> None:
-        """Remove all folders."""
+        """Remove all folders, and what tablespaces hold elsewhere."""
+        remove_tablespaces(self.data)
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_tablespaces(data: Path) -> None:
+    """Remove what this cluster keeps in its tablespaces; the folders that hold it are the user's and stay.
+
+    A folder can be the tablespace of one cluster of a version only: what bears the version's name is ours.
+    """
+    version = _version_of(data)
+    links = data / "pg_tblspc"
+    if version is None or not links.is_dir():
+        return
+    for link in links.iterdir():
+        if link.is_symlink():
+            for folder in link.resolve().glob(f"PG_{version}_*"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _version_of(data: Path) -> str | None:
+    try:
+        version = (data / "PG_VERSION").read_text().strip()
+    except OSError:
+        return None
+    return version if version.isdecimal() else None
 
 
 def make_place(account: Account, storage: Path | None) -> Place:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from loadstone.embedded.limits import remove_groups
+from loadstone.embedded.place import remove_tablespaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -143,6 +144,8 @@ class Registry:
         for name in record.folders:
             folder = Path(name)
             if mark_of(folder) == record.id:
+                if folder in Path(record.data_directory).parents:
+                    remove_tablespaces(Path(record.data_directory))
                 shutil.rmtree(folder, ignore_errors=True)
         without_groups = remove_groups(record.groups, record.id)
         if without_groups and not any(mark_of(Path(name)) == record.id for name in record.folders):
