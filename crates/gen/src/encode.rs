@@ -7,6 +7,7 @@
 //! A `Utf8` column whose field is marked as Arrow's extension type `arrow.json` (see [`json_field`]) is
 //! meant for a `jsonb` column: it is only in `COPY`'s binary format that this makes a difference.
 
+mod block;
 mod column;
 pub mod copy_binary;
 mod copy_text;

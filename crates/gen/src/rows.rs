@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::DataType;
 
 pub use fingerprint::Fingerprint;
 
@@ -47,7 +47,7 @@ trait Set: Send {
     fn text_bytes_max(&self) -> usize;
 
     /// The columns of these rows, in the order of the table.
-    fn columns(&mut self, rows: Range<u64>) -> Result<Vec<ArrayRef>, ArrowError>;
+    fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef>;
 }
 
 /// A set that can be asked for.
@@ -288,8 +288,7 @@ impl Source for RowsSource {
         let count = end - made.start;
         let table = &self.dataset.tables[0];
         let columns = self.set.columns(made);
-        let batch =
-            columns.and_then(|columns| RecordBatch::try_new(Arc::clone(&table.schema), columns));
+        let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns);
         let batch = batch.map_err(|error| SourceError::Refused(error.to_string()))?;
         self.rows.start = end;
         Ok(Some(Chunk {

@@ -40,15 +40,55 @@ pub(super) struct Texts<'a> {
     bytes: &'a [u8],
 }
 
+/// What can be said of some texts together.
+pub(super) struct Span {
+    pub(super) longest: usize,
+    pub(super) spare: usize,
+}
+
 impl<'a> Texts<'a> {
     #[inline]
     pub(super) fn get(&self, row: usize) -> &'a [u8] {
         &self.bytes[self.bound(row)..self.bound(row + 1)]
     }
 
+    /// All texts of the column, and what lies before and behind those of this batch.
     #[inline]
-    pub(super) fn length(&self, row: usize) -> usize {
-        self.bound(row + 1) - self.bound(row)
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The bytes of so many texts from this one on.
+    #[inline]
+    pub(super) fn joined(&self, first: usize, count: usize) -> &'a [u8] {
+        &self.bytes[self.bound(first)..self.bound(first + count)]
+    }
+
+    /// Where so many texts from this one on begin, and their lengths.
+    #[inline]
+    #[expect(clippy::cast_sign_loss, reason = "Arrow's offsets are never negative")]
+    pub(super) fn places(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<'a> {
+        let bounds = &self.bounds[first..=first + count];
+        let ends = &bounds[1..];
+        bounds.iter().zip(ends).map(|(start, end)| {
+            let start = *start as usize;
+            (start, *end as usize - start)
+        })
+    }
+
+    /// How long so many texts from this one on are, and how many bytes there are from the last one's beginning.
+    #[inline]
+    pub(super) fn span(&self, first: usize, count: usize) -> Span {
+        let lengths = self.places(first, count).map(|(_, length)| length);
+        let last = self.bound(first + count.saturating_sub(1));
+        Span {
+            longest: lengths.max().unwrap_or(0),
+            spare: self.bytes.len() - last,
+        }
     }
 
     #[inline]

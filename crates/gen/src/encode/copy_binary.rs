@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 
 use super::EncodeError;
+use super::block::{self, Block};
 use super::column::{Column, Texts, Values};
 use super::time::to_postgres;
 
@@ -11,9 +12,6 @@ pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// What comes after the last row.
 pub const TRAILER: [u8; 2] = [0xff, 0xff];
 
-/// Rows that are laid out together: few enough that their bytes stay in the first cache while column
-/// after column is written.
-const ROWS: usize = 64;
 /// The length that stands for null.
 const NULL: [u8; 4] = [0xff; 4];
 const COUNT_BYTES: usize = 2;
@@ -31,70 +29,36 @@ const JSONB_VERSION: u8 = 1;
 pub fn copy_binary(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let columns = Column::of(rows)?;
     let count = i16::try_from(columns.len()).map_err(|_| EncodeError::Columns(columns.len()))?;
-    let smallest = COUNT_BYTES + columns.iter().map(smallest_bytes).sum::<usize>();
-    out.reserve(rows.num_rows() * smallest);
-    for first in (0..rows.num_rows()).step_by(ROWS) {
-        let block = first..(first + ROWS).min(rows.num_rows());
-        let mut at = [0; ROWS];
-        let at = &mut at[..block.len()];
-        lay_out(&columns, first, smallest, at, out);
-        for at in &mut *at {
-            put(out, at, count.to_be_bytes());
+    let mut block = Block::new();
+    let mut first = 0;
+    while first < rows.num_rows() {
+        let width = |rows| {
+            let columns = columns.iter().map(|column| widest(column, first, rows));
+            COUNT_BYTES + columns.sum::<usize>()
+        };
+        let rows = block.begin(rows.num_rows() - first, width);
+        let (bytes, ends) = block.parts();
+        for end in &mut *ends {
+            put(bytes, end, count.to_be_bytes());
         }
         for column in &columns {
-            put_column(column, first, at, out);
+            put_column(column, first, ends, bytes);
         }
+        block.finish(0, out);
+        first += rows;
     }
     Ok(())
 }
 
-/// Bytes that every value of a column takes, with its length.
-fn smallest_bytes(column: &Column) -> usize {
-    let value = match column.values {
-        _ if column.nulls.is_some() => 0,
+/// Bytes that a value of so many rows of a column takes at most, with its length.
+fn widest(column: &Column, first: usize, rows: usize) -> usize {
+    let value = match &column.values {
         Values::Int32(_) | Values::Float32(_) => 4,
-        Values::Bool(_) | Values::Json(_) => 1,
-        Values::Text(_) => 0,
+        Values::Bool(_) => 1,
+        Values::Text(texts) | Values::Json(texts) => texts.span(first, rows).longest + 1,
         _ => 8,
     };
     LENGTH_BYTES + value
-}
-
-/// Where each row of a block begins; makes room for all of them.
-fn lay_out(columns: &[Column], first: usize, smallest: usize, at: &mut [usize], out: &mut Vec<u8>) {
-    at.fill(smallest);
-    for column in columns {
-        match (&column.values, column.nulls) {
-            (Values::Text(texts) | Values::Json(texts), nulls) => {
-                let version = usize::from(matches!(column.values, Values::Json(_)));
-                for (row, length) in (first..).zip(&mut *at) {
-                    match nulls {
-                        None => *length += texts.length(row),
-                        Some(nulls) if nulls.is_valid(row) => {
-                            *length += texts.length(row) + version;
-                        }
-                        Some(_) => {}
-                    }
-                }
-            }
-            (_, None) => {}
-            (values, Some(nulls)) => {
-                let width = match values {
-                    Values::Int32(_) | Values::Float32(_) => 4,
-                    Values::Bool(_) => 1,
-                    _ => 8,
-                };
-                for (row, length) in (first..).zip(&mut *at) {
-                    *length += width * usize::from(nulls.is_valid(row));
-                }
-            }
-        }
-    }
-    let mut end = out.len();
-    for start in at {
-        end += std::mem::replace(start, end);
-    }
-    out.resize(end, 0);
 }
 
 /// Writes bytes at a position and moves it on.
@@ -187,6 +151,11 @@ fn put_texts(
     at: &mut [usize],
     out: &mut [u8],
 ) {
+    if column.nulls.is_none() && version.is_none() {
+        return block::put_texts(texts, first, out, at, |length| {
+            u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
+        });
+    }
     for (row, at) in (first..).zip(at) {
         if column.is_null(row) {
             put(out, at, NULL);

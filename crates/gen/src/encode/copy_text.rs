@@ -34,6 +34,10 @@ impl Format for CopyText {
         2 * length
     }
 
+    fn are_plain(joined: &[u8], _: usize) -> bool {
+        !has_any(joined, [b'\\'])
+    }
+
     #[inline]
     fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
         if has_any(text, [b'\\']) {

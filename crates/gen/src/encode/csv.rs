@@ -51,6 +51,10 @@ impl Format for Csv {
         2 * length + 2
     }
 
+    fn are_plain(joined: &[u8], shortest: usize) -> bool {
+        shortest > 0 && !has_any(joined, [b'"', b','])
+    }
+
     #[inline]
     fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
         if text.is_empty() || has_any(text, [b'"', b',']) {

@@ -1,9 +1,9 @@
-//! Rows as lines of text: every field is a separator and a value, and the end of a line is the
-//! separator before the next line's first field.
+//! Rows as lines of text: every field is a separator and a value; the first separator is left out.
 
 use arrow_array::RecordBatch;
 
 use super::EncodeError;
+use super::block::{Block, put_texts};
 use super::column::{Column, Texts, Values};
 use super::time::Clock;
 use crate::number::{
@@ -26,6 +26,9 @@ pub(super) trait Format {
     /// Bytes that a text may take at most.
     fn text_bytes_max(length: usize) -> usize;
 
+    /// Whether every one of these texts, which follow each other, can be written as it is.
+    fn are_plain(joined: &[u8], shortest: usize) -> bool;
+
     /// Writes a text; there is room for [`Self::text_bytes_max`] bytes.
     fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize;
 }
@@ -44,166 +47,149 @@ const VALUE_BYTES_MAX: usize = {
     }
 };
 
-/// Lines are made here, in memory that is in the cache, and then appended.
-const SCRATCH_BYTES: usize = 1 << 14;
-
-struct Lines<'a> {
-    scratch: Vec<u8>,
-    at: usize,
-    /// The separator before the first line, which is not written.
-    skip: usize,
-    out: &'a mut Vec<u8>,
-    ryu: ryu::Buffer,
-}
-
-impl Lines<'_> {
-    /// Makes room for so many bytes.
-    #[inline]
-    fn room(&mut self, bytes: usize) {
-        if self.at + bytes > self.scratch.len() {
-            self.make_room(bytes);
-        }
-    }
-
-    #[cold]
-    fn make_room(&mut self, bytes: usize) {
-        self.flush();
-        if self.scratch.len() < bytes {
-            self.scratch.resize(bytes, 0);
-        }
-    }
-
-    fn flush(&mut self) {
-        let first = self.skip.min(self.at);
-        self.out.extend_from_slice(&self.scratch[first..self.at]);
-        self.skip -= first;
-        self.at = 0;
-    }
-
-    /// The separator, which numbers are written after as if it were a comma.
-    #[inline]
-    fn put_number(&mut self, separator: u8, put: impl FnOnce(&mut [u8], usize) -> usize) {
-        let end = put(&mut self.scratch, self.at);
-        self.scratch[self.at] = separator;
-        self.at = end;
-    }
-
-    #[inline]
-    fn put_byte(&mut self, byte: u8) {
-        self.room(1);
-        self.scratch[self.at] = byte;
-        self.at += 1;
-    }
-
-    #[inline]
-    fn put(&mut self, separator: u8, text: &[u8]) {
-        self.scratch[self.at] = separator;
-        let start = self.at + 1;
-        self.scratch[start..start + text.len()].copy_from_slice(text);
-        self.at = start + text.len();
-    }
-
-    fn put_double(&mut self, separator: u8, value: f64) {
-        let Self {
-            scratch, at, ryu, ..
-        } = self;
-        let end = put_double(scratch, *at, value, ryu);
-        scratch[*at] = separator;
-        *at = end;
-    }
-
-    fn put_single(&mut self, separator: u8, value: f32) {
-        if let Some(whole) = whole(f64::from(value)) {
-            self.put_number(separator, |out, at| put_integer(out, at, whole));
-        } else if value.is_finite() {
-            let mut buffer = ryu::Buffer::new();
-            self.put(separator, buffer.format_finite(value).as_bytes());
-        } else {
-            self.put(separator, not_finite(value.into()));
-        }
-    }
-
-    #[inline]
-    fn put_text<F: Format>(&mut self, separator: u8, texts: Texts, row: usize) {
-        let text = texts.get(row);
-        self.room(1 + F::text_bytes_max(text.len()));
-        self.scratch[self.at] = separator;
-        self.at = F::put_text(&mut self.scratch, self.at + 1, text);
-    }
-
-    #[inline]
-    fn put_field<F: Format>(
-        &mut self,
-        column: &Column,
-        row: usize,
-        separator: u8,
-        clock: &mut Clock,
-    ) {
-        self.room(VALUE_BYTES_MAX);
-        if column.is_null(row) {
-            return self.put(separator, F::NULL);
-        }
-        match &column.values {
-            Values::Float64(values) => self.put_double(separator, values[row]),
-            Values::Int32(values) => {
-                self.put_number(separator, |out, at| {
-                    put_integer(out, at, values[row].into())
-                });
-            }
-            Values::Int64(values) => {
-                self.put_number(separator, |out, at| put_integer(out, at, values[row]));
-            }
-            Values::Float32(values) => self.put_single(separator, values[row]),
-            Values::Text(texts) | Values::Json(texts) => self.put_text::<F>(separator, *texts, row),
-            Values::Bool(values) if values.value(row) => self.put(separator, F::TRUE),
-            Values::Bool(_) => self.put(separator, F::FALSE),
-            Values::Nanoseconds(values) => {
-                let end = clock.put_nanoseconds(&mut self.scratch, self.at + 1, values[row]);
-                self.scratch[self.at] = separator;
-                self.at = end;
-            }
-            Values::Microseconds(values) => {
-                let end = clock.put_microseconds(&mut self.scratch, self.at + 1, values[row]);
-                self.scratch[self.at] = separator;
-                self.at = end;
-            }
-        }
-    }
-}
-
 /// Appends the rows of a batch as lines.
 pub(super) fn put_rows<F: Format>(
     rows: &RecordBatch,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let columns = Column::of(rows)?;
-    if rows.num_rows() == 0 {
-        return Ok(());
-    }
     let mut clocks: Vec<_> = columns.iter().map(|_| F::clock()).collect();
-    let mut lines = Lines {
-        scratch: vec![0; SCRATCH_BYTES],
-        at: 0,
-        skip: 1,
-        out,
-        ryu: ryu::Buffer::new(),
-    };
-    for row in 0..rows.num_rows() {
-        if F::CARRIAGE_RETURN && row > 0 {
-            lines.put_byte(b'\r');
-        }
-        let mut separator = b'\n';
+    let mut block = Block::new();
+    let mut first = 0;
+    while first < rows.num_rows() {
+        let width = |count| {
+            columns
+                .iter()
+                .map(|c| widest::<F>(c, first, count))
+                .sum::<usize>()
+                + 2
+        };
+        let count = block.begin(rows.num_rows() - first, width);
+        let (bytes, ends) = block.parts();
         for (column, clock) in columns.iter().zip(&mut clocks) {
-            lines.put_field::<F>(column, row, separator, clock);
-            separator = F::SEPARATOR;
+            put_column::<F>(column, first, bytes, ends, clock);
+        }
+        for end in ends {
+            if F::CARRIAGE_RETURN {
+                bytes[*end] = b'\r';
+                *end += 1;
+            }
+            bytes[*end] = b'\n';
+            *end += 1;
+        }
+        // Every field has its separator before it; the first one is not written.
+        block.finish(usize::from(!columns.is_empty()), out);
+        first += count;
+    }
+    Ok(())
+}
+
+/// Bytes that a value of so many rows of a column takes at most, with its separator and what is overwritten.
+fn widest<F: Format>(column: &Column, first: usize, count: usize) -> usize {
+    match &column.values {
+        Values::Text(texts) | Values::Json(texts) => {
+            1 + F::text_bytes_max(texts.span(first, count).longest).max(F::NULL.len())
+        }
+        _ => VALUE_BYTES_MAX,
+    }
+}
+
+/// Appends a column's field to each row of a block.
+fn put_column<F: Format>(
+    column: &Column,
+    first: usize,
+    out: &mut [u8],
+    ends: &mut [usize],
+    clock: &mut Clock,
+) {
+    match &column.values {
+        Values::Text(texts) | Values::Json(texts) => {
+            put_texts_of::<F>(column, *texts, first, out, ends);
+        }
+        Values::Float64(values) => {
+            let mut ryu = ryu::Buffer::new();
+            put_values::<F>(column, first, out, ends, |out, at, row| {
+                put_double(out, at, values[row], &mut ryu)
+            });
+        }
+        Values::Float32(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            put_single(out, at, values[row])
+        }),
+        Values::Int32(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            put_integer(out, at, values[row].into())
+        }),
+        Values::Int64(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            put_integer(out, at, values[row])
+        }),
+        Values::Bool(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            let text = if values.value(row) { F::TRUE } else { F::FALSE };
+            put(out, at + 1, text)
+        }),
+        Values::Nanoseconds(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            clock.put_nanoseconds(out, at + 1, values[row])
+        }),
+        Values::Microseconds(values) => {
+            put_values::<F>(column, first, out, ends, |out, at, row| {
+                clock.put_microseconds(out, at + 1, values[row])
+            })
         }
     }
-    if F::CARRIAGE_RETURN {
-        lines.put_byte(b'\r');
+}
+
+/// Appends what `value` writes behind the separator's place to each row, or null.
+#[inline]
+fn put_values<F: Format>(
+    column: &Column,
+    first: usize,
+    out: &mut [u8],
+    ends: &mut [usize],
+    mut value: impl FnMut(&mut [u8], usize, usize) -> usize,
+) {
+    for (row, end) in (first..).zip(ends) {
+        let next = if column.is_null(row) {
+            put(out, *end + 1, F::NULL)
+        } else {
+            value(out, *end, row)
+        };
+        out[*end] = F::SEPARATOR;
+        *end = next;
     }
-    lines.put_byte(b'\n');
-    lines.flush();
-    Ok(())
+}
+
+fn put_texts_of<F: Format>(
+    column: &Column,
+    texts: Texts,
+    first: usize,
+    out: &mut [u8],
+    ends: &mut [usize],
+) {
+    let lengths = texts.places(first, ends.len()).map(|(_, length)| length);
+    let shortest = lengths.min().unwrap_or(0);
+    if column.nulls.is_none() && F::are_plain(texts.joined(first, ends.len()), shortest) {
+        return put_texts(texts, first, out, ends, |_| [F::SEPARATOR]);
+    }
+    put_values::<F>(column, first, out, ends, |out, at, row| {
+        F::put_text(out, at + 1, texts.get(row))
+    });
+}
+
+/// Writes bytes, and returns where they end.
+#[inline]
+fn put(out: &mut [u8], at: usize, bytes: &[u8]) -> usize {
+    out[at..at + bytes.len()].copy_from_slice(bytes);
+    at + bytes.len()
+}
+
+/// A comma and a single: the shortest decimal that reads back as it.
+fn put_single(out: &mut [u8], at: usize, value: f32) -> usize {
+    if let Some(whole) = whole(f64::from(value)) {
+        return put_integer(out, at, whole);
+    }
+    if value.is_finite() {
+        let mut buffer = ryu::Buffer::new();
+        return put(out, at + 1, buffer.format_finite(value).as_bytes());
+    }
+    put(out, at + 1, not_finite(value.into()))
 }
 
 /// A comma and a double: the shortest decimal that reads back as it.
@@ -220,8 +206,7 @@ fn put_double(out: &mut [u8], at: usize, value: f64, ryu: &mut ryu::Buffer) -> u
     } else {
         not_finite(value)
     };
-    out[at + 1..at + 1 + text.len()].copy_from_slice(text);
-    at + 1 + text.len()
+    put(out, at + 1, text)
 }
 
 /// A double as an integer, if it is one of at most 15 digits. Minus zero is none.

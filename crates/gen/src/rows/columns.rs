@@ -1,36 +1,65 @@
 //! Columns under construction: values written straight into the buffers that Arrow takes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, PrimitiveArray, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
+
+/// Where texts of one length begin and end: the same numbers for every batch, so they are kept and shared.
+#[derive(Default)]
+pub(super) struct Bounds(BTreeMap<usize, OffsetBuffer<i32>>);
+
+impl Bounds {
+    fn of(&mut self, length: usize, count: usize) -> OffsetBuffer<i32> {
+        let kept = self.0.get(&length);
+        if let Some(kept) = kept.filter(|kept| kept.len() > count) {
+            return kept.slice(0, count);
+        }
+        let made = OffsetBuffer::from_lengths(std::iter::repeat_n(length, count));
+        self.0.insert(length, made.clone());
+        made
+    }
+}
+
+/// Texts that this module's callers have put together of whole characters.
+fn strings(bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
+    let bytes = Buffer::from_vec(bytes);
+    if cfg!(debug_assertions) {
+        return Arc::new(StringArray::new(bounds, bytes, None));
+    }
+    // SAFETY: every text is made of tables of ASCII and of whole characters of three bytes; tests, which are
+    // built with debug assertions, have it checked above.
+    #[expect(
+        unsafe_code,
+        reason = "checking each text takes a third of the time of making it"
+    )]
+    let texts = unsafe { StringArray::new_unchecked(bounds, bytes, None) };
+    Arc::new(texts)
+}
 
 /// Texts of `L` bytes each, in the order of `places`.
 pub(super) fn texts_of<const L: usize, P: Copy>(
+    bounds: &mut Bounds,
     places: impl ExactSizeIterator<Item = P>,
     write: impl Fn(P, &mut [u8; L]),
-) -> Result<ArrayRef, ArrowError> {
+) -> ArrayRef {
     let mut bytes = vec![0; places.len() * L];
     let (values, _) = bytes.as_chunks_mut::<L>();
     for (place, value) in places.zip(values) {
         write(place, value);
     }
-    let lengths = std::iter::repeat_n(L, bytes.len() / L);
-    let bounds = OffsetBuffer::from_lengths(lengths);
-    Ok(Arc::new(StringArray::try_new(
-        bounds,
-        Buffer::from_vec(bytes),
-        None,
-    )?))
+    let bounds = bounds.of(L, bytes.len() / L);
+    strings(bounds, bytes)
 }
 
 /// Texts of at most `M` bytes each: `write` fills a window and says how much of it counts.
 pub(super) fn texts_up_to<const M: usize, P: Copy>(
     places: impl ExactSizeIterator<Item = P>,
     write: impl Fn(P, &mut [u8; M]) -> usize,
-) -> Result<ArrayRef, ArrowError> {
+) -> ArrayRef {
     let mut bytes = vec![0; places.len() * M];
     let mut bounds = Vec::with_capacity(places.len() + 1);
     bounds.push(0);
@@ -43,11 +72,7 @@ pub(super) fn texts_up_to<const M: usize, P: Copy>(
     }
     bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    Ok(Arc::new(StringArray::try_new(
-        bounds,
-        Buffer::from_vec(bytes),
-        None,
-    )?))
+    strings(bounds, bytes)
 }
 
 /// Bytes that a value may write beyond its end.
@@ -57,7 +82,7 @@ pub(super) const SLACK: usize = 96;
 pub(super) fn texts<P>(
     places: impl ExactSizeIterator<Item = P>,
     write: impl Fn(P, &mut Vec<u8>) -> usize,
-) -> Result<ArrayRef, ArrowError> {
+) -> ArrayRef {
     let mut bytes = Vec::new();
     let mut bounds = Vec::with_capacity(places.len() + 1);
     bounds.push(0);
@@ -67,11 +92,7 @@ pub(super) fn texts<P>(
         bounds.push(i32::try_from(end).unwrap_or(i32::MAX));
     }
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    Ok(Arc::new(StringArray::try_new(
-        bounds,
-        Buffer::from_vec(bytes),
-        None,
-    )?))
+    strings(bounds, bytes)
 }
 
 /// Numbers.

@@ -27,9 +27,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_schema::{DataType, Schema};
 
-use super::columns::{TIME, field, texts_of, texts_up_to, times};
+use super::columns::{Bounds, TIME, field, texts_of, texts_up_to, times};
 use super::number::{Fraction, Stream, THREE_DIGITS, hexadecimal, pairs};
 use super::{Known, ROWS_MAX, Set};
 use crate::dataset::{Plain, Sequence, Table};
@@ -96,6 +96,7 @@ struct Import {
     rows: Stream,
     persons: Stream,
     tables: Tables,
+    bounds: Bounds,
     /// The rows' own fractions, and their persons; kept for their memory.
     seen: Vec<(Fraction, Person)>,
 }
@@ -122,6 +123,7 @@ impl Import {
             rows,
             persons: rows.other(1),
             tables: Tables::new(),
+            bounds: Bounds::default(),
             seen: Vec::new(),
         }
     }
@@ -152,8 +154,9 @@ impl Set for Import {
         36
     }
 
-    fn columns(&mut self, numbers: Range<u64>) -> Result<Vec<ArrayRef>, ArrowError> {
+    fn columns(&mut self, numbers: Range<u64>) -> Vec<ArrayRef> {
         let (rows, persons, tables) = (self.rows, self.persons, &self.tables);
+        let bounds = &mut self.bounds;
         self.seen.clear();
         self.seen.extend(numbers.clone().map(|row| {
             let mut own = rows.fraction(row, 0);
@@ -165,28 +168,40 @@ impl Set for Import {
         let count = usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
         let rows_of = || (0..count).map(|index| numbers.start + index as u64);
         let times_us = rows_of().map(|row| START_US + row.cast_signed() * STEP_US);
-        Ok(vec![
-            texts_of(rows_of(), |row, value| uuid(rows, row, value))?,
-            texts_of(rows_of(), |row, value| record(rows.fraction(row, 3), value))?,
+        vec![
+            texts_of(bounds, rows_of(), |row, value| uuid(rows, row, value)),
+            texts_of(bounds, rows_of(), |row, value| {
+                record(rows.fraction(row, 3), value)
+            }),
             texts_up_to(seen(), |p, value| {
                 tables.name(persons.fraction(p, 0), value)
-            })?,
-            texts_of(seen(), |p, value| telephone(persons.fraction(p, 1), value))?,
-            texts_of(seen(), |p, value| {
+            }),
+            texts_of(bounds, seen(), |p, value| {
+                telephone(persons.fraction(p, 1), value)
+            }),
+            texts_of(bounds, seen(), |p, value| {
                 tables.plate(persons.fraction(p, 2), value);
-            })?,
-            texts_of(seen(), |p, value| {
+            }),
+            texts_of(bounds, seen(), |p, value| {
                 tables.imei(persons.fraction(p, 3), value);
-            })?,
-            texts_of(seen(), |p, value| imsi(persons.fraction(p, 4), value))?,
-            texts_of(seen(), |p, value| tables.mac(persons.fraction(p, 5), value))?,
-            texts_of(seen(), |p, value| account(persons.fraction(p, 6), value))?,
-            texts_of(rows_of(), |row, value| {
+            }),
+            texts_of(bounds, seen(), |p, value| {
+                imsi(persons.fraction(p, 4), value)
+            }),
+            texts_of(bounds, seen(), |p, value| {
+                tables.mac(persons.fraction(p, 5), value)
+            }),
+            texts_of(bounds, seen(), |p, value| {
+                account(persons.fraction(p, 6), value)
+            }),
+            texts_of(bounds, rows_of(), |row, value| {
                 session(rows.fraction(row, 4), value);
-            })?,
-            texts_of(own(), |mut own, value| *value = GENERATIONS[own.take(100)])?,
+            }),
+            texts_of(bounds, own(), |mut own, value| {
+                *value = GENERATIONS[own.take(100)]
+            }),
             times(times_us.collect()),
-        ])
+        ]
     }
 }
 

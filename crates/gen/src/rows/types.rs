@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 
 use super::columns::{SLACK, field, numbers, texts};
 use super::number::{Stream, THREE_DIGITS};
@@ -229,15 +229,15 @@ impl Set for Types {
         4096
     }
 
-    fn columns(&mut self, rows: Range<u64>) -> Result<Vec<ArrayRef>, ArrowError> {
+    fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef> {
         let ids = rows
             .clone()
             .map(|row| i32::try_from(row + 1).unwrap_or(i32::MAX));
         let mut columns = vec![numbers::<Int32Type>(ids)];
         for column in &self.columns {
-            columns.push(column.make(&rows)?);
+            columns.push(column.make(&rows));
         }
-        Ok(columns)
+        columns
     }
 }
 
@@ -281,18 +281,14 @@ impl Lengths {
 
 impl Column {
     /// The values of these rows.
-    fn make(&self, rows: &Range<u64>) -> Result<ArrayRef, ArrowError> {
+    fn make(&self, rows: &Range<u64>) -> ArrayRef {
         let values = &self.values;
         let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
         let places = (0..count).map(|row| values.place(rows.start + row as u64));
         match self.kind {
-            Kind::Int => Ok(numbers::<Int32Type>(places.map(|place| values.int(place)))),
-            Kind::Bigint => Ok(numbers::<Int64Type>(
-                places.map(|place| values.bigint(place)),
-            )),
-            Kind::Float => Ok(numbers::<Float64Type>(
-                places.map(|place| values.float(place)),
-            )),
+            Kind::Int => numbers::<Int32Type>(places.map(|place| values.int(place))),
+            Kind::Bigint => numbers::<Int64Type>(places.map(|place| values.bigint(place))),
+            Kind::Float => numbers::<Float64Type>(places.map(|place| values.float(place))),
             Kind::Json => texts(places, |place, out| values.put_object(place, out)),
             Kind::Text(lengths) => texts(places, |place, out| {
                 values.put_text(place, lengths.of(values.numbers, place), out)
