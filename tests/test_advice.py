@@ -201,6 +201,9 @@ def test_flat_and_not_flat_are_told_with_figures() -> None:
     flat, words = judge_flat(knee_at(20))
     assert flat is False
     assert "starts to slow down" in words
+    flat, words = judge_flat(steps([1.0, 1.0, 4.0, 4.0, 1.0, 1.0, 4.0, 4.0] * 2))
+    assert flat is None
+    assert "scatter too much" in words
     flat, words = judge_flat(steps([1.0] * 5))
     assert flat is None
     assert "5 steps are too few" in words

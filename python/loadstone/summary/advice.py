@@ -29,6 +29,8 @@ PARTITIONS = 12
 """Partitions that the DDL makes; who needs more sees the pattern."""
 STILL_FLAT = 1.1
 """How much longer the last third of the steps may surely take while a table still counts as flat."""
+UNSURE = 2.0
+"""Upper end of that figure's interval from which steps scatter too much to say so."""
 _FEWEST = 3
 
 
@@ -93,6 +95,9 @@ def judge_flat(steps: Json) -> tuple[bool | None, str]:
         f"({100 * CONFIDENCE:g} % interval {low:.3g} to {high:.3g})"
     )
     if knee["outcome"] == "none" and low <= STILL_FLAT:
+        if high > UNSURE:
+            unsure = "but the steps scatter too much to call it flat"
+            return None, f"No knee up to {in_words(knee['up_to_rows'])} rows, {unsure}: {figures}."
         return True, f"It stays flat: no knee up to {in_words(knee['up_to_rows'])} rows, and {figures}."
     found = "" if knee["outcome"] == "none" else f"{knee['sentence'].rstrip('.')}; "
     return False, f"It does not stay flat: {found}{figures}."
