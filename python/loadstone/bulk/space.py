@@ -5,7 +5,8 @@ The formula, for PostgreSQL's pages of 8192 bytes (its documentation, chapters "
 
 * Heap: a row takes 24 bytes of header, its values (a text: its octets and 1 byte, 4 from 127 octets on;
   others at their alignment), rounded up to 8, and 4 in the page's directory; a page has 8168 bytes for rows,
-  and costs 0.1 % more for the maps. Long values count as if they were not compressed.
+  and costs 0.1 % more for the maps. Rows above 2032 bytes go into pieces that fill pages but for 3 %. Long
+  values count as if they were not compressed.
 * B-tree: an entry takes 8 bytes and its keys, rounded up to 8, and 4; pages are 90 % full when the index is
   built of what is there or keys come in order, 69 % (ln 2) when they come at random. Equal keys count as if
   each were kept. Hash: entries of 20 bytes in pages that are half full. BRIN: two entries a megabyte. Any
@@ -49,6 +50,9 @@ _RANDOM = math.log(2)
 _FIXED = {"int32": 4, "int64": 8, "float32": 4, "float64": 8, "timestamp": 8, "bool": 1}
 _SHORT = 127
 _MAPS = 1.001
+_TOASTED = 2032
+"""Longer rows have their long values in pieces elsewhere (TOAST_TUPLE_THRESHOLD)."""
+_PIECES = 1.03
 _WAL_USUAL = 1 << 30
 """PostgreSQL's own `max_wal_size`."""
 _MAX_WAL_SIZE = """
@@ -126,8 +130,7 @@ def _heap_bytes(rows: int, columns: Sequence[tuple[str, float]]) -> float:
         else:
             at = math.ceil(at / fixed) * fixed + fixed
     row = math.ceil((24 + at) / 8) * 8 + 4
-    # Rows longer than a page leave it for TOAST, in pieces that fill pages as rows do.
-    a_page = max(1, _USABLE // row) if row <= _USABLE else _USABLE / row
+    a_page = _USABLE // row if row <= _TOASTED else _USABLE / (row * _PIECES)
     return rows / a_page * _PAGE * _MAPS
 
 

@@ -37,7 +37,7 @@ class _Step:
             "rows": self.rows,
             "batches": self.batches,
             "start_ns": self.start_ns,
-            "end_ns": self.end_ns or self.start_ns,
+            "end_ns": self.end_ns or None,
             "state": state,
         }
 
