@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -10,16 +11,21 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
+from loadstone import _core
 from loadstone.calibrate import null_server
 from loadstone.drive import drive_document, perform
+from loadstone.embedded import EmbeddedServer, Order
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.model import Connection, Drive, Pace, Script
 from loadstone.signals import InterruptedRun, Signals
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from desk import Database
 
 SELECT = Script("select.pgbench", "select 1;\n")
 ONE = Drive(scripts=(SELECT,), clients=2, duration_s=0.3, timeout_s=1.0)
@@ -174,3 +180,155 @@ def test_a_drive_whose_records_cannot_be_written_stops_early(tmp_path: Path) -> 
     assert time.monotonic() - began_s < 20
     assert "series.jsonl" in account["output_error"]
     assert equation_holds(account)
+
+
+# Loads of plain rows: in steps, from files, by long transactions.
+
+TABLE = f"create table test ({', '.join(f'{name} text' for name in 'abcdefghijk')}, l timestamp)"
+COLUMNS = list("abcdefghijkl")
+
+
+def rows_data(rows: int) -> dict[str, Any]:
+    return {"kind": "rows", "set": "import", "seed": 3, "rows": rows}
+
+
+def loading(connection: Connection, out_dir: Path | None, clients: int = 1, **load: object) -> dict[str, Any]:
+    """Say how rows go into the table `test`."""
+    drive = Drive(scripts=(), clients=clients, timeout_s=10)
+    document = drive_document(drive, connection, out_dir) | {"interval_s": 0.05}
+    del document["scripts"], document["mode"]
+    return document | {"load": {"tables": {"test": {"name": "test", "columns": COLUMNS}}} | load}
+
+
+def reached(database: Database) -> Connection:
+    return dataclasses.replace(database.server.connection, database=database.name)
+
+
+def test_each_step_is_stored_whole_when_it_is_told(database: Database, tmp_path: Path) -> None:
+    database.execute(TABLE)
+    document = loading(
+        reached(database), tmp_path, 3, data=rows_data(25_000), batch_rows=700, step_rows=10_000, hold=True
+    )
+    seen: list[tuple[int, int]] = []
+
+    def stepped(step: dict[str, Any]) -> None:
+        seen.append((step["step"], database.value("select count(*) from test")))
+        time.sleep(0.05)
+
+    account = perform(document, None, None, stepped)
+    assert account["state"] == "complete"
+    assert seen == [(0, 10_000), (1, 20_000), (2, 25_000)]
+    steps = account["load"]["steps"]
+    assert [step["rows"] for step in steps] == [10_000, 10_000, 5000]
+    assert all(b["start_ns"] - a["end_ns"] > 50_000_000 for a, b in itertools.pairwise(steps))
+    assert account["load"]["tables"][0]["fingerprint"] is None
+    assert account["load"]["logical_bytes"] > 25_000 * 100
+    assert json.loads((tmp_path / "drive.json").read_text()) == account
+
+
+def test_what_cannot_take_a_step_stops_the_load_and_is_raised(database: Database, tmp_path: Path) -> None:
+    database.execute(TABLE)
+    document = loading(reached(database), tmp_path, data=rows_data(9000), step_rows=3000, hold=True)
+
+    def stepped(step: dict[str, Any]) -> None:
+        if step["step"] == 1:
+            raise LoadstoneError("the disk of the results is full", "free space")
+
+    with pytest.raises(LoadstoneError, match="disk of the results"):
+        perform(document, None, None, stepped)
+    assert database.value("select count(*) from test") == 6000
+    account = json.loads((tmp_path / "drive.json").read_text())
+    assert account["state"] == "interrupted"
+    assert [step["state"] for step in account["load"]["steps"]] == ["complete", "complete"]
+
+
+@pytest.mark.parametrize("pipeline", [True, False])
+def test_after_the_servers_death_exactly_the_committed_transactions_are_there(
+    *, pipeline: bool, tmp_path: Path
+) -> None:
+    with EmbeddedServer(Order("pg", clients=10)) as server:
+        there = server.connection
+
+        def ask(statement: str) -> Any:
+            with psycopg.connect(
+                host=there.host, port=there.port, user=there.user, dbname=there.database, autocommit=True
+            ) as control:
+                answer = control.execute(statement.encode())
+                return answer.fetchall() if answer.description else None
+
+        ask(TABLE)
+        ask("create table ledger (batch bigint primary key, rows bigint)")
+        long = {"statement_rows": 1, "pipeline": pipeline, "mark_rows": 100}
+        document = loading(
+            there, tmp_path, data=rows_data(5_000_000), method="insert", batch_rows=4000, ledger="ledger",
+            transaction=long,
+        )  # fmt: skip
+
+        def show(_: dict[str, Any]) -> None:
+            lines = progress_lines(tmp_path)
+            begun = bool(lines) and lines[-1]["state"] == "open"
+            if begun and sum(line["state"] == "committed" for line in lines) >= 2:
+                server.kill()
+
+        account = perform(document, None, show)
+        assert account["state"] == "aborted"
+        server.restart()
+        states = {t["transaction"]: t["state"] for t in account["load"]["transactions"]}
+        committed = {number for number, state in states.items() if state == "committed"}
+        stored = {batch for (batch,) in ask("select batch from ledger")}
+        doubtful = {number for number, state in states.items() if state == "in_doubt"}
+        assert len(committed) >= 2
+        assert committed <= stored <= committed | doubtful
+        assert set(account["load"]["in_doubt_batches"]) == doubtful
+        assert "lost" in states.values() or doubtful
+        ((count, distinct),) = ask("select count(*), count(distinct a) from test")
+        assert count == distinct == 4000 * len(stored)
+        assert account["load"]["rows"] == 4000 * len(committed)
+        assert progress_lines(tmp_path)[-1]["state"] in {"lost", "in_doubt"}
+
+
+def progress_lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "progress.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "binary"])
+def test_files_that_a_server_wrote_are_loaded_as_they_are(
+    form: str, database: Database, tmp_path: Path
+) -> None:
+    database.execute("create table test (a int, b text, c float8)")
+    fill = "select n, case n % 5 when 0 then null else e'x\\t\\\\,\"\\n' || n end, n / 3.0"
+    database.execute(f"insert into test {fill} from generate_series(1, 20000) n")
+    database.execute("create table expected as select * from test")
+    files: list[Path] = []
+    with database.connect() as control:
+        for half in ("a <= 7000", "a > 7000"):
+            files.append(tmp_path / f"{len(files)}.{form}")
+            copy = f"copy (select * from test where {half}) to stdout (format {form})"
+            with files[-1].open("wb") as file, control.cursor().copy(copy.encode()) as rows:
+                for piece in rows:
+                    file.write(piece)
+    database.execute("truncate test")
+    data = {"kind": "files", "format": form, "paths": [str(path) for path in files], "columns": 3}
+    method = "copy_binary" if form == "binary" else "copy_text"
+    document = loading(reached(database), None, 2, data=data, method=method, batch_rows=3000)
+    document["load"]["tables"]["test"]["columns"] = ["a", "b", "c"]
+    account = perform(document, None)
+    assert account["state"] == "complete", account["reason"]
+    assert account["load"]["rows"] == 20_000
+    for one, other in (("test", "expected"), ("expected", "test")):
+        left = f"select count(*) from (select * from {one} except all select * from {other}) d"
+        assert database.value(left) == 0
+
+
+def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,c\n1,2\n")
+    data = {"kind": "files", "format": "csv", "paths": [str(path)], "columns": 3}
+    document = loading(Connection(str(tmp_path), 1, "u", "d"), None, data=data, method="copy_text")
+    document["load"]["tables"]["test"]["columns"] = ["a", "b", "c"]
+    with pytest.raises(LoadstoneError, match=r"rows\.csv: row 2 \(byte 6\): it has 2 fields, and 3"):
+        perform(document, None)
+    with pytest.raises(_core.DriveError, match="not read as values"):
+        _core.DataStream(json.dumps(data))
