@@ -236,7 +236,10 @@ def _storage(table: str, distribution: str, rows: int) -> dict[str, Any]:
 
     wal = int((heap + toast) * 1.1 + rows * 64)
     return {
-        "looks": [look("after the load", 0.01, tidy=False), look("after vacuum (analyze)", 0.03, tidy=True)],
+        "looks": [
+            look("after the load", 0.01, tidy=False),
+            look(f"after vacuum table_{table}", 0.03, tidy=True),
+        ],
         "written": {
             "wal_bytes": wal,
             "device_bytes": wal * 2 + heap,

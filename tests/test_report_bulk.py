@@ -63,6 +63,10 @@ def kinds(summary: dict[str, Any]) -> set[str]:
     return {warning["kind"] for warning in summary["warnings"]}
 
 
+def text_variant() -> dict[str, str]:
+    return {"table": "text", "distribution": "random"}
+
+
 def change(path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     lines = [json.dumps(edit(json.loads(line))) for line in path.read_text().splitlines()]
     path.write_text("\n".join(lines) + "\n")
@@ -242,7 +246,7 @@ def test_same_folder_same_bytes_with_steps_and_verification(imported: Path, summ
 def test_bytes_of_a_table_are_shown_by_kind_and_over_the_logical_ones(tmp_path: Path) -> None:
     found = summarise(storage_types(tmp_path / "run"))
     text = phase(found, table="text", distribution="random")["storage"]
-    assert [look["when"] for look in text["looks"]] == ["after the load", "after vacuum (analyze)"]
+    assert [look["when"] for look in text["looks"]] == ["after the load", "after vacuum table_text"]
     (table,) = text["looks"][-1]["tables"]
     assert sum(table["kinds"].values()) == table["total_bytes"]
     assert table["per_row"]["logical"] == TYPES["text"]
@@ -251,6 +255,15 @@ def test_bytes_of_a_table_are_shown_by_kind_and_over_the_logical_ones(tmp_path: 
     for distribution in ("compressible", "random", "repeated"):
         assert f"Disk space of a row: distribution = {distribution}" in html
     assert "To the device: all writes to vda while the phase ran." in html
+    assert "Bytes by kind, after the last statement of each phase" in html
+    drawn = re.search(r'id="storage-0-2-row".*?aria-label="([^"]+)"', html, re.DOTALL)
+    assert drawn
+    assert all(f"{table} " in drawn[1] for table in TYPES), "each table by its name alone"
+    screen = printed(found)
+    assert "On disk" in screen
+    assert "step by step" not in screen
+    entry = next(e for e in headline_json(found)["storage"] if e["variant"] == text_variant())
+    assert entry["ratio"] == pytest.approx(table["ratio"])
 
 
 @given(

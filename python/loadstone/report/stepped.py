@@ -431,7 +431,7 @@ def _knee_cell(knee: Json | None) -> str:
         return "not looked for"
     if knee["found"]:
         return f"{formats.rows(knee['rows'])} rows"
-    words = {"steady": "grows from the start", "too_few": "too few steps"}
+    words = {"steady": "grows from the start", "unclear": "not clear", "too_few": "too few steps"}
     return words.get(str(knee.get("outcome"))) or f"none up to {formats.rows(knee['up_to_rows'])}"
 
 

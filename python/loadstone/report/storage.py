@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
@@ -33,32 +32,64 @@ def blocks(chunks: Sequence[Json]) -> list[Json]:
     return [_block(f"storage-{at}", members) for at, members in enumerate(phases.values()) if members]
 
 
+def costs(summary: Json) -> list[tuple[Json, Json]]:
+    """Return each phase whose tables were looked at, with its last look."""
+    return [
+        (phase, phase["storage"]["looks"][-1])
+        for phase in summary["phases"]
+        if phase["storage"] and phase["storage"]["looks"]
+    ]
+
+
 def _block(identity: str, members: Sequence[Json]) -> Json:
-    looks = _looks(members)
-    varied = _varied(looks[-1][1])
+    looks = [row for member in members for row in _looks(member)]
+    varied = _varied(looks)
+    looks = [{**row, **_names(row, varied)} for row in looks]
+    last = [row for row in looks if row["last"]]
+    whens = list(dict.fromkeys(row["when"] for row in last))
     charts = [
         _stacks(f"{identity}-{number}", title, part, per_logical=per_logical)
-        for number, (title, part) in enumerate(_parts(looks[-1][1], varied))
+        for number, (title, part) in enumerate(_parts(last, varied))
         for per_logical in (True, False)
     ]
-    rows = [[_row(row, when, varied) for row in found] for when, found in looks]
+    written = [(member, member["phase"]["storage"]["written"]) for member in members]
     return {
         "id": identity,
         "title": members[0]["phase"]["title"],
-        "when": looks[-1][0],
+        "when": whens[0] if len(whens) == 1 else "after the last statement of each phase",
         "charts": [chart for chart in charts if chart],
-        "head": _head(looks[-1][1], varied),
-        "rows": rows[-1],
-        # Each table's looks one after the other.
-        "looks": [row for same in zip_longest(*rows) for row in same if row] if len(looks) > 1 else [],
+        "head": _head(last, varied),
+        "rows": last,
+        "looks": looks if len(looks) > len(last) else [],
         "written": [
-            {"label": member["label"] or "all", **member["phase"]["storage"]["written"]}
-            for member in members
-            if any(value for name, value in member["phase"]["storage"]["written"].items() if name != "of")
+            {"label": member["label"] or "all", **account}
+            for member, account in written
+            if any(value for name, value in account.items() if name != "of")
         ],
-        "of": sorted({m["phase"]["storage"]["written"]["of"] or "" for m in members} - {""}),
+        "of": sorted({account["of"] or "" for _, account in written} - {""}),
         "notes": sorted({note for m in members for note in m["phase"]["storage"]["notes"]}),
     }
+
+
+def _looks(member: Json) -> list[Json]:
+    """Return a row for each table and look, in the order in which they were taken."""
+    storage = member["phase"]["storage"]
+    rows = []
+    for look in storage["looks"]:
+        several = len(look["tables"]) > 1
+        for table in look["tables"]:
+            named = table["name"] if several or not member["label"] else ""
+            where = {"variant": member["phase"]["variant"], "target": member["target"], "table": named or ""}
+            rows.append({**table, **where, "when": look["when"], "last": look is storage["looks"][-1]})
+    return rows
+
+
+def _names(row: Json, varied: Sequence[str]) -> Json:
+    """Return what tells a table from the others: in columns of their own, and in a word for its bar."""
+    values = [str(row["variant"].get(name)) for name in varied]
+    more = [row[name] for name in ("target", "table") if row[name]]
+    first = [f"{varied[0]} = {values[0]}"] if len(varied) == 1 else values
+    return {"names": [*values, *more], "label": " · ".join([*first, *more]) or str(row["name"])}
 
 
 def _varied(rows: Sequence[Json]) -> list[str]:
@@ -72,12 +103,6 @@ def _head(rows: Sequence[Json], varied: Sequence[str]) -> list[str]:
     return [*varied, *more] or ["table"]
 
 
-def _row(row: Json, when: str, varied: Sequence[str]) -> Json:
-    """Return a row of the table of figures, with what tells it apart in columns of their own."""
-    names = [str(row["variant"].get(name)) for name in varied]
-    return {**row, "when": when, "names": [*names, *(row[name] for name in ("target", "table") if row[name])]}
-
-
 def _parts(rows: Sequence[Json], varied: Sequence[str]) -> list[tuple[str, list[Json]]]:
     """Share many bars out among charts, by the parameter of fewest values; (its value in words, bars)."""
     if len(rows) <= MOST_BARS or len(varied) < 2:  # noqa: PLR2004 - nothing to share out by
@@ -85,26 +110,9 @@ def _parts(rows: Sequence[Json], varied: Sequence[str]) -> list[tuple[str, list[
     by = min(varied, key=lambda name: len({str(row["variant"].get(name)) for row in rows}))
     found: dict[str, list[Json]] = {}
     for row in rows:
-        rest = {name: row["variant"].get(name) for name in varied if name != by}
-        words = formats.variant(rest) if len(rest) > 1 else str(next(iter(rest.values())))
-        more = [part for part in (words, row["target"], row["table"]) if part]
-        found.setdefault(f"{by} = {row['variant'].get(by)}", []).append({**row, "label": " · ".join(more)})
-    return list(found.items())
-
-
-def _looks(members: Sequence[Json]) -> list[tuple[str, list[Json]]]:
-    """Return (when, one row a table) for each look, in the order in which they were taken."""
-    found: dict[str, list[Json]] = {}
-    for member in members:
-        phase = member["phase"]
-        for look in phase["storage"]["looks"]:
-            tables = look["tables"]
-            several = len({table["name"] for table in tables}) > 1
-            for table in tables:
-                named = table["name"] if several or not member["label"] else ""
-                label = " · ".join(name for name in (member["label"], named) if name)
-                where = {"variant": phase["variant"], "target": member["target"], "table": named or ""}
-                found.setdefault(str(look["when"]), []).append({**table, "label": label, **where})
+        rest = [str(row["variant"].get(name)) for name in varied if name != by]
+        label = " · ".join([*rest, *(row[name] for name in ("target", "table") if row[name])])
+        found.setdefault(f"{by} = {row['variant'].get(by)}", []).append({**row, "label": label})
     return list(found.items())
 
 

@@ -9,8 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.report import formats, stepped
-from loadstone.report.view import chunks, headline
+from loadstone.report import formats, stepped, storage
+from loadstone.report.view import chunks, headline, phase_title, target_label, variant_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,9 +19,10 @@ Json = dict[str, Any]
 
 
 def summary_table(summary: Json) -> RenderableType:
-    """Return the final tables of a run: rates and percentiles; of loads in steps also knees and advice."""
+    """Return the final tables of a run: rates, percentiles; knees and advice; what a row takes on disk."""
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
-    return Group(_rates(summary), *steps) if steps else _rates(summary)
+    held = _storage(summary)
+    return Group(_rates(summary), *steps, *([held] if held else [])) if steps or held else _rates(summary)
 
 
 def _rates(summary: Json) -> Table:
@@ -74,6 +75,15 @@ def headline_json(summary: Json) -> Json:
             for group in summary["groups"]
         ],
         "steps": [_steps_json(phase) for phase in summary["phases"] if phase["steps"]],
+        "storage": [
+            {
+                **{name: phase[name] for name in ("scenario", "id", "variant", "target", "repeat")},
+                "when": look["when"],
+                **look["sum"],
+                "written": phase["storage"]["written"],
+            }
+            for phase, look in storage.costs(summary)
+        ],
         "warnings": summary["warnings"],
         "skipped": summary["skipped"],
     }
@@ -96,6 +106,44 @@ def _steps(chunk: Json, summary: Json) -> RenderableType | None:
         rate, slower = formats.rate(row["rows_per_s"]), formats.times(row["slowdown"])
         table.add_row(Text(member["label"] or "all"), formats.rows(row["rows"]), knee, interval, rate, slower)
     return Group(table, *(Text(text) for text in stepped.conclusions(members, summary)))
+
+
+def _storage(summary: Json) -> RenderableType | None:
+    """Return what the rows of each load take on disk, where that was looked at."""
+    found = storage.costs(summary)
+    if not found:
+        return None
+    table = Table(title="On disk", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Phase and variant", min_width=18, overflow="fold")
+    for name in ("Rows", "Logical a row", "On disk a row", "Over logical", "Allocated", "WAL over logical"):
+        table.add_column(name, justify="right", no_wrap=True)
+    title = ""
+    for phase, look in found:
+        if (new := phase_title(phase, summary)) != title:
+            title = new
+            table.add_section()
+            table.add_row(Text(title, style="bold"))
+        whole, each = look["sum"], look["sum"]["per_row"]
+        held = each["total"] if each["allocated"] is None else each["allocated"]
+        table.add_row(
+            Text(f"  {_words(phase, summary)}"),
+            formats.rows(whole["rows"]),
+            formats.size(each["logical"]),
+            Text(formats.size(held), style="bold"),
+            formats.times(whole["ratio"]),
+            formats.size(whole["allocated_bytes"]),
+            formats.times(phase["storage"]["written"]["wal_per_logical"]),
+        )
+    return table
+
+
+def _words(phase: Json, summary: Json) -> str:
+    """Return what tells a phase from the others of its title."""
+    several = len(summary["targets"]) > 1
+    repeat = f"repeat {phase['repeat']}" if phase["repeat"] > 1 else ""
+    target = target_label(summary, phase["target"]) if several else ""
+    parts = [variant_words(phase, summary), target, repeat]
+    return " · ".join(part for part in parts if part) or "as planned"
 
 
 def _steps_json(phase: Json) -> Json:
