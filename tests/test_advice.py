@@ -58,9 +58,9 @@ def import_table() -> dict[str, Any]:
     return table
 
 
-def steps(slower: Sequence[float], *, limit: int | None = None) -> dict[str, Any]:
+def steps(slower: Sequence[float], *, scatter: float = 0.03) -> dict[str, Any]:
     """Steps of 2 s and what each takes longer, with a little noise."""
-    noise = np.exp(np.random.default_rng(4).normal(0, 0.03, len(slower)))
+    noise = np.exp(np.random.default_rng(4).normal(0, scatter, len(slower)))
     points = [
         {
             "step": at,
@@ -72,7 +72,7 @@ def steps(slower: Sequence[float], *, limit: int | None = None) -> dict[str, Any
         for at, (times, off) in enumerate(zip(slower, noise, strict=True))
     ]
     knee = knee_of(points, STEP_ROWS)
-    return {"step_rows": STEP_ROWS, "points": points, "knee": knee, "memory_limit_bytes": limit}
+    return {"step_rows": STEP_ROWS, "points": points, "knee": knee, "memory_limit_bytes": None}
 
 
 def knee_at(step: int) -> dict[str, Any]:
@@ -185,6 +185,17 @@ def test_what_stands_against_ddl_is_said() -> None:
         assert advice["ddl"] == ""
         assert advice["partition_rows"]
         assert part in " ".join(advice["sentences"])
+
+
+def test_where_steps_scatter_nothing_is_advised() -> None:
+    found = steps(
+        [0.5, 1, 0.7, 0.9, 1.3, 1.6, 2, 1.6, 1.5, 1.2, 1, 0.7, 1.1, 1.1, 1.1, 1.2, 2.4, 2.7, 2.3, 2.8]
+    )
+    assert found["knee"]["outcome"] == "unclear"
+    advice = advised(found, loaded())
+    assert advice["partition_rows"] is None
+    assert "Nothing is advised" in " ".join(advice["sentences"])
+    assert judge_flat(found)[0] is not True
 
 
 def test_a_load_into_partitions_is_judged_and_gets_no_other_advice() -> None:

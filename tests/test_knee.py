@@ -156,6 +156,14 @@ def test_growth_that_nobody_would_mind_is_no_knee() -> None:
     assert found.outcome == "none"
 
 
+def test_growth_within_the_scatter_is_neither_a_knee_nor_called_flat() -> None:
+    seconds = [0.53, 1.1, 0.71, 0.92, 1.29, 1.63, 1.96, 1.6, 1.54, 1.17, 0.97, 0.75, 1.07, 1.12, 1.08, 1.15]
+    found = found_in([*seconds, 1.17, 1.21, 1.23, 1.22, 2.35, 2.74, 2.32, 2.78])
+    assert isinstance(found, NoKnee)
+    assert found.outcome == "unclear"
+    assert "scatter too much" in found.reason
+
+
 def test_constant_seconds_have_no_knee() -> None:
     found = found_in([7.0] * 25)
     assert isinstance(found, NoKnee)

@@ -94,12 +94,12 @@ def judge_flat(steps: Json) -> tuple[bool | None, str]:
         f"the last third of {len(points)} steps takes {value:.3g} times as long as the first third "
         f"({100 * CONFIDENCE:g} % interval {low:.3g} to {high:.3g})"
     )
-    if knee["outcome"] == "none" and low <= STILL_FLAT:
-        if high > UNSURE:
+    if knee["outcome"] in ("none", "unclear") and low <= STILL_FLAT:
+        if high > UNSURE or knee["outcome"] == "unclear":
             unsure = "but the steps scatter too much to call it flat"
             return None, f"No knee up to {in_words(knee['up_to_rows'])} rows, {unsure}: {figures}."
         return True, f"It stays flat: no knee up to {in_words(knee['up_to_rows'])} rows, and {figures}."
-    found = "" if knee["outcome"] == "none" else f"{knee['sentence'].rstrip('.')}; "
+    found = "" if knee["outcome"] in ("none", "unclear") else f"{knee['sentence'].rstrip('.')}; "
     return False, f"It does not stay flat: {found}{figures}."
 
 
@@ -136,7 +136,8 @@ def _sentences(steps: Json, rows: int | None, rate: Json | None) -> list[str]:
         up_to = in_words(knee["up_to_rows"])
         unknown = "More rows, other indexes, less memory and rows in another order were not measured."
         return [f"Up to {up_to} rows import needs no partitions. {unknown}"]
-    return ["Load more, or smaller, steps."]
+    unclear = "Nothing is advised: measure again on a quieter machine, or with larger steps."
+    return [unclear if knee["outcome"] == "unclear" else "Load more, or smaller, steps."]
 
 
 def _rate_sentence(where: str, rate: Json | None) -> list[str]:

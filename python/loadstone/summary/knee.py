@@ -105,7 +105,7 @@ class Knee:
 class NoKnee:
     """No knee was found, and why."""
 
-    outcome: Literal["none", "steady", "too_few"]
+    outcome: Literal["none", "steady", "unclear", "too_few"]
     reason: str
     """What was found instead, in words."""
     up_to_rows: float
@@ -217,7 +217,7 @@ class _Search:
                 return found
         if p_grows <= LEVEL and ratio >= LEAST_GROWTH:
             return self._grows(ratio, p_grows, p_steady)
-        return self._none(p_constant, ratio)
+        return self._unclear(ratio, p_grows) if ratio >= LEAST_GROWTH else self._none(p_constant, ratio)
 
     def _constant(self, series: Floats) -> Floats:
         return criterion(((series - series.mean(axis=0)) ** 2).sum(axis=0), self.n, 1)
@@ -294,6 +294,14 @@ class _Search:
         )
         evidence = f"Against a constant: p = {p_grows:.3f}."
         return NoKnee("steady", reason, float(self.rows[-1]), None, self.n, evidence)
+
+    def _unclear(self, ratio: float, p_grows: float) -> NoKnee:
+        reason = (
+            f"No knee is shown up to {in_words(float(self.rows[-1]))} rows, but the steps scatter too much "
+            f"to rule one out: as fitted, the last takes {ratio:.3g} times as long as the first "
+            f"(p = {p_grows:.2g})."
+        )
+        return NoKnee("unclear", reason, float(self.rows[-1]), None, self.n)
 
     def _none(self, p_constant: float, ratio: float) -> NoKnee:
         reason = f"No knee up to {in_words(float(self.rows[-1]))} rows."
