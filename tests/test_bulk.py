@@ -10,22 +10,21 @@ import shutil
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from desk import fill, make_base, small_disk
+from desk import Database, fill, make_base, small_disk
 
 from loadstone import _core
 from loadstone.bulk import BulkManner, look, needed_bytes, perform_bulk, refuse_without_room
+from loadstone.embedded import EmbeddedServer, Order
 from loadstone.errors import LoadstoneError
 from loadstone.model import BulkLoad, LongTransactions, PlainTable, Rows
 from loadstone.target import open_target, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-    from desk import Database
 
     from loadstone.bulk import Content
     from loadstone.target import OpenTarget
@@ -37,6 +36,7 @@ BULK = BulkLoad(
     rows=IMPORT, table=PlainTable("test", indexes="2"), step_rows=5_000, batch_rows=1_000, workers=2
 )
 USUAL = BulkManner()
+SYSTEM = Path("/usr/lib/postgresql")
 LEDGERS = "select count(*) from information_schema.tables where table_name = 'loadstone_batches'"
 
 
@@ -186,6 +186,29 @@ def test_partitions_are_loaded_and_verified_as_one(server: OpenTarget, tmp_path:
         value(server, f"select string_agg(c::text, ',' order by c desc) from ({counts}) as q")
         == "6000,6000,6000,2000"
     )
+
+
+def timescale_place() -> Path | None:
+    """Find an installed PostgreSQL that has TimescaleDB."""
+    found = [place for place in SYSTEM.glob("*/bin") if (place.parent / "lib" / "timescaledb.so").is_file()]
+    return max(found, default=None)
+
+
+@pytest.mark.skipif(timescale_place() is None, reason="no PostgreSQL with TimescaleDB is installed here")
+def test_timescale_moves_all_rows_into_columns(tmp_path: Path) -> None:
+    settings = {"shared_preload_libraries": "timescaledb", "timescaledb.telemetry_level": "off"}
+    with EmbeddedServer(Order(f"pg:{timescale_place()}", clients=10, settings=settings)) as private:
+        url = Database(private, private.connection.database).socket_url.replace("postgres:", "timescaledb:")
+        with opened_at(url) as target:
+            rows = PlainTable(
+                "test", indexes="a", form="columnar", partition_column="l", partition_rows=5_000
+            )
+            loaded = check_whole(load(target, replace(BULK, table=rows, storage=True), tmp_path))
+            assert "convert_to_columnstore" in loaded["after"][-1]["text"]
+            (table,) = loaded["storage"]["looks"][0]["tables"]
+            assert table["heap_bytes"] + table["toast_bytes"] < 1.1 * loaded["logical_bytes"]
+            chunks = "select count(*) from timescaledb_information.chunks where is_compressed"
+            assert value(target, chunks) in ("4", "5")
 
 
 @pytest.mark.parametrize("pipeline", [True, False])

@@ -205,7 +205,7 @@ class _Loading:
         freed = 0
         if self.manner.replace and self.answers.existing(control, [self.name]):
             size = self.answers.size(control, self.name)
-            freed = size.table_bytes + size.toast_bytes
+            freed = size.table_bytes + size.toast_bytes + size.index_bytes
         need = needed_bytes(self.bulk, self.content, self.engine, control, self.resumed.rows)
         try:
             return refuse_without_room(need, self.opened, self.bulk.table, control, freed)

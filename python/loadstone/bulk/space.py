@@ -166,8 +166,7 @@ def refuse_without_room(
 ) -> list[str]:
     """Raise LoadstoneError when a disk has less room than is needed there; returns what cannot be known.
 
-    `wishes` say in which tablespaces table and indexes lie; `freed` bytes of the table's place are to be
-    dropped before.
+    `wishes` say in which tablespaces table and indexes lie; `freed` bytes are to be dropped there before.
     """
     with contextlib.ExitStack() as stack:
         control = control or stack.enter_context(contextlib.closing(opened.connect("loadstone")))
@@ -192,7 +191,12 @@ def refuse_without_room(
 
 def _by_place(need: Need, freed: int) -> tuple[int, int, int]:
     """Return bytes for the table's place, the indexes' and the server's own."""
-    return max(0, need.heap_bytes - freed), need.index_bytes, need.wal_bytes + need.temporary_bytes
+    rest = max(0, freed - need.heap_bytes)
+    return (
+        max(0, need.heap_bytes - freed),
+        max(0, need.index_bytes - rest),
+        need.wal_bytes + need.temporary_bytes,
+    )
 
 
 def _places(opened: OpenTarget, control: Control, wishes: PlainTable | None) -> tuple[Path, Path, Path] | str:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 Check = dict[str, Any]
 """One of phase.json's `checks`: name, expected, actual, passed, detail."""
 
+_POLL_S = 0.1
 _NUMBERS = ("rows", "bytes", "content", "numbers")
 
 
@@ -64,8 +67,20 @@ def fingerprint(control: Control, answers: TableAnswers, name: str, content: Con
 
 def _expected(content: Content) -> dict[str, Any]:
     """Make all rows once more, by all cores, for what the table must hold."""
+    made: Future[str] = Future()
+
+    def work() -> None:
+        try:
+            made.set_result(_core.fingerprint_rows(json.dumps(content.data)))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            made.set_exception(error)
+
+    # Signals are met between the waits: the core itself does not stop.
+    threading.Thread(target=work, name="loadstone-fingerprint", daemon=True).start()
+    while not wait([made], _POLL_S).done:
+        pass
     try:
-        return _plain(json.loads(_core.fingerprint_rows(json.dumps(content.data))))
+        return _plain(json.loads(made.result()))
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
 
