@@ -188,9 +188,8 @@ def test_what_stands_against_ddl_is_said() -> None:
 
 
 def test_where_steps_scatter_nothing_is_advised() -> None:
-    found = steps(
-        [0.5, 1, 0.7, 0.9, 1.3, 1.6, 2, 1.6, 1.5, 1.2, 1, 0.7, 1.1, 1.1, 1.1, 1.2, 2.4, 2.7, 2.3, 2.8]
-    )
+    scattered = [0.53, 1.1, 0.71, 0.92, 1.29, 1.63, 1.96, 1.6, 1.54, 1.17, 0.97, 0.75, 1.07, 1.12, 1.08, 1.15]
+    found = steps([*scattered, 1.17, 1.21, 1.23, 1.22, 2.35, 2.74, 2.32, 2.78], scatter=0)
     assert found["knee"]["outcome"] == "unclear"
     advice = advised(found, loaded())
     assert advice["partition_rows"] is None
