@@ -140,9 +140,9 @@ impl Drive {
             if account.is_some() || left.is_zero() || self.is_holding() {
                 return account.take();
             }
-            let look = if self.may_hold() { HOLD_LOOK } else { left };
+            let pause = if self.may_hold() { HOLD_LOOK } else { left };
             (account, _) = ended
-                .wait_timeout(account, look.min(left))
+                .wait_timeout(account, pause.min(left))
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -130,25 +130,13 @@ impl Shared {
 /// The load as the work of a drive.
 pub(crate) struct LoadWork {
     shared: Arc<Shared>,
-    producer: Mutex<Option<Maker>>,
+    producer: Mutex<Option<Make>>,
     intervals: Vec<Interval>,
     long: Option<LongSpec>,
 }
 
 /// What the making thread does.
-enum Maker {
-    Batches(Producer),
-    Pieces(LongProducer),
-}
-
-impl Maker {
-    fn run(self) {
-        match self {
-            Self::Batches(producer) => producer.run(),
-            Self::Pieces(producer) => producer.run(),
-        }
-    }
-}
+type Make = Box<dyn FnOnce() + Send>;
 
 impl std::fmt::Debug for LoadWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -183,9 +171,11 @@ impl LoadWork {
             own_lanes,
             tally: Mutex::default(),
         });
-        let producer = match &spec.transaction {
-            Some(long) => Maker::Pieces(pieces(spec, *long, &shared, clients)?),
-            None => Maker::Batches(Producer {
+        let producer: Make = if let Some(long) = spec.transaction {
+            let producer = pieces(spec, long, &shared, clients)?;
+            Box::new(|| producer.run())
+        } else {
+            let producer = Producer {
                 supply,
                 shared: Arc::clone(&shared),
                 lanes,
@@ -193,7 +183,8 @@ impl LoadWork {
                 rows_left: limit(spec),
                 place: Place::new(spec.rhythm().rows),
                 skip: Ranges::new(&spec.skip),
-            }),
+            };
+            Box::new(|| producer.run())
         };
         Ok(Self {
             shared,
@@ -211,7 +202,7 @@ impl LoadWork {
         };
         let shared = Arc::clone(&self.shared);
         let body = move || {
-            if catch_unwind(AssertUnwindSafe(|| producer.run())).is_err() {
+            if catch_unwind(AssertUnwindSafe(producer)).is_err() {
                 let why =
                     "the thread that makes rows met a broken invariant: this is a bug of Loadstone";
                 shared.tally().give_up(|| why.to_owned());

@@ -198,7 +198,7 @@ impl Opened {
             let found = self
                 .finder
                 .find(&self.kept[self.from..], self.is_over, most)
-                .map_err(|error| refused(&self.path, error))?;
+                .map_err(|error| refused(&self.path, &error))?;
             let begin = self.from;
             self.from += found.consumed;
             if found.rows > 0 {
@@ -241,7 +241,7 @@ impl Opened {
     }
 }
 
-fn refused(path: &Path, error: RowError) -> DriveError {
+fn refused(path: &Path, error: &RowError) -> DriveError {
     DriveError::bad_spec(format!("{}: {error}", path.display()), error.hint)
 }
 

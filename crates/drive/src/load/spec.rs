@@ -166,7 +166,7 @@ impl LoadSpec {
                 "use 1 to 100000",
             );
         }
-        if long.mark_rows % long.statement_rows != 0 {
+        if !long.mark_rows.is_multiple_of(long.statement_rows) {
             let message = "mark_rows of the transaction are no whole number of statements";
             return refuse(message, "give a multiple of statement_rows");
         }

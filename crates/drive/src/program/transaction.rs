@@ -71,11 +71,15 @@ impl TransactionProgram {
         if !self.parsed {
             let sql = self.shared.tables.series[0].insert_sql(self.statement_rows);
             let name = shape_name(Tables::shape(0, 0));
-            frontend.parse(&name, sql.as_bytes()).map_err(unsayable)?;
+            frontend
+                .parse(&name, sql.as_bytes())
+                .map_err(|error| unsayable(&error))?;
             frontend.sync();
             answers += 1;
         }
-        frontend.query(b"BEGIN").map_err(unsayable)?;
+        frontend
+            .query(b"BEGIN")
+            .map_err(|error| unsayable(&error))?;
         (self.stage, self.start_ns) = (Stage::Open, Some(now_ns()));
         Ok(Step::Exchange { answers })
     }
@@ -114,11 +118,15 @@ impl TransactionProgram {
         let tables = &self.shared.tables;
         let mut answers = 1;
         if let Some(sql) = tables.ledger_sql(self.number, self.answered) {
-            frontend.query(sql.as_bytes()).map_err(unsayable)?;
+            frontend
+                .query(sql.as_bytes())
+                .map_err(|error| unsayable(&error))?;
             statements.push(tables.ledger_label());
             answers += 1;
         }
-        frontend.query(b"COMMIT").map_err(unsayable)?;
+        frontend
+            .query(b"COMMIT")
+            .map_err(|error| unsayable(&error))?;
         statements.push(tables.commit_label());
         self.stage = Stage::Committing;
         Ok(Step::Exchange { answers })
@@ -141,7 +149,7 @@ impl TransactionProgram {
     }
 }
 
-fn unsayable(error: WireError) -> Failure {
+fn unsayable(error: &WireError) -> Failure {
     Failure::script(error.to_string())
 }
 

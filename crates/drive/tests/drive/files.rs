@@ -22,10 +22,10 @@ fn text_files(folder: &Path, lengths: &[usize]) -> Vec<PathBuf> {
     let files = lengths.iter().enumerate();
     let write = |(file, &length): (usize, &usize)| {
         let path = folder.join(format!("rows-{file}.text"));
-        let lines: String = (0..length)
+        let lines: Vec<String> = (0..length)
             .map(|row| format!("{file}\trow {row}\n"))
             .collect();
-        std::fs::write(&path, lines).unwrap();
+        std::fs::write(&path, lines.concat()).unwrap();
         path
     };
     files.map(write).collect()

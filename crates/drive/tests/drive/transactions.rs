@@ -60,35 +60,7 @@ fn rows_go_in_one_by_one_and_every_mark_is_noted(io: &str) {
             .map(|s| number(&s["rows"]))
             .collect();
         assert_eq!(rows, [2000, 500]);
-        let lines = progress(&out);
-        for (number_of, transaction) in account["load"]["transactions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .enumerate()
-        {
-            let marks: Vec<&Value> = lines
-                .iter()
-                .filter(|l| l["transaction"] == number_of)
-                .collect();
-            let (end, open) = marks.split_last().unwrap();
-            assert_eq!(end["state"], "committed");
-            assert_eq!(end["rows"], transaction["rows"]);
-            assert_eq!(end["t_ns"], transaction["end_ns"]);
-            let counts: Vec<u64> = open.iter().map(|line| number(&line["rows"])).collect();
-            assert_eq!(
-                counts,
-                (1..=number(&transaction["rows"]) / 100)
-                    .map(|n| n * 100)
-                    .collect::<Vec<_>>()
-            );
-            assert!(
-                open.windows(2)
-                    .all(|pair| number(&pair[0]["t_ns"]) <= number(&pair[1]["t_ns"]))
-            );
-            assert!(open.iter().all(|line| line["state"] == "open"));
-            assert!(number(&transaction["start_ns"]) <= number(&open[0]["t_ns"]));
-        }
+        assert_marks(&account["load"]["transactions"], &progress(&out));
         let statements = account["statements"].as_array().unwrap();
         let inserts = statements
             .iter()
@@ -96,6 +68,33 @@ fn rows_go_in_one_by_one_and_every_mark_is_noted(io: &str) {
             .unwrap();
         let exchanges = if pipeline { 25 } else { 2500 / statement_rows };
         assert_eq!(inserts["service"]["count"], exchanges, "{inserts}");
+    }
+}
+
+/// A line every hundred rows of each transaction, and one at its end.
+fn assert_marks(transactions: &Value, lines: &[Value]) {
+    for (number_of, transaction) in transactions.as_array().unwrap().iter().enumerate() {
+        let marks: Vec<&Value> = lines
+            .iter()
+            .filter(|l| l["transaction"] == number_of)
+            .collect();
+        let (end, open) = marks.split_last().unwrap();
+        assert_eq!(end["state"], "committed");
+        assert_eq!(end["rows"], transaction["rows"]);
+        assert_eq!(end["t_ns"], transaction["end_ns"]);
+        let counts: Vec<u64> = open.iter().map(|line| number(&line["rows"])).collect();
+        assert_eq!(
+            counts,
+            (1..=number(&transaction["rows"]) / 100)
+                .map(|n| n * 100)
+                .collect::<Vec<_>>()
+        );
+        assert!(
+            open.windows(2)
+                .all(|pair| number(&pair[0]["t_ns"]) <= number(&pair[1]["t_ns"]))
+        );
+        assert!(open.iter().all(|line| line["state"] == "open"));
+        assert!(number(&transaction["start_ns"]) <= number(&open[0]["t_ns"]));
     }
 }
 
@@ -165,7 +164,7 @@ fn a_stop_ends_a_long_transaction_in_time() {
     let data = json!({"kind": "rows", "set": "import", "seed": 3, "rows": 50_000_000});
     let long = load(&json!({"data": data, "batch_rows": 10_000_000}));
     let drive = start(&into_sink(&server, "epoll", &long, &json!({"clients": 2})));
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
     drive.stop();
     let account = crate::harness::finish(&drive);
     assert_eq!(account["state"], "aborted");
