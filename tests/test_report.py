@@ -283,6 +283,12 @@ def test_rates_are_written_for_people(value: float | None, expected: str) -> Non
         (formats.percent, 0.021, "2.1 %"),
         (formats.moment, "2026-11-20T10:15:00.123Z", "20 Nov 2026, 10:15 UTC"),
         (formats.moment, "yesterday", "yesterday"),
+        (formats.rows, 950, "950"),
+        (formats.rows, 2_200_000, "2.2 M"),
+        (formats.rows, 1_350_000_000, "1.35 billion"),
+        (formats.about_rows, 225_149, "225,000"),
+        (formats.thousandths, 0.0131, "13.1"),
+        (formats.variant, {"pipeline": True, "work_mem": "", "clients": 8}, "pipeline = true, clients = 8"),
     ],
 )
 def test_figures_have_three_digits_and_a_unit(

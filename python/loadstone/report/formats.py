@@ -86,6 +86,11 @@ def rows(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
+def about_rows(value: float | None) -> str:
+    """Return A number of rows that is an estimate, with three digits: 225,000, 2.2 M."""
+    return rows(None if value is None else float(f"{value:.3g}"))
+
+
 def percent(value: float | None) -> str:
     """Return A share of one as percent."""
     return NONE if value is None else f"{digits(value * 100, 2)} %"
@@ -143,4 +148,9 @@ def interval(entry: dict[str, float | None] | None) -> str:
 
 def variant(values: dict[str, object]) -> str:
     """Return a variant in words: index = brin, clients = 8; what is empty means nothing special."""
-    return ", ".join(f"{name} = {value}" for name, value in values.items() if value not in ("", None))
+    shown = {name: value for name, value in values.items() if value not in ("", None)}
+    return ", ".join(f"{name} = {_word(value)}" for name, value in shown.items())
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
