@@ -16,8 +16,8 @@ use super::{Counters, Format, GenerationSpec};
 use crate::data::RowsSpec;
 use crate::error::DriveError;
 
-/// About so many bytes go from thread to thread together.
-const PIECE_BYTES: f64 = 500_000.0;
+/// About so many bytes go from thread to thread together: rows and text of them stay in the second cache.
+const PIECE_BYTES: f64 = 200_000.0;
 /// More files than this are no use to anybody.
 const FILES_MAX: u64 = 100_000;
 

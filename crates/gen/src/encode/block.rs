@@ -3,7 +3,7 @@
 //! Each row of a block has a place of its own, as wide as the longest can be and then some: what is written
 //! may reach beyond a value's end, and copies have fixed sizes. At the end the rows are moved together.
 
-use super::column::Texts;
+use super::column::{Span, Texts};
 
 /// Most rows of a block.
 pub(super) const ROWS: usize = 64;
@@ -65,13 +65,12 @@ impl Block {
 
 /// Appends a text to each row, with what `head` makes of its length before it; the texts may be copied as they are.
 pub(super) fn put_texts<const H: usize>(
-    texts: Texts,
+    (texts, span): (Texts, Span),
     first: usize,
     out: &mut [u8],
     ends: &mut [usize],
     head: impl Fn(usize) -> [u8; H],
 ) {
-    let span = texts.span(first, ends.len());
     match span.longest {
         0..=16 if span.spare >= 16 => put_wide::<H, 16>(texts, first, out, ends, head),
         0..=32 if span.spare >= 32 => put_wide::<H, 32>(texts, first, out, ends, head),

@@ -38,15 +38,46 @@ pub(super) enum Values<'a> {
 pub(super) struct Texts<'a> {
     bounds: &'a [i32],
     bytes: &'a [u8],
+    /// Of the whole batch.
+    longest: usize,
+    shortest: usize,
 }
 
+/// Texts up to this length are laid out by the longest of the batch, longer ones by the longest of a block.
+const SHORT: usize = 256;
+
 /// What can be said of some texts together.
+#[derive(Clone, Copy)]
 pub(super) struct Span {
     pub(super) longest: usize,
+    pub(super) shortest: usize,
     pub(super) spare: usize,
 }
 
+/// The lengths of the shortest and of the longest text between these bounds.
+fn extremes(bounds: &[i32]) -> (usize, usize) {
+    let lengths = bounds
+        .iter()
+        .zip(&bounds[1..])
+        .map(|(start, end)| end - start);
+    let all = lengths.fold((i32::MAX, 0), |(shortest, longest), length| {
+        (shortest.min(length), longest.max(length))
+    });
+    let length = |length: i32| usize::try_from(length).unwrap_or(0);
+    (length(all.0), length(all.1))
+}
+
 impl<'a> Texts<'a> {
+    fn new(bounds: &'a [i32], bytes: &'a [u8]) -> Self {
+        let (shortest, longest) = extremes(bounds);
+        Self {
+            bounds,
+            bytes,
+            longest,
+            shortest,
+        }
+    }
+
     #[inline]
     pub(super) fn get(&self, row: usize) -> &'a [u8] {
         &self.bytes[self.bound(row)..self.bound(row + 1)]
@@ -83,11 +114,17 @@ impl<'a> Texts<'a> {
     /// How long so many texts from this one on are, and how many bytes there are from the last one's beginning.
     #[inline]
     pub(super) fn span(&self, first: usize, count: usize) -> Span {
-        let lengths = self.places(first, count).map(|(_, length)| length);
         let last = self.bound(first + count.saturating_sub(1));
+        let spare = self.bytes.len() - last;
+        let (shortest, longest) = if self.longest <= SHORT {
+            (self.shortest, self.longest)
+        } else {
+            extremes(&self.bounds[first..=first + count])
+        };
         Span {
-            longest: lengths.max().unwrap_or(0),
-            spare: self.bytes.len() - last,
+            longest,
+            shortest,
+            spare,
         }
     }
 
@@ -118,10 +155,7 @@ impl<'a> Column<'a> {
     fn new(array: &'a std::sync::Arc<dyn Array>, json: bool) -> Option<Self> {
         let texts = || {
             let texts = array.as_string::<i32>();
-            Texts {
-                bounds: texts.value_offsets(),
-                bytes: texts.value_data(),
-            }
+            Texts::new(texts.value_offsets(), texts.value_data())
         };
         let values = match array.data_type() {
             DataType::Int32 => Values::Int32(array.as_primitive::<Int32Type>().values()),

@@ -152,7 +152,8 @@ fn put_texts(
     out: &mut [u8],
 ) {
     if column.nulls.is_none() && version.is_none() {
-        return block::put_texts(texts, first, out, at, |length| {
+        let span = texts.span(first, at.len());
+        return block::put_texts((texts, span), first, out, at, |length| {
             u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
         });
     }

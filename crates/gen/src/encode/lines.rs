@@ -131,7 +131,7 @@ fn put_column<F: Format>(
         Values::Microseconds(values) => {
             put_values::<F>(column, first, out, ends, |out, at, row| {
                 clock.put_microseconds(out, at + 1, values[row])
-            })
+            });
         }
     }
 }
@@ -163,10 +163,9 @@ fn put_texts_of<F: Format>(
     out: &mut [u8],
     ends: &mut [usize],
 ) {
-    let lengths = texts.places(first, ends.len()).map(|(_, length)| length);
-    let shortest = lengths.min().unwrap_or(0);
-    if column.nulls.is_none() && F::are_plain(texts.joined(first, ends.len()), shortest) {
-        return put_texts(texts, first, out, ends, |_| [F::SEPARATOR]);
+    let span = texts.span(first, ends.len());
+    if column.nulls.is_none() && F::are_plain(texts.joined(first, ends.len()), span.shortest) {
+        return put_texts((texts, span), first, out, ends, |_| [F::SEPARATOR]);
     }
     put_values::<F>(column, first, out, ends, |out, at, row| {
         F::put_text(out, at + 1, texts.get(row))

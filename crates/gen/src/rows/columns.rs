@@ -1,6 +1,6 @@
 //! Columns under construction: values written straight into the buffers that Arrow takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, TimestampMicrosecondType};
@@ -8,25 +8,44 @@ use arrow_array::{ArrayRef, PrimitiveArray, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
 
-/// Where texts of one length begin and end: the same numbers for every batch, so they are kept and shared.
+/// What one batch leaves for the next: fresh memory costs as much as the values that are written into it.
 #[derive(Default)]
-pub(super) struct Bounds(BTreeMap<usize, OffsetBuffer<i32>>);
+pub(super) struct Memory {
+    /// Where texts of one length begin and end: the same numbers for every batch, by length.
+    bounds: BTreeMap<usize, OffsetBuffer<i32>>,
+    /// The bytes of the columns of the last batch, in their order.
+    last: VecDeque<Buffer>,
+}
 
-impl Bounds {
-    fn of(&mut self, length: usize, count: usize) -> OffsetBuffer<i32> {
-        let kept = self.0.get(&length);
+impl Memory {
+    /// So many bytes, whatever they are: those of the last batch, if nobody holds it any more.
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let last = self.last.pop_front();
+        let last = last.and_then(|last| last.into_vec::<u8>().ok());
+        let mut bytes = last.unwrap_or_default();
+        bytes.resize(count, 0);
+        bytes
+    }
+
+    fn strings(&mut self, bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
+        let bytes = Buffer::from_vec(bytes);
+        self.last.push_back(bytes.clone());
+        strings(bounds, bytes)
+    }
+
+    fn bounds(&mut self, length: usize, count: usize) -> OffsetBuffer<i32> {
+        let kept = self.bounds.get(&length);
         if let Some(kept) = kept.filter(|kept| kept.len() > count) {
             return kept.slice(0, count);
         }
         let made = OffsetBuffer::from_lengths(std::iter::repeat_n(length, count));
-        self.0.insert(length, made.clone());
+        self.bounds.insert(length, made.clone());
         made
     }
 }
 
 /// Texts that this module's callers have put together of whole characters.
-fn strings(bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
-    let bytes = Buffer::from_vec(bytes);
+fn strings(bounds: OffsetBuffer<i32>, bytes: Buffer) -> ArrayRef {
     if cfg!(debug_assertions) {
         return Arc::new(StringArray::new(bounds, bytes, None));
     }
@@ -42,25 +61,26 @@ fn strings(bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
 
 /// Texts of `L` bytes each, in the order of `places`.
 pub(super) fn texts_of<const L: usize, P: Copy>(
-    bounds: &mut Bounds,
+    memory: &mut Memory,
     places: impl ExactSizeIterator<Item = P>,
     write: impl Fn(P, &mut [u8; L]),
 ) -> ArrayRef {
-    let mut bytes = vec![0; places.len() * L];
+    let mut bytes = memory.bytes(places.len() * L);
     let (values, _) = bytes.as_chunks_mut::<L>();
     for (place, value) in places.zip(values) {
         write(place, value);
     }
-    let bounds = bounds.of(L, bytes.len() / L);
-    strings(bounds, bytes)
+    let bounds = memory.bounds(L, bytes.len() / L);
+    memory.strings(bounds, bytes)
 }
 
 /// Texts of at most `M` bytes each: `write` fills a window and says how much of it counts.
 pub(super) fn texts_up_to<const M: usize, P: Copy>(
+    memory: &mut Memory,
     places: impl ExactSizeIterator<Item = P>,
     write: impl Fn(P, &mut [u8; M]) -> usize,
 ) -> ArrayRef {
-    let mut bytes = vec![0; places.len() * M];
+    let mut bytes = memory.bytes(places.len() * M);
     let mut bounds = Vec::with_capacity(places.len() + 1);
     bounds.push(0);
     let mut end = 0;
@@ -72,7 +92,7 @@ pub(super) fn texts_up_to<const M: usize, P: Copy>(
     }
     bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    strings(bounds, bytes)
+    memory.strings(bounds, bytes)
 }
 
 /// Bytes that a value may write beyond its end.
@@ -92,7 +112,7 @@ pub(super) fn texts<P>(
         bounds.push(i32::try_from(end).unwrap_or(i32::MAX));
     }
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    strings(bounds, bytes)
+    strings(bounds, Buffer::from_vec(bytes))
 }
 
 /// Numbers.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Schema};
 
-use super::columns::{Bounds, TIME, field, texts_of, texts_up_to, times};
+use super::columns::{Memory, TIME, field, texts_of, texts_up_to, times};
 use super::number::{Fraction, Stream, THREE_DIGITS, hexadecimal, pairs};
 use super::{Known, ROWS_MAX, Set};
 use crate::dataset::{Plain, Sequence, Table};
@@ -96,7 +96,7 @@ struct Import {
     rows: Stream,
     persons: Stream,
     tables: Tables,
-    bounds: Bounds,
+    memory: Memory,
     /// The rows' own fractions, and their persons; kept for their memory.
     seen: Vec<(Fraction, Person)>,
 }
@@ -123,7 +123,7 @@ impl Import {
             rows,
             persons: rows.other(1),
             tables: Tables::new(),
-            bounds: Bounds::default(),
+            memory: Memory::default(),
             seen: Vec::new(),
         }
     }
@@ -156,7 +156,7 @@ impl Set for Import {
 
     fn columns(&mut self, numbers: Range<u64>) -> Vec<ArrayRef> {
         let (rows, persons, tables) = (self.rows, self.persons, &self.tables);
-        let bounds = &mut self.bounds;
+        let memory = &mut self.memory;
         self.seen.clear();
         self.seen.extend(numbers.clone().map(|row| {
             let mut own = rows.fraction(row, 0);
@@ -169,36 +169,36 @@ impl Set for Import {
         let rows_of = || (0..count).map(|index| numbers.start + index as u64);
         let times_us = rows_of().map(|row| START_US + row.cast_signed() * STEP_US);
         vec![
-            texts_of(bounds, rows_of(), |row, value| uuid(rows, row, value)),
-            texts_of(bounds, rows_of(), |row, value| {
-                record(rows.fraction(row, 3), value)
+            texts_of(memory, rows_of(), |row, value| uuid(rows, row, value)),
+            texts_of(memory, rows_of(), |row, value| {
+                record(rows.fraction(row, 3), value);
             }),
-            texts_up_to(seen(), |p, value| {
+            texts_up_to(memory, seen(), |p, value| {
                 tables.name(persons.fraction(p, 0), value)
             }),
-            texts_of(bounds, seen(), |p, value| {
-                telephone(persons.fraction(p, 1), value)
+            texts_of(memory, seen(), |p, value| {
+                telephone(persons.fraction(p, 1), value);
             }),
-            texts_of(bounds, seen(), |p, value| {
+            texts_of(memory, seen(), |p, value| {
                 tables.plate(persons.fraction(p, 2), value);
             }),
-            texts_of(bounds, seen(), |p, value| {
+            texts_of(memory, seen(), |p, value| {
                 tables.imei(persons.fraction(p, 3), value);
             }),
-            texts_of(bounds, seen(), |p, value| {
-                imsi(persons.fraction(p, 4), value)
+            texts_of(memory, seen(), |p, value| {
+                imsi(persons.fraction(p, 4), value);
             }),
-            texts_of(bounds, seen(), |p, value| {
-                tables.mac(persons.fraction(p, 5), value)
+            texts_of(memory, seen(), |p, value| {
+                tables.mac(persons.fraction(p, 5), value);
             }),
-            texts_of(bounds, seen(), |p, value| {
-                account(persons.fraction(p, 6), value)
+            texts_of(memory, seen(), |p, value| {
+                account(persons.fraction(p, 6), value);
             }),
-            texts_of(bounds, rows_of(), |row, value| {
+            texts_of(memory, rows_of(), |row, value| {
                 session(rows.fraction(row, 4), value);
             }),
-            texts_of(bounds, own(), |mut own, value| {
-                *value = GENERATIONS[own.take(100)]
+            texts_of(memory, own(), |mut own, value| {
+                *value = GENERATIONS[own.take(100)];
             }),
             times(times_us.collect()),
         ]

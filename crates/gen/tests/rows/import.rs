@@ -1,6 +1,6 @@
 //! The set `import`, value by value.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -106,7 +106,7 @@ fn values_are_as_many_as_stated() {
     let different = |column| {
         texts(&batch, column)
             .into_iter()
-            .collect::<HashSet<_>>()
+            .collect::<BTreeSet<_>>()
             .len()
     };
     for unique in ["a", "b", "j"] {
@@ -141,7 +141,7 @@ fn values_are_as_many_as_stated() {
 fn a_person_is_the_same_in_every_row() {
     let batch = rows(&Config::new("import", 1, 60_000));
     let columns = ["c", "d", "e", "f", "g", "h", "i"].map(|column| texts(&batch, column));
-    let mut persons: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut persons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut again = 0;
     for row in 0..batch.num_rows() {
         let values: Vec<_> = columns.iter().map(|column| column[row].as_str()).collect();

@@ -1,6 +1,6 @@
 //! The set `types`, value by value.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
@@ -127,13 +127,13 @@ fn compressible_texts_compress_and_random_ones_do_not() {
 #[test]
 fn repeated_values_are_a_hundred_random_ones() {
     for name in ["text", "varchar", "json"] {
-        let repeated: HashSet<_> = texts(name, "repeated").into_iter().collect();
-        let random: HashSet<_> = texts(name, "random").into_iter().take(100).collect();
+        let repeated: BTreeSet<_> = texts(name, "repeated").into_iter().collect();
+        let random: BTreeSet<_> = texts(name, "random").into_iter().take(100).collect();
         assert_eq!(repeated, random, "{name}");
         assert_eq!(
             texts(name, "random")
                 .into_iter()
-                .collect::<HashSet<_>>()
+                .collect::<BTreeSet<_>>()
                 .len(),
             3000
         );
