@@ -159,7 +159,9 @@ def _seconds(identity: str, members: Sequence[Json]) -> Chart:
     found = [(m, knee) for m, knee in knees if knee and knee["found"]]
     extras = Extras(
         bands=[(_name(m), max(0, knee["low"]), knee["high"]) for m, knee in found if knee["low"] is not None],
-        rules=[(_name(m), knee["rows"], f"knee: {formats.rows(knee['rows'])} rows") for m, knee in found],
+        rules=[
+            (_name(m), knee["rows"], f"knee: {formats.about_rows(knee['rows'])} rows") for m, knee in found
+        ],
         dots=[
             (_name(m), point["rows_before"], point["seconds"] or 0, CROSS)
             for m in members
@@ -386,7 +388,7 @@ def _published_words(curve: Json) -> str:
         return formats.NONE
     if not knee["found"]:
         return str(knee["sentence"])
-    return f"{formats.rows(knee['rows'])} rows ({_span(knee)})"
+    return f"{formats.about_rows(knee['rows'])} rows ({_span(knee)})"
 
 
 def _name(member: Json) -> str:
@@ -430,7 +432,7 @@ def _knee_cell(knee: Json | None) -> str:
     if knee is None:
         return "not looked for"
     if knee["found"]:
-        return f"{formats.rows(knee['rows'])} rows"
+        return f"{formats.about_rows(knee['rows'])} rows"
     words = {"steady": "grows from the start", "unclear": "not clear", "too_few": "too few steps"}
     return words.get(str(knee.get("outcome"))) or f"none up to {formats.rows(knee['up_to_rows'])}"
 
@@ -438,7 +440,7 @@ def _knee_cell(knee: Json | None) -> str:
 def _span(knee: Json) -> str:
     if knee["low"] is None or knee["high"] is None:
         return ""
-    return f"{formats.rows(knee['low'])} … {formats.rows(knee['high'])}"
+    return f"{formats.about_rows(knee['low'])} … {formats.about_rows(knee['high'])}"
 
 
 def _added(point: Json | None, *names: str) -> float | None:
