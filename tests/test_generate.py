@@ -114,7 +114,7 @@ def test_psql_loads_the_steps_one_after_the_other(database: Database, tmp_path: 
     )
     assert names(out) == ["test-000001.csv", "test-000002.csv", "test-000003.csv"]
     database.execute(f"create table test {IMPORT}")
-    lines = [(path.read_text().count("\r\n"), path) for path in sorted(out.iterdir())]
+    lines = [(path.read_bytes().count(b"\r\n"), path) for path in sorted(out.iterdir())]
     assert [count for count, _ in lines] == [1301, 1301, 401]
     for _, path in lines:
         copy = f"\\copy test from '{path}' (format csv, header)"
