@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import os
 import shutil
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from bulkdesk import BULK, IMPORT, UNION, USUAL, check_whole, load, opened_at, value
 from desk import Database, fill, make_base, small_disk
 
 from loadstone import _core
-from loadstone.bulk import BulkManner, look, needed_bytes, perform_bulk, refuse_without_room
+from loadstone.bulk import look, needed_bytes, perform_bulk, refuse_without_room
 from loadstone.embedded import EmbeddedServer, Order
 from loadstone.errors import LoadstoneError
 from loadstone.model import BulkLoad, LongTransactions, PlainTable, Rows
@@ -30,22 +29,8 @@ if TYPE_CHECKING:
     from loadstone.target import OpenTarget
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
-IMPORT = Rows(set="import", rows=20_000)
-UNION = Rows(set="types", rows=3_000, first=500, seed=7, options={"table": "union", "distribution": "random"})
-BULK = BulkLoad(
-    rows=IMPORT, table=PlainTable("test", indexes="2"), step_rows=5_000, batch_rows=1_000, workers=2
-)
-USUAL = BulkManner()
 SYSTEM = Path("/usr/lib/postgresql")
 LEDGERS = "select count(*) from information_schema.tables where table_name = 'loadstone_batches'"
-
-
-@contextmanager
-def opened_at(name: str) -> Iterator[OpenTarget]:
-    with open_target(parse_target(name), 8) as opened:
-        with closing(opened.connect("test")) as control:
-            opened.engine.create_workspace(control)
-        yield opened
 
 
 @pytest.fixture(params=["postgres", "duckdb"])
@@ -58,27 +43,6 @@ def target(request: pytest.FixtureRequest, database: Database) -> Iterator[OpenT
 def server(database: Database) -> Iterator[OpenTarget]:
     with opened_at(database.socket_url) as opened:
         yield opened
-
-
-def value(target: OpenTarget, sql: str) -> str | None:
-    with closing(target.connect("looking")) as control:
-        return target.engine.text_value(control, sql)
-
-
-def load(
-    target: OpenTarget, bulk: BulkLoad, out: Path, manner: BulkManner = USUAL, **more: Any
-) -> dict[str, Any]:
-    account = perform_bulk(bulk, target, out, manner=manner, **more)
-    assert json.loads((out / "drive.json").read_text())["load"] == account["load"]
-    return account
-
-
-def check_whole(account: dict[str, Any]) -> dict[str, Any]:
-    loaded: dict[str, Any] = account["load"]
-    assert (account["state"], account["reason"]) == ("complete", None)
-    assert loaded["verified"] is True, loaded["checks"]
-    assert loaded["committed"]["rows"] == loaded["rows"] + loaded["resumed"]["rows"]
-    return loaded
 
 
 class Stop:
@@ -228,120 +192,6 @@ def test_long_transactions_are_marked_on_their_way(target: OpenTarget, tmp_path:
     times = [line["t_ns"] for line in first]
     assert times == sorted(times)
     assert loaded["committed"] == {"batches": 3, "rows": 2_500}
-
-
-# Files
-
-
-def write_files(folder: Path, form: str, header: bool = False) -> tuple[str, ...]:  # noqa: FBT001, FBT002
-    """Write 2,000 rows as PostgreSQL's own COPY would, in two files."""
-    rows = [
-        (f"{number}", "a\tb" if number % 7 else "ü", None if number % 5 else 'x,"y"')
-        for number in range(2000)
-    ]
-    names = []
-    for part in range(2):
-        path = folder / f"rows-{part}.{form}"
-        with path.open("w", newline="") as file:
-            if form == "csv":
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerows([("id", "Word", "odd name")] if header else [])
-                writer.writerows(["" if v is None else v for v in row] for row in rows[part::2])
-            else:
-                escaped = str.maketrans({"\t": "\\t", "\\": "\\\\"})
-                for row in rows[part::2]:
-                    texts = ["\\N" if v is None else v.translate(escaped) for v in row]
-                    file.write("\t".join(texts) + "\n")
-        names.append(str(path))
-    return tuple(names)
-
-
-@pytest.mark.parametrize(
-    ("form", "header", "columns"),
-    [("text", False, "c1,c2,c3"), ("csv", False, "c1,c2,c3"), ("csv", True, "id,Word,odd name")],
-)
-def test_files_fill_a_table_of_texts(
-    server: OpenTarget, tmp_path: Path, form: Any, header: Any, columns: str
-) -> None:
-    files = write_files(tmp_path, form, header)
-    rows = Rows(files=files, format=form, header=header)
-    bulk = replace(BULK, rows=rows, batch_rows=300, step_rows=700, table=PlainTable("test", indexes="1"))
-    seen: list[int] = []
-    loaded = check_whole(
-        load(server, bulk, tmp_path, replace(USUAL, stepped=lambda s: seen.append(s["rows"])))
-    )
-    assert seen == [700, 700, 600]
-    listed = "select string_agg(column_name, ',' order by ordinal_position) from information_schema.columns "
-    assert value(server, listed + "where table_name = 'test'") == columns
-    assert any("known by its number of rows only" in note for note in loaded["notes"])
-    assert value(server, f'select count(*) from test where "{columns.split(",")[2]}" is null') == "1600"
-    limited = load(
-        server, replace(bulk, rows=replace(rows, rows=1_234)), tmp_path, replace(USUAL, replace=True)
-    )
-    assert check_whole(limited)["rows"] == 1_234
-
-
-def test_files_fill_a_table_that_was_made_for_them(server: OpenTarget, tmp_path: Path) -> None:
-    rows = Rows(files=write_files(tmp_path, "csv", header=True), format="csv", header=True)
-    with closing(server.connect("test")) as control:
-        control.execute("create table test (id integer, word text, odd text)")
-    bulk = replace(BULK, rows=rows, table=PlainTable("test", indexes="id, word:hash"))
-    loaded = check_whole(load(server, bulk, tmp_path))
-    assert value(server, "select sum(id) from test") == str(sum(range(2000)))
-    assert [column["type"] for column in loaded["table"]["columns"]] == ["int32", "text", "text"]
-
-
-def test_binary_files_need_a_table_that_is_there(
-    server: OpenTarget, database: Database, tmp_path: Path
-) -> None:
-    check_whole(load(server, replace(BULK, rows=UNION, step_rows=0), tmp_path))
-    path = tmp_path / "rows.bin.gz"
-    copy = "copy loadstone.test to stdout (format binary)"
-    with (
-        database.connect() as connection,
-        connection.cursor().copy(copy) as rows,
-        gzip.open(path, "wb") as file,
-    ):
-        for part in rows:
-            file.write(part)
-    files = Rows(files=(str(path),), format="binary")
-    bulk = replace(BULK, rows=files, table=PlainTable("again", indexes="id"), step_rows=0)
-    with pytest.raises(LoadstoneError, match="there is no empty table again"):
-        perform_bulk(bulk, server, tmp_path)
-    with closing(server.connect("test")) as control:
-        control.execute("create table again (like test)")
-    need = needed_bytes(bulk, look(bulk), server.engine)
-    check_whole(load(server, bulk, tmp_path))
-    assert (
-        value(
-            server,
-            "select count(*) from (select t::text from test t except all select a::text from again a) as q",
-        )
-        == "0"
-    )
-    with closing(server.connect("test")) as control:
-        size = server.engine.tables.size(control, "again")
-    heap = size.table_bytes + size.toast_bytes
-    assert heap / 1.5 <= need.heap_bytes <= heap * 1.5
-
-
-@pytest.mark.parametrize(
-    ("content", "form", "words"),
-    [
-        (b"", "csv", "is empty"),
-        (b"a,b,a\n1,2,3\n", "csv", 'a header in which "a" is no name of one column'),
-        (b"\xff\xfe\n", "text", "is not UTF-8: byte 0"),
-        (b"1\t2\n", "binary", "does not begin as COPY's binary format does"),
-    ],
-)
-def test_files_that_cannot_be_are_refused_in_words(
-    tmp_path: Path, content: bytes, form: Any, words: str
-) -> None:
-    path = tmp_path / "rows"
-    path.write_bytes(content)
-    rows = Rows(files=(str(path),), format=form, header=form == "csv")
-    with pytest.raises(LoadstoneError, match=words):
-        look(replace(BULK, rows=rows))
 
 
 # What is wrong
