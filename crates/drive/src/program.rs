@@ -112,6 +112,10 @@ pub(crate) trait Program {
         Readiness::Ready
     }
 
+    /// All that was appended has been sent: append more of the same exchange, if there is more; long ones go in
+    /// pieces, so that the server works on the first while the others are copied.
+    fn more(&mut self, _frontend: &mut Frontend<'_>) {}
+
     /// What was sent and is not answered may have been carried out for good.
     fn may_be_stored(&self) -> bool {
         true

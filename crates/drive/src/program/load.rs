@@ -10,6 +10,9 @@ use super::{End, Failure, Gain, Program, Readiness, Step};
 use crate::load::{Batch, Interval, Shared, shape_name};
 use crate::waker::Waker;
 
+/// How much of a batch is handed over at once: it is copied twice on its way, and should still lie in a near cache.
+const PIECE_BYTES: usize = 256 * 1024;
+
 pub(crate) struct LoadProgram {
     shared: Arc<Shared>,
     lane: usize,
@@ -18,6 +21,8 @@ pub(crate) struct LoadProgram {
     batch: Option<Box<Batch>>,
     begun: bool,
     sent: bool,
+    /// Bytes of the batch that were handed over.
+    put_bytes: usize,
     interval: Option<Interval>,
     prng: Prng,
     /// Not to begin before; drawn with each begin.
@@ -45,6 +50,7 @@ impl LoadProgram {
             batch: None,
             begun: false,
             sent: false,
+            put_bytes: 0,
             interval,
             prng,
             not_before_ns: 0,
@@ -75,7 +81,13 @@ impl LoadProgram {
                 self.parsing.push_back(shape);
             }
         }
-        frontend.encoded(&batch.bytes[from..]);
+        let end = batch.bytes.len();
+        self.put_bytes = if batch.needs.is_empty() {
+            end.min(PIECE_BYTES)
+        } else {
+            end
+        };
+        frontend.encoded(&batch.bytes[from..self.put_bytes]);
         statements.extend_from_slice(&batch.statements);
         Ok(Step::Exchange {
             answers: batch.answers,
@@ -126,6 +138,14 @@ impl Program for LoadProgram {
         }
         self.sent = true;
         self.put(frontend, statements).unwrap_or_else(Step::Failed)
+    }
+
+    fn more(&mut self, frontend: &mut Frontend<'_>) {
+        if let Some(batch) = self.batch.as_ref().filter(|_| self.sent) {
+            let end = batch.bytes.len().min(self.put_bytes + PIECE_BYTES);
+            frontend.encoded(&batch.bytes[self.put_bytes..end]);
+            self.put_bytes = end;
+        }
     }
 
     fn message(&mut self, message: &Message<'_>) {

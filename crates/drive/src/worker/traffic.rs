@@ -30,17 +30,30 @@ impl<P: Poller> Worker<P> {
         self.dirty.clear();
     }
 
+    /// Send until nothing is left to send, or the kernel takes no more for now.
     fn flush_client(&mut self, slot: Slot, sent_ns: u64) -> Result<(), Failure> {
+        while self.send_some(slot, sent_ns)? {}
+        Ok(())
+    }
+
+    /// Send what is there; true when it has been taken, and there may be more.
+    fn send_some(&mut self, slot: Slot, sent_ns: u64) -> Result<bool, Failure> {
         let client = &mut self.clients[slot as usize];
         let (Some(session), Some(socket)) = (&mut client.session, &client.socket) else {
-            return Ok(());
+            return Ok(false);
         };
         if client.send != SendState::Free {
-            return Ok(());
+            return Ok(false);
+        }
+        let is_empty = |pending: Result<&[u8], WireError>| pending.map(<[u8]>::is_empty);
+        if client.phase == Phase::Exchanging
+            && is_empty(session.pending()).map_err(|e| protocol_failure(&e))?
+        {
+            client.program.more(&mut session.frontend());
         }
         let pending = session.pending().map_err(|e| protocol_failure(&e))?;
         if pending.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         if pending.len() > client.sending.capacity() {
             let larger = Vec::with_capacity(pending.len().next_power_of_two());
@@ -64,7 +77,7 @@ impl<P: Poller> Worker<P> {
             .send(slot, socket.as_raw_fd(), &client.sending, quiet)
             .map_err(|e| connection_failure(&e))?;
         note_sending(client, sent, quiet);
-        Ok(())
+        Ok(client.send == SendState::Free)
     }
 
     pub(super) fn handle(&mut self, event: Event, now: u64) {
