@@ -80,10 +80,11 @@ class DataStream:
     def dataset(self) -> str:
         """JSON of the tables: `{"tags":TABLE|null,"tables":[TABLE]}`.
 
-        TABLE is `{"name","metrics","columns":[{"name","type","sql"?}]}`, `sql` being what PostgreSQL calls the type
-        where that says more (`varchar(2000)`); of a plain table also `"usual_indexes"` (columns
-        that can be indexed, in the usual order), `"row_bytes"` (average logical bytes) and `"sequence"` (the column
-        whose value is `"sequence_first"` + row's number * `"sequence_step"`, microseconds of a time; or all null).
+        TABLE is `{"name","metrics","columns":[{"name","type","sql"?}]}`, `sql` being what PostgreSQL calls
+        the type where that says more (`varchar(2000)`); of a plain table also `"usual_indexes"` (columns that
+        can be indexed, in the usual order), `"row_bytes"` (average logical bytes) and `"sequence"` (the
+        column whose value is `"sequence_first"` + row's number * `"sequence_step"`, microseconds of a time;
+        or all null).
         """
 
     def read(self, rows: int) -> list[TableBatch] | None:
@@ -116,8 +117,8 @@ class TableBatch:
 def fingerprint_rows(data: str, threads: int = 0) -> str:
     """Make all rows of DATA of the kind `rows` and take their fingerprint; `threads` 0: one a core.
 
-    Returns JSON: `{"rows","bytes","content","numbers","nulls":[…]}`, whole numbers as text, nulls by column. The formula
-    stands at the head of crates/gen/src/rows/fingerprint.rs. Ctrl-C ends it.
+    Returns JSON: `{"rows","bytes","content","numbers","nulls":[…]}`, whole numbers as text, nulls by column.
+    The formula stands at the head of crates/gen/src/rows/fingerprint.rs. Ctrl-C ends it.
     """
 
 class NullServer:
