@@ -155,6 +155,18 @@ def test_rows_of_files_are_loaded_in_steps(desk: Desk, database: Database) -> No
     assert phases_of(ended)[0]["checks"][0]["passed"]
 
 
+def test_a_step_of_which_nothing_is_committed_has_no_time(desk: Desk, database: Database) -> None:
+    (desk.work / "rows.csv").write_text("none,text\n" * 100)
+    made = 'setup = ["drop table if exists test", "create table test (a integer, b text)"]'
+    scenario = own(desk, data='files = "rows.csv", format = "csv"', step_rows=100, batch_rows=100, more=made)
+    ended = desk.measure(scenario, "--target", database.url, "--set", "indexes=0")
+    assert ended.code == 2, ended.err
+    (step,) = steps_of(ended, "0")
+    assert (step["state"], step["rows"], step["seconds"]) == ("failed", 0, None)
+    assert "invalid input syntax" in step["reason"]
+    assert (ended.folder / "report.html").is_file()
+
+
 @ROOT
 @pytest.mark.slow
 def test_a_disk_that_is_full_in_a_step_fails_it_with_its_bytes_and_skips_the_rest_of_the_sweep(

@@ -69,7 +69,7 @@ class Steps:
             "rows": step["rows"],
             "start_ns": step["start_ns"],
             "end_ns": step["end_ns"],
-            "seconds": (step["end_ns"] - step["start_ns"]) / _NS_PER_S,
+            "seconds": _seconds(step),
             "state": self._state(step),
             "reason": reason,
             "sizes": now.sizes,
@@ -117,6 +117,12 @@ class Steps:
         if message not in self._told:
             self._told.add(message)
             self._stage.tell(message)
+
+
+def _seconds(step: Document) -> float | None:
+    """Return how long a step took; None when nothing of it was committed."""
+    start_ns, end_ns = step["start_ns"], step["end_ns"]
+    return None if start_ns is None or end_ns is None else (end_ns - start_ns) / _NS_PER_S
 
 
 def _grown(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Document | None:
