@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -14,7 +16,9 @@ from loadstone import environment, runfolder
 from loadstone.embedded import EmbeddedServer, Order
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.run import Request, execute, server
+from loadstone.runfolder import RunFolder
 from loadstone.scenario import find_scenario
+from loadstone.target import open_target, parse_target
 from loadstone.terminal import Quiet
 
 if TYPE_CHECKING:
@@ -114,6 +118,30 @@ def test_a_server_that_never_answers_again_ends_the_run(
     assert isinstance(outcome.trouble, RunFailedError)
     assert "did not come back within 3 s" in str(outcome.trouble)
     assert json.loads((tmp_path / "out" / "run.json").read_text())["state"] == "failed"
+
+
+def test_a_server_that_dies_while_it_is_asked_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sessions end before its first process is seen to: whoever looks in between sees it run."""
+    monkeypatch.setattr(server, "_RECONNECT_S", 2.0)
+    running = EmbeddedServer.is_running
+    looks = count()
+
+    def late(embedded: EmbeddedServer) -> bool:
+        return next(looks) == 0 or running(embedded)
+
+    with (
+        contextlib.closing(RunFolder.create(tmp_path / "out", "id")) as folder,
+        open_target(parse_target("pg"), clients=2) as opened,
+        contextlib.closing(server.Server(opened, folder)) as served,
+    ):
+        assert opened.server is not None
+        opened.server.kill()
+        monkeypatch.setattr(EmbeddedServer, "is_running", late)
+        served.revive()
+        assert served.value("select 1") == "1"
+        assert served.gone is None
 
 
 def test_a_table_that_somebody_reads_does_not_keep_the_run_from_ending(

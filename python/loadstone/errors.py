@@ -32,6 +32,10 @@ class LoadstoneError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
 
+class ServerStartingError(LoadstoneError):
+    """The server is there, and takes no sessions yet: it starts, or recovers from a crash."""
+
+
 class RunFailedError(LoadstoneError):
     """The run began and could not be brought to its end."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.rows import dict_row
 
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, ServerStartingError
 
 if TYPE_CHECKING:
     from loadstone import model
@@ -39,9 +40,31 @@ _HINTS = (
         "the server does not answer",
         "Check host, port and firewall, or raise connect_timeout.",
     ),
-    ("starting up", "the server is still starting", "Try again in a moment."),
     ("shutting down", "the server is stopping", "Start it again."),
 )
+_STARTING = ("starting up", "in recovery mode", "not yet accepting connections")
+_PAUSE_S = 0.25
+_RECOVERY_S = 600.0
+"""Longest wait for a server that says that it is on its way: it may have much WAL to read after a crash."""
+
+
+class Patience:
+    """Goes on trying to reach a server that was lost: longer while it says that it is on its way."""
+
+    def __init__(self, away_s: float) -> None:
+        """Begin; `away_s` is how long the server may be away."""
+        self._away_s = away_s
+        self._begun = self._there = time.monotonic()
+
+    def pause(self, error: Exception) -> bool:
+        """Wait for a moment before the next try; False when it was tried long enough."""
+        now = time.monotonic()
+        if isinstance(error, ServerStartingError):
+            self._there = now
+        if now - self._there > self._away_s or now - self._begun > max(_RECOVERY_S, self._away_s):
+            return False
+        time.sleep(_PAUSE_S)
+        return True
 
 
 def connect(connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
@@ -118,6 +141,9 @@ def _explain(connection: model.Connection, error: psycopg.OperationalError) -> L
             f'there is no database "{connection.database}" on {place(connection)}',
             "Name one that exists, or create it first.",
         )
+    if any(sign in said for sign in _STARTING):
+        problem = f"cannot connect to {where}: the server is still starting ({said})"
+        return ServerStartingError(problem, "Try again in a moment.")
     for sign, problem, hint in _HINTS:
         if sign in said:
             return LoadstoneError(f"cannot connect to {where}: {problem} ({said})", hint)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import TYPE_CHECKING
 
+from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from loadstone.model import Connection
     from loadstone.target import OpenTarget
 
-_RECOVERY_S = 10.0
-_PAUSE_S = 0.25
+_AWAY_S = 10.0
+"""How long a server that was lost may be away without a word that it is on its way."""
 
 
 class Hand(contextlib.AbstractContextManager["Hand"]):
@@ -64,14 +64,13 @@ class Hand(contextlib.AbstractContextManager["Hand"]):
 
     def _patiently(self) -> Control:
         """Wait for a server that recovers from a crash."""
-        deadline = time.monotonic() + _RECOVERY_S
+        patience = Patience(_AWAY_S)
         while True:
             try:
                 return self._connect()
-            except LoadstoneError:
-                if time.monotonic() > deadline:
+            except LoadstoneError as error:
+                if not patience.pause(error):
                     raise
-                time.sleep(_PAUSE_S)
 
     def _connect(self) -> Control:
         connection, engine = self._opened.connection, self._opened.engine

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
+from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.monitor import Monitor, Watched
@@ -122,26 +122,24 @@ class Server:
 
     def revive(self) -> None:
         """Make the control connection work again after the server was lost; raises when it stays away."""
-        server = self.opened.server
-        died = server is not None and not server.is_running()
-        if not died and self._is_alive():
+        if self._is_alive():
             return
-        if server is not None and died:
-            # A session may live on for a moment without the server's first process, and even answer.
-            self.control.close()
-            self._tell("warning", "the server had died: it is started again to see what it kept", "")
-            server.restart()
-            self._monitor.watch_server(server.pid)
-        deadline = time.monotonic() + _RECONNECT_S
+        self.control.close()
+        self._restart_dead()
+        patience = Patience(_RECONNECT_S)
+        troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.engine.errors)
         while True:
             try:
                 self.control = self.opened.connect("loadstone")
                 self.engine.claim_workspace(self.control, self.schema)
-            except LoadstoneError as error:
-                if time.monotonic() > deadline:
+            except troubles as error:
+                # It may die, or be seen to be dead, only after we have looked.
+                if self._restart_dead():
+                    patience = Patience(_RECONNECT_S)
+                elif not patience.pause(error):
                     self.gone = f"the server did not come back within {_RECONNECT_S:.0f} s"
-                    raise RunFailedError(self.gone, error.message) from error
-                time.sleep(0.5)
+                    said = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+                    raise RunFailedError(self.gone, said) from error
             else:
                 return
 
@@ -176,13 +174,29 @@ class Server:
             if connection is not None:
                 connection.close()
 
+    def _is_dead(self) -> bool:
+        """Tell whether it is a private server whose process has ended."""
+        return self.opened.server is not None and not self.opened.server.is_running()
+
     def _is_alive(self) -> bool:
+        if self._is_dead():
+            return False
         try:
             with self.engine.at_most(self.control, _ANSWER_S):
                 self.control.execute("select 1")
         except self.engine.errors:
-            self.control.close()
             return False
+        # A session may live on for a moment without the server's first process, and even answer.
+        return not self._is_dead()
+
+    def _restart_dead(self) -> bool:
+        """Start a private server that has died; False when it has not."""
+        server = self.opened.server
+        if server is None or server.is_running():
+            return False
+        self._tell("warning", "the server had died: it is started again to see what it kept", "")
+        server.restart()
+        self._monitor.watch_server(server.pid)
         return True
 
     def _make_monitor(self) -> Monitor:
