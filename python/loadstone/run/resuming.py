@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from loadstone.run.server import Server
     from loadstone.target import Target
 
-_PREPARING = ("sql", "load")
-"""Kinds of phases whose work is on the server and not in the run folder."""
-
 
 class Left:
     """What the run has left: its plan, and phase.json of each phase that was begun."""
@@ -62,18 +59,17 @@ class Left:
         """Return the keys of the phases that need not run again.
 
         Where what they had prepared is no longer `there`, on the server, phases that prepare run again for
-        those after them that make no table of their own.
+        those after them that make no table of their own: SQL for all of these, loads for those that measure
+        or look at what was loaded.
         """
         done = {p.key for p in phases if (self.begun(target, p) or {}).get("state") == "complete"}
+        missing = [p for p in phases if p.skip is None and p.key not in done and p.bulk is None and not there]
         needy = {
-            (p.scenario, p.repeat)
-            for p in phases
-            if p.skip is None and p.key not in done and p.bulk is None and not there
+            "sql": {(p.scenario, p.repeat) for p in missing},
+            "load": {(p.scenario, p.repeat) for p in missing if p.kind != "sql"},
         }
         return frozenset(
-            p.key
-            for p in phases
-            if p.key in done and (p.kind not in _PREPARING or (p.scenario, p.repeat) not in needy)
+            p.key for p in phases if p.key in done and (p.scenario, p.repeat) not in needy.get(p.kind, ())
         )
 
 
