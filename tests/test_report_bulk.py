@@ -16,7 +16,9 @@ from rich.console import Console
 from runfolders import Target
 from test_report import HOSTILE, Page, without_scripts
 
-from loadstone.report import headline_json, render, summary_table, write_report
+from loadstone.report import headline_json, render, storage, summary_table, write_report
+from loadstone.report.grid import blocks
+from loadstone.report.view import chunks
 from loadstone.summary import summarise
 from loadstone.summary.storage import KINDS, summarise_storage
 from loadstone.summary.transactions import summarise_transactions
@@ -262,8 +264,58 @@ def test_bytes_of_a_table_are_shown_by_kind_and_over_the_logical_ones(tmp_path: 
     screen = printed(found)
     assert "On disk" in screen
     assert "step by step" not in screen
+    assert "On disk, a row" in html, "the point of the test stands in the main table"
+    (sweep,) = found["sweeps"]
+    assert {row["index_bytes"] for row in sweep["rows"]} == {200_000 * 21}, "of each table, not of all"
+    assert 'id="sweep-0-bytes"' not in html, "they have a section of their own"
     entry = next(e for e in headline_json(found)["storage"] if e["variant"] == text_variant())
     assert entry["ratio"] == pytest.approx(table["ratio"])
+
+
+def test_a_bar_is_named_by_its_value_and_the_axis_by_the_parameter(tmp_path: Path) -> None:
+    folder = storage_types(tmp_path / "run")
+    for path in folder.glob("targets/*/phases/*/phase.json"):
+        found = json.loads(path.read_text())
+        if found["variant"].pop("distribution") == "random":
+            path.write_text(json.dumps(found))
+        else:
+            shutil.rmtree(path.parent)
+    summary = summarise(folder)
+    (block,) = storage.blocks(chunks(summary))
+    chart = block["charts"][0]
+    assert chart.data["points"][0].columns["label"] == list(TYPES)
+    axis = chart.spec["encoding"]["y"]["axis"]
+    assert axis["title"] == "table"
+    assert axis["minExtent"] >= 6 * max(map(len, TYPES))
+
+
+def test_indexes_made_after_the_rows_count_into_the_rate(tmp_path: Path, imported: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(imported, folder)
+    (home,) = folder.glob("targets/*/phases/*-import-indexes-3")
+    drive = json.loads((home / "drive.json").read_text())
+    drive["load"]["indexes"] = [
+        {"text": "create index", "seconds": seconds, "when": when}
+        for seconds, when in ((9.0, "before"), (4.0, "after"), (6.0, "after"))
+    ]
+    (home / "drive.json").write_text(json.dumps(drive))
+    found = summarise(folder)
+    there, built = phase(found, indexes="1")["load"]["built"], phase(found, indexes="3")["load"]["built"]
+    points = phase(found, indexes="3")["steps"]["points"]
+    rows_s = sum(point["seconds"] for point in points)
+    assert there is None
+    assert built == {
+        "indexes": 2,
+        "rows_s": pytest.approx(rows_s),
+        "indexes_s": 10.0,
+        "whole_s": pytest.approx(rows_s + 10),
+        "rows_per_s": pytest.approx(STEPS * STEP_ROWS / (rows_s + 10)),
+    }
+    text = words(Page(render(found)))
+    assert "Rate with them" in text
+    assert "indexes = 3: 2 indexes made after the rows in 10.0 s" in text
+    assert "2 indexes made after the rows in 10.0 s" in " ".join(printed(found).split())
+    assert "With them" in printed(found)
 
 
 @given(
@@ -298,6 +350,12 @@ def test_a_grid_gets_heat_maps_curves_and_the_law_that_it_was_made_with(tmp_path
     html = render(found)
     assert "Throughput, tps: scale = 10, protocol = prepared" in html
     assert html.count("var(--heat-5)") > 4
+    (of,) = blocks(found, {})
+    maps = [chart.data["points"][0].columns["level"] for chart in of["heat"]]
+    assert len(maps) == 4
+    assert {max(levels) for levels in maps} == {5}, "each has a scale of its own"
+    assert html.count("The darkest shade is the highest of this map") == 4
+    assert "On disk, a row" not in html
     assert "grid-0-fit-0" in html
     for fit in found["scaling"]:
         peak = fit["fit"]["peak_n"]

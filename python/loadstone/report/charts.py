@@ -72,8 +72,8 @@ class Chart:
     note: str = ""
     legend: Sequence[tuple[str, str]] = ()
     """(series, colour): kept outside the picture, where it can wrap on a narrow screen."""
-    dashed: Sequence[tuple[str, str]] = ()
-    """The same of series whose lines are broken."""
+    broken: Sequence[tuple[str, str, str]] = ()
+    """The same of series whose lines are broken, and how: dashed, dotted."""
 
     def document(self) -> dict[str, Any]:
         """Say what the browser needs to draw it."""

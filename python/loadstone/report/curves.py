@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SOLID, DASHED, DOTTED = range(3)
 """How a line is drawn: measured; published or compared; published on a second storage."""
+BROKEN = {DASHED: "dashed", DOTTED: "dotted"}
+"""The words for it in the legend."""
 DOT, CROSS = ("circle", 22), ("cross", 90)
 """(shape, area) of a single point: a measured one, one that failed."""
 TICKS = 5
@@ -118,11 +120,11 @@ def curves(  # noqa: PLR0913 - a chart's parts, each named at the call
     # A layer without data would still be asked for the extent of its fields.
     spec["layer"] = [layer for layer in spec["layer"] if data[layer.get("data", spec["data"])["name"]]]
     shown = table or _table(lines, across.title, up.title)
-    dashed = {line.name for line in lines if line.style != SOLID}
+    broken = {line.name: BROKEN[line.style] for line in lines if line.style != SOLID}
     entries = list(colours.items()) if legend and len(colours) > 1 else []
-    solid = [(name, colour) for name, colour in entries if name not in dashed]
-    broken = [(name, colour) for name, colour in entries if name in dashed]
-    return Chart(*identity, spec, data, shown, width, note, solid, broken)
+    solid = [(name, colour) for name, colour in entries if name not in broken]
+    others = [(name, colour, broken[name]) for name, colour in entries if name in broken]
+    return Chart(*identity, spec, data, shown, width, note, solid, others)
 
 
 def colour(number: int) -> str:

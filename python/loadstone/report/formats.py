@@ -149,8 +149,9 @@ def interval(entry: dict[str, float | None] | None) -> str:
 def variant(values: dict[str, object]) -> str:
     """Return a variant in words: index = brin, clients = 8; what is empty means nothing special."""
     shown = {name: value for name, value in values.items() if value not in ("", None)}
-    return ", ".join(f"{name} = {_word(value)}" for name, value in shown.items())
+    return ", ".join(f"{name} = {word(value)}" for name, value in shown.items())
 
 
-def _word(value: object) -> str:
+def word(value: object) -> str:
+    """Return a parameter's value as a user writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -19,8 +19,6 @@ Json = dict[str, Any]
 HEAT = tuple(f"var(--heat-{number})" for number in range(6))
 ACROSS, UP = "clients", "threads"
 NS_PER_MS = 1e6
-SHARED = 4.0
-"""How much faster than another a chart may be for both to have one scale of shades."""
 FITTED, BAND = "var(--series-1)", "var(--series-1)"
 
 
@@ -50,16 +48,10 @@ def scaling_words(entry: Json) -> str:
 def _block(identity: str, grid: Json, fits: Sequence[Json], target: str) -> Json:
     axes = _axes(grid["parameters"], grid["cells"])
     facets = _facets(grid, axes)
-    tops = [_highest(facet["cells"]) for facet in facets]
-    # Shades of one scale where that leaves every chart some of them.
-    scales = [max(tops)] * len(tops) if max(tops) <= SHARED * min(tops) else tops
     charts = []
     if len(axes) > 1:
         width: Width = "half" if len(facets) in (1, 2, 4) else "third"
-        charts += [
-            _heat(f"{identity}-heat-{at}", facet, axes, (scale, width))
-            for at, (facet, scale) in enumerate(zip(facets, scales, strict=True))
-        ]
+        charts += [_heat(f"{identity}-heat-{at}", facet, axes, width) for at, facet in enumerate(facets)]
     for at, facet in enumerate(facets):
         charts += _curves(f"{identity}-{at}", facet, axes)
     return {
@@ -99,10 +91,10 @@ def _facets(grid: Json, axes: Sequence[str]) -> list[Json]:
     return [{"label": label, "cells": cells} for label, cells in found.items()]
 
 
-def _heat(identity: str, facet: Json, axes: Sequence[str], look: tuple[float, Width]) -> Chart:
+def _heat(identity: str, facet: Json, axes: Sequence[str], width: Width) -> Chart:
     across, up = axes
-    highest, width = look
     cells = facet["cells"]
+    highest = _highest(cells)
     xs, ys = (_values(cells, name) for name in (across, up))
     spec = filled(
         "heat",
@@ -137,6 +129,9 @@ def _heat(identity: str, facet: Json, axes: Sequence[str], look: tuple[float, Wi
         {"points": [Block({}, columns)]},
         _heat_table(cells, axes, (xs, ys)),
         width,
+        "The darkest shade is the highest of this map; others have scales of their own."
+        if facet["label"]
+        else "",
         legend=list(zip(_levels(highest), HEAT, strict=True)),
     )
 

@@ -29,6 +29,7 @@ Json = dict[str, Any]
 NS_PER_MS = 1e6
 MEBI = 2**20
 MAX_SERIES = len(COLOURS)
+_RATES = {"rows/s": "Rows per second", "metrics/s": "Metrics per second"}
 MAX_BARS = 24
 """Of more values than that the table alone speaks."""
 FEWEST_POINTS = 3
@@ -223,8 +224,11 @@ def latencies(section: str, series: Sequence[Json]) -> list[Chart]:
     return charts
 
 
-def sweep(section: str, table: Json) -> list[Chart]:
-    """Bars for the rate and for the bytes of indexes, one bar per value of the parameter."""
+def sweep(section: str, table: Json, *, stored: bool) -> list[Chart]:
+    """Bars for the rate and for the bytes of indexes, one bar per value of the parameter.
+
+    Bytes that are the same everywhere, or that are `stored` in a section of their own, are not drawn.
+    """
     rows = [row for row in table["rows"] if row["rate"]]
     if not 0 < len(rows) <= MAX_BARS:
         return []
@@ -232,9 +236,7 @@ def sweep(section: str, table: Json) -> list[Chart]:
     charts = [
         _bars(
             f"{section}-rate",
-            f"Write rate by {table['parameter']}"
-            if word in ("rows/s", "metrics/s")
-            else f"Throughput by {table['parameter']}",
+            f"{_RATES.get(word, 'Throughput')} by {table['parameter']}",
             (table["parameter"], word),
             [
                 (
@@ -249,8 +251,8 @@ def sweep(section: str, table: Json) -> list[Chart]:
             "var(--series-1)",
         )
     ]
-    bytes_known = [row for row in table["rows"] if row["index_bytes"]]
-    if bytes_known:
+    held = {row["index_bytes"] for row in table["rows"]}
+    if not stored and len(held) > 1:
         charts.append(
             _bars(
                 f"{section}-bytes",

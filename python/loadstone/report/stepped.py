@@ -32,7 +32,7 @@ FIRST_STEPS = 3
 SENTENCES = 2
 """Of an advice, in the terminal; the report has them all."""
 BROKEN = ("failed", "interrupted")
-GIBI = 2**30
+MEBI = 2**20
 
 
 def blocks(chunks: Sequence[Json], summary: Json) -> list[Json]:
@@ -82,6 +82,7 @@ def conclusions(members: Sequence[Json], summary: Json) -> list[str]:
         for entry in (_advice(member) for member in members if member["phase"]["steps"]["advice"])
         if entry["sentences"]
     ]
+    lines += _built(members)
     lines += _limits(members)
     for member, phase in _verified(members, summary):
         whose = f"{member['label']}, " if member["label"] else ""
@@ -122,11 +123,16 @@ def _block(chunk: Json, members: Sequence[Json], summary: Json) -> Json:
         "id": identity,
         "title": chunk["title"],
         "charts": [chart for chart in charts if chart],
-        "sentences": [text for m in members if (text := knee_words(m["label"], m["phase"]["steps"]))],
+        "sentences": [
+            *(text for m in members if (text := knee_words(m["label"], m["phase"]["steps"]))),
+            *_built(members),
+        ],
         "method": next((s["knee"]["method"] for s in steps if s["knee"] and s["knee"].get("method")), ""),
         "rows": [
-            {"label": m["label"] or "all", **figures(step)} for m, step in zip(members, steps, strict=True)
+            {"label": m["label"] or "all", **figures(step), **_indexed(m["phase"])}
+            for m, step in zip(members, steps, strict=True)
         ],
+        "looked": any(step["knee"] for step in steps),
         "failed": [
             {"label": m["label"], **point}
             for m in members
@@ -258,7 +264,7 @@ def _small(
 ) -> Chart | None:
     name, title, unit = panel
     lines = [_line(member, figure) for member in members]
-    if not any(y is not None for line in lines for y in line.y):
+    if not any(y for line in lines for y in line.y):
         return None
     return curves(
         identity=(f"{identity}-{name}", title, "; ".join(_course(line) for line in lines) + "."),
@@ -271,22 +277,15 @@ def _small(
 
 
 def _line(member: Json, figure: Callable[[Json], float | None]) -> Curve:
-    points = _complete(member["phase"]["steps"])
-    xs = [point["rows_before"] for point in points]
-    return Curve(_name(member), member["colour"], xs, [figure(point) for point in points])
-
-
-def _gibibytes(*names: str) -> Callable[[Json], float | None]:
-    def figure(point: Json) -> float | None:
-        held = _added(point, *names)
-        return None if held is None else held / GIBI
-
-    return figure
+    # A server may count a step's blocks only with the next one's: the line goes on over what is not known.
+    found = [(point["rows_before"], figure(point)) for point in _complete(member["phase"]["steps"])]
+    known = [(x, y) for x, y in found if y is not None]
+    return Curve(_name(member), member["colour"], [x for x, _ in known], [y for _, y in known])
 
 
 _ROWS_BEFORE = "rows in the table before the step"
 _PANELS: tuple[tuple[tuple[str, str, str], Callable[[Json], float | None]], ...] = (
-    (("index", "Indexes after the step", "GiB"), _gibibytes("index_bytes")),
+    (("index", "Indexes after the step", "MiB"), lambda point: _over(point["index_bytes"], MEBI)),
     (
         ("wal", "Write-ahead log per row", "bytes a row"),
         lambda point: _over(point["wal_bytes"], point["rows"]),
@@ -296,6 +295,27 @@ _PANELS: tuple[tuple[tuple[str, str, str], Callable[[Json], float | None]], ...]
         lambda point: None if point["hit_ratio"] is None else 100 * point["hit_ratio"],
     ),
 )
+
+
+def _built(members: Sequence[Json]) -> list[str]:
+    """Say what the indexes that were made after the rows took, and what rows and indexes came to."""
+    found = [(member, (member["phase"]["load"] or {}).get("built")) for member in members]
+    return [
+        f"{member['label'] + ': ' if member['label'] else ''}{built['indexes']} "
+        f"index{'' if built['indexes'] == 1 else 'es'} made after the rows in "
+        f"{formats.duration(built['indexes_s'])}, the rows in {formats.duration(built['rows_s'])}: "
+        f"{formats.duration(built['whole_s'])} in all, {formats.rate(built['rows_per_s'])} rows a second."
+        for member, built in found
+        if built
+    ]
+
+
+def _indexed(phase: Json) -> Json:
+    """Return the size of indexes that were made after the last step, which knew of none."""
+    looks = (phase["storage"] or {}).get("looks")
+    if not looks or not (phase["load"] or {}).get("built"):
+        return {}
+    return {"index_bytes_per_row": looks[-1]["sum"]["per_row"]["index"]}
 
 
 def _limits(members: Sequence[Json]) -> list[str]:

@@ -21,6 +21,8 @@ KINDS = (
 )
 MOST_BARS = 14
 """Of one chart; more are shared out among several."""
+LABEL_LIMIT, LETTER_WIDTH = 170, 7
+"""In pixels: of a bar's label at most, and of a letter of it."""
 
 
 def blocks(chunks: Sequence[Json]) -> list[Json]:
@@ -48,7 +50,7 @@ def _block(identity: str, members: Sequence[Json]) -> Json:
     last = [row for row in looks if row["last"]]
     whens = list(dict.fromkeys(row["when"] for row in last))
     charts = [
-        _stacks(f"{identity}-{number}", title, part, per_logical=per_logical)
+        _stacks(f"{identity}-{number}", title, (_axis_words(part, varied), part), per_logical=per_logical)
         for number, (title, part) in enumerate(_parts(last, varied))
         for per_logical in (True, False)
     ]
@@ -86,10 +88,9 @@ def _looks(member: Json) -> list[Json]:
 
 def _names(row: Json, varied: Sequence[str]) -> Json:
     """Return what tells a table from the others: in columns of their own, and in a word for its bar."""
-    values = [str(row["variant"].get(name)) for name in varied]
+    values = [formats.word(row["variant"].get(name)) for name in varied]
     more = [row[name] for name in ("target", "table") if row[name]]
-    first = [f"{varied[0]} = {values[0]}"] if len(varied) == 1 else values
-    return {"names": [*values, *more], "label": " · ".join([*first, *more]) or str(row["name"])}
+    return {"names": [*values, *more], "label": " · ".join([*values, *more]) or str(row["name"])}
 
 
 def _varied(rows: Sequence[Json]) -> list[str]:
@@ -110,14 +111,21 @@ def _parts(rows: Sequence[Json], varied: Sequence[str]) -> list[tuple[str, list[
     by = min(varied, key=lambda name: len({str(row["variant"].get(name)) for row in rows}))
     found: dict[str, list[Json]] = {}
     for row in rows:
-        rest = [str(row["variant"].get(name)) for name in varied if name != by]
+        rest = [formats.word(row["variant"].get(name)) for name in varied if name != by]
         label = " · ".join([*rest, *(row[name] for name in ("target", "table") if row[name])])
         found.setdefault(f"{by} = {row['variant'].get(by)}", []).append({**row, "label": label})
     return list(found.items())
 
 
-def _stacks(identity: str, part: str, tables: Sequence[Json], *, per_logical: bool) -> Chart | None:
+def _axis_words(rows: Sequence[Json], varied: Sequence[str]) -> str:
+    """Name what the bars' labels are the values of."""
+    more = [name for name in ("target", "table") if any(row[name] for row in rows)]
+    return " · ".join([*_varied(rows), *(name for name in more if name not in varied)])
+
+
+def _stacks(identity: str, part: str, bars: tuple[str, Sequence[Json]], *, per_logical: bool) -> Chart | None:
     """Stack the kinds of bytes of each table, over its rows or over the logical bytes of those."""
+    axis, tables = bars
     known = [table for table in tables if table["per_row"]["total"] and table["per_row"]["logical"]]
     if not known:
         return None
@@ -130,6 +138,8 @@ def _stacks(identity: str, part: str, tables: Sequence[Json], *, per_logical: bo
         "stacks",
         {
             "height": 30 * len(rows),
+            "y_title": axis or None,
+            "y_extent": min(LABEL_LIMIT, LETTER_WIDTH * max(len(row["label"]) for row in rows)),
             "x_title": unit,
             "x_max": max(row["end"] for row in rows) * 1.3,
             "series": [label for _, label, _ in drawn],

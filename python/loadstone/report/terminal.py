@@ -10,12 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.report import formats, stepped, storage
-from loadstone.report.view import chunks, headline, phase_title, target_label, variant_words
+from loadstone.report.view import chunks, columns, headline, phase_title, target_label, variant_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Json = dict[str, Any]
+
+_BUILT = ("Indexes after", "With them")
 
 
 def summary_table(summary: Json) -> RenderableType:
@@ -31,11 +33,12 @@ def _rates(summary: Json) -> Table:
     several = len(summary["targets"]) > 1
     failed = any(row["group"]["failed"] for block in blocks for row in block["rows"])
     published = any(block["published"] for block in blocks)
+    built = columns(blocks)["built"]
     table = Table(box=SIMPLE_HEAD, expand=False, pad_edge=False)
     table.add_column("Phase", min_width=18, overflow="fold")
     if several:
         table.add_column("Target", overflow="fold")
-    names = ["Rate", "", "p50 ms", "p95 ms", "p99 ms"]
+    names = ["Rate", "", *(_BUILT if built else ()), "p50 ms", "p95 ms", "p99 ms"]
     for name in [*names, *(["Failed"] if failed else []), *(["Published"] if published else [])]:
         table.add_column(name, justify="right", no_wrap=True)
     for block in blocks:
@@ -44,7 +47,7 @@ def _rates(summary: Json) -> Table:
         if not plain:
             table.add_row(Text(block["title"], style="bold"))
         for row in block["rows"]:
-            shown = {"several": several, "failed": failed, "published": published}
+            shown = {"several": several, "failed": failed, "published": published, "built": built}
             table.add_row(*_cells(block["title"] if plain else None, row, shown))
     return table
 
@@ -164,6 +167,7 @@ def _cells(title: str | None, row: Json, shown: dict[str, bool]) -> list[Text]:
         *([Text(row["target"])] if shown["several"] else []),
         Text(f"{formats.rate((row['rate'] or {}).get('value'))} {row['unit']}", style="bold"),
         Text(formats.interval(row["rate"]), style="dim"),
+        *(_built(row) if shown["built"] else []),
         *(Text(formats.milliseconds(p["value_ns"])) for p in row["percentiles"]),
         *([Text(formats.count(failed), style="red" if failed else "dim")] if shown["failed"] else []),
         *(
@@ -172,6 +176,13 @@ def _cells(title: str | None, row: Json, shown: dict[str, bool]) -> list[Text]:
             else []
         ),
     ]
+
+
+def _built(row: Json) -> list[Text]:
+    """Return the time of the indexes made after the rows, and the rate with them."""
+    built = row["built"] or {"indexes_s": None, "rows_per_s": (row["rate"] or {}).get("value")}
+    rate = f"{formats.rate(built['rows_per_s'])} {row['unit']}"
+    return [Text(formats.duration(built["indexes_s"])), Text(rate, style="bold")]
 
 
 def _name(title: str | None, row: Json) -> Text:

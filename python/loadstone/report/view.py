@@ -27,6 +27,7 @@ def view(summary: Json) -> Json:
     run = summary["run"]
     several_targets = len(summary["targets"]) > 1
     parts = chunks(summary)
+    figures = headline(summary)
     names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
     labels = {(p["target"], p["folder"]): variant_words(p, summary) for p in summary["phases"]}
     return {
@@ -37,7 +38,8 @@ def view(summary: Json) -> Json:
         "verdict": summary["verdict"],
         "several_targets": several_targets,
         "has_repeats": any(group["repeats"] > 1 for group in summary["groups"]),
-        "headline": headline(summary),
+        "headline": figures,
+        "shown": columns(figures),
         "hardware": [s["source"] for s in summary["scenarios"] if s["source"]],
         "cores": summary["cores"],
         "sweeps": _sweeps(summary),
@@ -73,7 +75,8 @@ def sentence(summary: Json) -> str:
     driven = [phase for phase in summary["phases"] if phase["drive"]]
     targets = " and ".join(str(target.get("label")) for target in summary["targets"]) or "no target"
     clients = sorted({phase["drive"]["clients"] for phase in driven if phase["drive"]["clients"]})
-    width = f" with {' and '.join(str(c) for c in clients)} clients" if clients else ""
+    word = "client" if clients == [1] else "clients"
+    width = f" with {' and '.join(str(c) for c in clients)} {word}" if clients else ""
     took = f" in {formats.duration(run['duration_s'])}" if run.get("duration_s") else ""
     count = len(driven)
     return f"{count} measured phase{'' if count == 1 else 's'} on {targets}{width}{took}."
@@ -95,8 +98,24 @@ def headline(summary: Json) -> list[Json]:
     return list(blocks.values())
 
 
+def columns(blocks: Sequence[Json]) -> Json:
+    """Say which columns of the main table have anything in them."""
+    rows = [row for block in blocks for row in block["rows"]]
+    return {
+        "spread": any(row["rate"] and row["rate"]["low"] is not None for row in rows),
+        "percentiles": [
+            percentile
+            for at, percentile in enumerate(HEADLINE_PERCENTILES)
+            if any(row["percentiles"][at]["value_ns"] is not None for row in rows)
+        ],
+        **{name: any(row[name] for row in rows) for name in ("built", "disk", "published")},
+    }
+
+
 def _headline_row(group: Json, summary: Json) -> Json:
     known = group[group["headline"]]
+    phase = _typical(group, summary)
+    looks = (phase["storage"] or {}).get("looks")
     return {
         "group": group,
         "rate": known or group["tps"],
@@ -105,6 +124,8 @@ def _headline_row(group: Json, summary: Json) -> Json:
         "target": target_label(summary, group["target"]),
         "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
         "published": next((p for p in group["published"] if p["metric"] == group["headline"]), None),
+        "built": (phase["load"] or {}).get("built"),
+        "disk": looks[-1]["sum"] if looks else None,
     }
 
 
@@ -316,11 +337,19 @@ def _sweeps(summary: Json) -> list[Json]:
     """Return the tables of swept phases; a grid has a section of its own."""
     names = ("scenario", "id", "target")
     grids = {tuple(entry[name] for name in names) for entry in summary.get("grids") or []}
-    shown = [table for table in summary["sweeps"] if tuple(table[name] for name in names) not in grids]
-    return [_sweep(number, table, summary) for number, table in enumerate(shown)]
+    stored = {tuple(phase[name] for name in names) for phase in summary["phases"] if phase["storage"]}
+    shown = [
+        (table, identity in stored)
+        for table in summary["sweeps"]
+        if (identity := tuple(table[name] for name in names)) not in grids
+    ]
+    return [
+        _sweep(number, table, summary, stored=elsewhere) for number, (table, elsewhere) in enumerate(shown)
+    ]
 
 
-def _sweep(number: int, table: Json, summary: Json) -> Json:
+def _sweep(number: int, table: Json, summary: Json, *, stored: bool) -> Json:
+    rows = table["rows"]
     return {
         "id": f"sweep-{number}",
         "title": phase_title(table, summary),
@@ -328,7 +357,10 @@ def _sweep(number: int, table: Json, summary: Json) -> Json:
         "unit": formats.unit(table),
         "fixed": formats.variant(table["fixed"]),
         "target": target_label(summary, table["target"]) if len(summary["targets"]) > 1 else "",
-        "charts": pictures.sweep(f"sweep-{number}", table),
+        "spread": any(row["rate"] and row["rate"]["low"] is not None for row in rows),
+        "sure": any(row["ratio"] and row["ratio"]["low"] is not None for row in rows),
+        "p99": any(row["p99_ns"] is not None for row in rows),
+        "charts": pictures.sweep(f"sweep-{number}", table, stored=stored),
     }
 
 

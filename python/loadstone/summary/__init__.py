@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from loadstone.summary.cautions import Caution
     from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 2
+FORMAT = 3
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 

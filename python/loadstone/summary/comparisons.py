@@ -209,20 +209,41 @@ def _sweep(groups: Sequence[Json], phases: Sequence[Json]) -> Json:
 def _sweep_row(group: Json, swept: Sequence[str], phases: Sequence[Json]) -> Json:
     rate = group[group["headline"]] or group["tps"]
     wanted = (group["target"], group["phases"][-1])
-    sizes = next(phase["sizes"] for phase in phases if (phase["target"], phase["folder"]) == wanted)
+    phase = next(phase for phase in phases if (phase["target"], phase["folder"]) == wanted)
+    sizes = phase["sizes"]
     per_unit = (sizes or {}).get("per_unit") or {}
+    table_bytes, index_bytes = _held(phase)
     values = [group["variant"].get(name) for name in swept]
     return {
         "values": values,
         "value": " · ".join(str(value) for value in values),
         "rate": rate,
         "p99_ns": next((p["value_ns"] for p in group["percentiles"] if p["percentile"] == 99), None),  # noqa: PLR2004
-        "table_bytes": sizes["kinds"]["table"]["after"] if sizes else None,
-        "index_bytes": sizes["kinds"]["index"]["after"] if sizes else None,
+        "table_bytes": table_bytes,
+        "index_bytes": index_bytes,
         "index_growth_bytes": sizes["kinds"]["index"]["growth"] if sizes else None,
-        "index_bytes_per_row": per_unit.get("index_bytes_per_row"),
+        "index_bytes_per_row": _look(phase)["per_row"]["index"]
+        if _look(phase)
+        else per_unit.get("index_bytes_per_row"),
         "wal_bytes_per_row": per_unit.get("wal_bytes_per_row") or per_unit.get("wal_bytes_per_transaction"),
     }
+
+
+def _look(phase: Json) -> Json:
+    """Return the sum of the last look at the phase's own tables; empty where nobody looked."""
+    looks = (phase["storage"] or {}).get("looks") or []
+    found: Json = looks[-1]["sum"] if looks else {}
+    return found
+
+
+def _held(phase: Json) -> tuple[int | None, int | None]:
+    """Return the bytes of table and indexes: of the phase's own tables, else of all that the schema holds."""
+    if look := _look(phase):
+        return look["total_bytes"] - look["index_bytes"], look["index_bytes"]
+    sizes = phase["sizes"]
+    if not sizes:
+        return None, None
+    return sizes["kinds"]["table"]["after"], sizes["kinds"]["index"]["after"]
 
 
 def _relate(table: Json) -> None:

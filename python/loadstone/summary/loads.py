@@ -40,6 +40,28 @@ def summarise_load(drive: Json | None, phase: Json) -> Json | None:
         "bytes_per_row_on_the_wire": drive["bytes_sent"] / load["rows"]
         if load["rows"] and drive["bytes_sent"] is not None
         else None,
+        "built": _built(load, phase["steps"], seconds),
+    }
+
+
+def _built(load: Json, steps: Json | None, seconds: float) -> Json | None:
+    """Return what indexes made after the rows took, and rows and indexes together; None without such.
+
+    Only together do they compare with a load into a table that had its indexes.
+    """
+    made = [entry for entry in load.get("indexes") or [] if entry.get("when") == "after"]
+    if not made or (load.get("resumed") or {}).get("rows"):
+        return None
+    points = [point for point in (steps or {}).get("points") or [] if point["state"] == "complete"]
+    rows_s = sum(point["seconds"] or 0 for point in points) if points else seconds
+    indexes_s = sum(entry["seconds"] for entry in made)
+    whole_s = rows_s + indexes_s
+    return {
+        "indexes": len(made),
+        "rows_s": rows_s,
+        "indexes_s": indexes_s,
+        "whole_s": whole_s,
+        "rows_per_s": load["rows"] / whole_s if whole_s else None,
     }
 
 
