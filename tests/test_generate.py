@@ -91,6 +91,18 @@ def copy_in(database: Database, table: str, options: str, content: bytes) -> Non
         copy.write(content)
 
 
+@pytest.mark.parametrize("format_", ["text", "parquet"])
+def test_a_folder_may_be_named_with_a_slash(tmp_path: Path, format_: str) -> None:
+    arguments = ["import", "--rows", "2500", "--format", format_]
+    refused = run(*arguments, "--out", f"{tmp_path}/rows/")
+    assert refused.returncode == 1
+    assert "rows/ names a folder, and all rows are one file" in refused.stderr.decode()
+    assert names(tmp_path) == []
+    make(*arguments, "--step-rows", "1000", "--out", f"{tmp_path}/rows/")
+    assert names(tmp_path) == ["rows"]
+    assert len(names(tmp_path / "rows")) == 3
+
+
 @pytest.mark.parametrize("format_", OPTIONS)
 @pytest.mark.parametrize("name", TABLES)
 def test_postgres_holds_what_was_generated(

@@ -83,7 +83,8 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             metavar="URL",
             help="Server to measure: pg (a private PostgreSQL, the default), pg10 … pg18, pg:/path/to/bin, "
-            "or postgres://… May be given several times.",
+            "postgres://…, or what else `loadstone engines` lists. May be given several times: they are "
+            "compared.",
         ),
         click.option(
             "--size",
@@ -98,7 +99,8 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             metavar="NAME=VALUE",
             callback=_pairs,
-            help="Value of a scenario's parameter; a list (none,btree) for one that is swept.",
+            help="Value of a scenario's parameter; a list (none,btree) for one that is swept. May be given "
+            "several times.",
         ),
         click.option(
             "--seed",
@@ -122,7 +124,11 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @main.command()
 @_planning_options
-@click.option("--out", type=click.Path(path_type=Path), help="New folder for the results.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="New folder for the results.  [default: one below loadstone-runs]",
+)
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
@@ -136,7 +142,7 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
     multiple=True,
     metavar="NAME=VALUE",
     callback=_pairs,
-    help="Setting of private servers, such as fsync=off.",
+    help="Setting of private servers, such as fsync=off. May be given several times.",
 )
 @click.option(
     "--keep", is_flag=True, help="Leave private servers running, and the schema loadstone in place."
@@ -148,7 +154,8 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--verify",
     is_flag=True,
-    help="Run a second time as the advice says, in partitions, and show whether that stays flat.",
+    help="After loads in steps (index-import): load once more into partitions of the advised size, and show "
+    "whether import then stays as fast.",
 )
 @click.option("--no-calibrate", is_flag=True, help="Do not measure our own ceiling before the run.")
 @click.option(
@@ -160,7 +167,14 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 def run(**given: Any) -> None:
-    """Run scenarios (by name, or by their folder) and write a report."""
+    """Run scenarios (by name, or by their folder) and write a report.
+
+    `loadstone scenarios` lists those that are built in.
+
+    \b
+    loadstone run index-maintenance
+    loadstone run index-import --size full --target postgres://me@host/db --verify
+    """  # noqa: D301 - click's mark of lines to be kept
     request = _request(given)
     verify = _verifier(request) if given["verify"] else None
     with terminal.listener(quiet=given["as_json"]) as listener:
@@ -273,25 +287,73 @@ def scenarios() -> None:
 @main.command("generate")
 @click.argument("name", metavar="SET")
 @click.option("--rows", type=click.IntRange(1), default=1_000_000, show_default=True, help="How many rows.")
-@click.option("--first", type=click.IntRange(0), default=0, help="Number of the first row, counted from 0.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of every value.")
-@click.option("--option", "options", multiple=True, callback=_pairs, help="What the set offers: name=value.")
-@click.option("--format", "format_", type=click.Choice(FILE_FORMATS), default="text", show_default=True)
-@click.option("--compress", type=click.Choice(COMPRESSIONS), default="none", show_default=True)
 @click.option(
-    "--step-rows", type=click.IntRange(0), default=0, help="Rows of one file: OUT is a folder then."
+    "--first",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Number of the first row, counted from 0.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of every value.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_pairs,
+    help="A choice that the set offers, such as table=union of types. May be given several times.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FILE_FORMATS),
+    default="text",
+    show_default=True,
+    help="text, csv and binary are what COPY reads, of PostgreSQL and its relatives.",
+)
+@click.option(
+    "--compress",
+    type=click.Choice(COMPRESSIONS),
+    default="none",
+    show_default=True,
+    help="Compress each file; in Parquet its pages.",
+)
+@click.option(
+    "--step-rows",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="A file for each N rows, numbered, in a folder.  [default: one file]",
 )
 @click.option("--header", is_flag=True, help="Begin CSV with a line of the columns' names.")
-@click.option("--out", required=True, help="A new file, with --step-rows a new folder; - is standard output.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
-@click.option("--threads", type=click.IntRange(0, 256), default=0, help="0: one a core.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="PATH",
+    help="A new file, with --step-rows a new folder; - is standard output.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the file, or the folder when it holds nothing else.")
+@click.option(
+    "--threads",
+    type=click.IntRange(0, 256),
+    default=0,
+    metavar="N",
+    help="Threads that make rows.  [default: one a core]",
+)
 def generate_command(
     name: str, rows: int, first: int, seed: int, options: dict[str, str], **given: Any
 ) -> None:
     """Make rows of a built-in data set as files, the very rows that our own loads send.
 
-    `docs/generate-data.md` says what sets there are.
-    """
+    SET is `import` (one table of twelve columns, as phones are seen by cells) or `types` (a table of each
+    type, with `--option table=…` and `--option distribution=…`).
+
+    \b
+    loadstone generate import --rows 1000000 --out import.tsv
+    psql -c "\\copy test from import.tsv"
+    loadstone generate import --step-rows 100000 --format csv --compress zstd --out steps/
+    loadstone generate types --option table=text --out - | psql -c "\\copy table_text from stdin"
+    """  # noqa: D301 - click's mark of lines to be kept
     files = Files(format=given.pop("format_"), **given)
     what = Rows(set=name, rows=rows, first=first, seed=seed, options=options)
     try:

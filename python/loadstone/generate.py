@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -82,6 +82,7 @@ def generate(
     if rows.rows < 1:
         raise LoadstoneError("no rows were asked for", "Give the number of rows: --rows N.")
     _check(files)
+    files = replace(files, out=files.out.rstrip("/") or files.out)  # as shells complete the name of a folder
     if files.format == "parquet":
         return _write_parquet(rows, files, signals)
     output: dict[str, Any] = {"path": files.out, "overwrite": files.overwrite}
@@ -107,6 +108,11 @@ def _check(files: Files) -> None:
     if files.header and files.format != "csv":
         raise LoadstoneError(
             f"a header is for CSV, not for {files.format}", "Leave --header out, or choose --format csv."
+        )
+    if files.out.endswith("/") and not files.step_rows:
+        raise LoadstoneError(
+            f"{files.out} names a folder, and all rows are one file",
+            "Name a new file, or give --step-rows N for a folder of files.",
         )
     if files.out != STANDARD_OUTPUT:
         return
