@@ -85,7 +85,7 @@ impl Job {
         let output = if spec.step_rows > 0 {
             Output::steps(spec, &table.name, &end, files)?
         } else {
-            Output::one(spec)?
+            Output::One(Sink::open(&spec.output)?)
         };
         Ok(Self {
             places: Places {
@@ -160,13 +160,6 @@ fn rows_of(rows: f64) -> u64 {
 }
 
 impl Output {
-    fn one(spec: &GenerationSpec) -> Result<Self, DriveError> {
-        Ok(Self::One(match (&spec.output.path, spec.output.fd) {
-            (Some(path), _) => Sink::create(path, spec.output.overwrite)?,
-            (None, fd) => Sink::from_fd(fd.unwrap_or(1))?,
-        }))
-    }
-
     fn steps(
         spec: &GenerationSpec,
         table: &str,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::OutputSpec;
 use crate::error::DriveError;
 use crate::files::duplicate;
 
@@ -28,10 +29,18 @@ pub(super) struct Sink {
 }
 
 impl Sink {
+    /// The new file that `output` names, or the open one: standard output unless it says another.
+    pub(super) fn open(output: &OutputSpec) -> Result<Self, DriveError> {
+        match &output.path {
+            Some(path) => Self::create(path, output.overwrite),
+            None => Self::from_fd(output.fd.unwrap_or(1)),
+        }
+    }
+
     /// A new file at `path`; until [`Sink::finish`] it is called `path` with `.part` behind it.
     ///
     /// Devices and named pipes are written to as they are.
-    pub(super) fn create(path: &Path, overwrite: bool) -> Result<Self, DriveError> {
+    fn create(path: &Path, overwrite: bool) -> Result<Self, DriveError> {
         let name = path.display().to_string();
         if is_special(path) {
             let file = OpenOptions::new().write(true).open(path);
@@ -60,7 +69,7 @@ impl Sink {
     }
 
     /// A file that our caller has opened.
-    pub(super) fn from_fd(fd: i32) -> Result<Self, DriveError> {
+    fn from_fd(fd: i32) -> Result<Self, DriveError> {
         let name = match fd {
             1 => "standard output".to_owned(),
             fd => format!("file descriptor {fd}"),

@@ -51,10 +51,7 @@ impl Job {
         let refused =
             |error: loadstone_gen::tsbs::ConfigError| DriveError::bad_spec(error.to_string(), "");
         let simulation = Simulation::new(&data.config()?).map_err(refused)?;
-        let sink = match (&spec.output.path, spec.output.fd) {
-            (Some(path), _) => Sink::create(path, spec.output.overwrite)?,
-            (None, fd) => Sink::from_fd(fd.unwrap_or(1))?,
-        };
+        let sink = Sink::open(&spec.output)?;
         Ok(Self {
             formatting: Formatting {
                 catalog: Arc::clone(simulation.catalog()),
