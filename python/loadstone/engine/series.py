@@ -91,7 +91,24 @@ class Compression:
         return self.before_bytes / self.after_bytes if self.after_bytes else None
 
 
-class SeriesAnswers:
+class NamedTables:
+    """What is asked of tables by their names, whatever they hold."""
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables (or views) there are already."""
+        listed = ", ".join(literal(name) for name in wanted)
+        rows = control.execute(
+            "select table_name from information_schema.tables "
+            f"where table_schema = current_schema() and table_name in ({listed}) order by 1".encode()
+        )
+        return [str(row["table_name"]) for row in rows]
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table with all that belongs to it, if it is there."""
+        return f"drop table if exists {quoted(name)} cascade"
+
+
+class SeriesAnswers(NamedTables):
     """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
 
     title = "PostgreSQL"
@@ -188,19 +205,6 @@ class SeriesAnswers:
             f"from (select {self.microseconds(quoted('time'))} as t, tags_id::bigint as d, "
             f"{', '.join(map(quoted, columns))}, {terms} as s from {quoted(table['name'])}) as r"
         )
-
-    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
-        """Return which of these tables (or views) there are already."""
-        listed = ", ".join(literal(name) for name in wanted)
-        rows = control.execute(
-            "select table_name from information_schema.tables "
-            f"where table_schema = current_schema() and table_name in ({listed}) order by 1".encode()
-        )
-        return [str(row["table_name"]) for row in rows]
-
-    def drop(self, name: str) -> str:
-        """Return the statement that drops a table with all that belongs to it, if it is there."""
-        return f"drop table if exists {quoted(name)} cascade"
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk."""

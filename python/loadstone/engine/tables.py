@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone.engine.indexes import Index, cut, index_list
-from loadstone.engine.series import literal, quoted, stamp
+from loadstone.engine.series import NamedTables, literal, quoted, stamp
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.engine.control import Control
     from loadstone.engine.series import Column
@@ -72,7 +72,7 @@ class Circumstances:
 USUAL = Circumstances()
 
 
-class TableAnswers:
+class TableAnswers(NamedTables):
     """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
 
     title = "PostgreSQL"
@@ -267,19 +267,6 @@ class TableAnswers:
     def array(self, counts: str) -> str:
         """Return an expression for an array of counts."""
         return f"array[{counts}]::bigint[]"
-
-    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
-        """Return which of these tables (or views) there are already."""
-        listed = ", ".join(literal(name) for name in wanted)
-        rows = control.execute(
-            "select table_name from information_schema.tables "
-            f"where table_schema = current_schema() and table_name in ({listed}) order by 1".encode()
-        )
-        return [str(row["table_name"]) for row in rows]
-
-    def drop(self, name: str) -> str:
-        """Return the statement that drops a table with all that belongs to it, if it is there."""
-        return f"drop table if exists {quoted(name)} cascade"
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
