@@ -127,7 +127,8 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="New folder for the results.  [default: one below loadstone-runs]",
+    show_default="one below loadstone-runs",
+    help="New folder for the results.",
 )
 @click.option(
     "--resume",
@@ -172,7 +173,7 @@ def run(**given: Any) -> None:
     `loadstone scenarios` lists those that are built in.
 
     \b
-    loadstone run index-maintenance
+    loadstone run session-oltp
     loadstone run index-import --size full --target postgres://me@host/db --verify
     """  # noqa: D301 - click's mark of lines to be kept
     request = _request(given)
@@ -323,7 +324,8 @@ def scenarios() -> None:
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="A file for each N rows, numbered, in a folder.  [default: one file]",
+    show_default="one file",
+    help="A file for each N rows, numbered, in a folder.",
 )
 @click.option("--header", is_flag=True, help="Begin CSV with a line of the columns' names.")
 @click.option(
@@ -338,7 +340,8 @@ def scenarios() -> None:
     type=click.IntRange(0, 256),
     default=0,
     metavar="N",
-    help="Threads that make rows.  [default: one a core]",
+    show_default="one a core",
+    help="Threads that make rows.",
 )
 def generate_command(
     name: str, rows: int, first: int, seed: int, options: dict[str, str], **given: Any
