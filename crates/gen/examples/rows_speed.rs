@@ -1,6 +1,8 @@
 //! How fast rows of a plain table are made and encoded on one thread: `rows_speed SET [OPTION=VALUE]…
-//! [rows=N] [batch=N]`. Figures go to standard error: for each format the bytes that one core makes a second
-//! of CPU time, rows made and encoded together, after what making them takes.
+//! [rows=N] [batch=N] [rounds=N]`. Figures go to standard error: for each format the bytes that one core makes a
+//! second of CPU time, rows made and encoded together, after what making them takes. Each of the rounds, which
+//! take turns, makes `rows` rows; the best counts, the median tells how quiet the machine was. The last figure
+//! is that of copying the bytes of a batch of text, and no more.
 
 #![expect(
     clippy::print_stderr,
@@ -13,11 +15,14 @@ use arrow_array::RecordBatch;
 use loadstone_gen::dataset::Source;
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv};
 use loadstone_gen::rows::{Config, RowsSource};
+use nix::sys::time::TimeValLike;
+use nix::time::ClockId;
 
 type Failure = Box<dyn std::error::Error>;
 type Encoder = fn(&RecordBatch, &mut Vec<u8>) -> Result<(), EncodeError>;
 
-const FORMATS: [(&str, Encoder); 3] = [
+const FORMATS: [(&str, Encoder); 4] = [
+    ("made", |_, _| Ok(())),
     ("copy text", copy_text),
     ("copy binary", copy_binary),
     ("csv", csv),
@@ -25,62 +30,83 @@ const FORMATS: [(&str, Encoder); 3] = [
 
 /// CPU time of this thread in nanoseconds: what the machine does besides does not count.
 fn cpu_ns() -> Result<u64, Failure> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let first = text.split(' ').next().ok_or("no figure in schedstat")?;
-    Ok(first.parse()?)
+    let used = ClockId::CLOCK_THREAD_CPUTIME_ID.now()?;
+    Ok(u64::try_from(used.num_nanoseconds())?)
 }
 
-/// Makes all rows, gives each batch away, and says how long that took.
-fn time(
-    config: &Config,
-    batch: usize,
-    mut take: impl FnMut(&RecordBatch) -> Result<(), EncodeError>,
-) -> Result<u64, Failure> {
-    let mut source = RowsSource::new(config)?;
+/// One round: nanoseconds, and bytes.
+fn round(source: &mut RowsSource, batch: usize, encode: Encoder) -> Result<(u64, usize), Failure> {
+    let (mut out, mut bytes) = (Vec::new(), 0);
     let start = cpu_ns()?;
     while let Some(chunk) = source.next(batch)? {
-        take(black_box(&chunk.tables[0].rows))?;
+        out.clear();
+        encode(black_box(&chunk.tables[0].rows), &mut out)?;
+        bytes += black_box(&out).len();
     }
-    Ok(cpu_ns()? - start)
+    Ok((cpu_ns()? - start, bytes))
+}
+
+/// One round of copying so many bytes, a batch of `batch_bytes` at a time.
+fn copy(bytes: usize, batch_bytes: usize) -> Result<(u64, usize), Failure> {
+    let (from, mut out) = (vec![b'x'; batch_bytes], vec![0; batch_bytes]);
+    let batches = bytes / batch_bytes;
+    let start = cpu_ns()?;
+    for _ in 0..batches {
+        out.copy_from_slice(black_box(&from));
+        black_box(&out);
+    }
+    Ok((cpu_ns()? - start, batches * batch_bytes))
 }
 
 #[expect(
     clippy::cast_precision_loss,
     reason = "rates are shown with three digits"
 )]
-fn measure(config: &Config, batch: usize) -> Result<(), Failure> {
-    let made = time(config, batch, |_| Ok(()))?;
-    let per_row = |ns: u64| ns as f64 / config.rows as f64;
-    eprintln!("{:12} {:38.1} ns/row", "made", per_row(made));
-    for (name, encode) in FORMATS {
-        let (mut out, mut bytes) = (Vec::new(), 0);
-        let taken = time(config, batch, |rows| {
-            out.clear();
-            encode(rows, &mut out)?;
-            bytes += black_box(&out).len();
-            Ok(())
-        })?;
-        eprintln!(
-            "{name:12} {:6.2} GB/s {:10.1} B/row {:13.1} ns/row",
-            bytes as f64 / taken as f64,
-            bytes as f64 / config.rows as f64,
-            per_row(taken),
-        );
+fn show(name: &str, rows: u64, rounds: &mut [(u64, usize)]) {
+    rounds.sort_unstable();
+    let rate = |(ns, bytes): (u64, usize)| bytes as f64 / ns as f64;
+    let (best, median) = (rounds[0], rounds[rounds.len() / 2]);
+    eprintln!(
+        "{name:12} {:6.2} GB/s  median {:5.2}  {:8.1} B/row {:9.1} ns/row",
+        rate(best),
+        rate(median),
+        best.1 as f64 / rows as f64,
+        best.0 as f64 / rows as f64,
+    );
+}
+
+fn measure(config: &Config, batch: usize, rounds: usize) -> Result<(), Failure> {
+    let mut source = RowsSource::new(config)?;
+    let mut results = FORMATS.map(|_| Vec::new());
+    let mut copies = Vec::new();
+    for number in 0..rounds as u64 {
+        for ((_, encode), results) in FORMATS.into_iter().zip(&mut results) {
+            source.go_to(config.first + number * config.rows, config.rows)?;
+            results.push(round(&mut source, batch, encode)?);
+        }
+        let bytes = results[1].last().map_or(1, |(_, bytes)| *bytes);
+        let batches = usize::try_from(config.rows)?.div_ceil(batch);
+        copies.push(copy(bytes, (bytes / batches).max(1))?);
     }
+    for ((name, _), rounds) in FORMATS.into_iter().zip(&mut results) {
+        show(name, config.rows, rounds);
+    }
+    show("memcpy", config.rows, &mut copies);
     Ok(())
 }
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let set = arguments.next().ok_or("rows_speed SET [OPTION=VALUE]…")?;
-    let mut config = Config::new(&set, 1, 2_000_000);
-    let mut batch = 10_000;
+    let mut config = Config::new(&set, 1, 100_000);
+    let (mut batch, mut rounds) = (1000, 15);
     for argument in arguments {
         match argument.split_once('=').ok_or("OPTION=VALUE")? {
             ("rows", rows) => config.rows = rows.parse()?,
             ("batch", rows) => batch = rows.parse()?,
+            ("rounds", count) => rounds = count.parse::<usize>()?.max(1),
             (name, value) => drop(config.options.insert(name.to_owned(), value.to_owned())),
         }
     }
-    measure(&config, batch)
+    measure(&config, batch.max(1), rounds)
 }

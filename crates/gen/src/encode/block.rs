@@ -3,14 +3,14 @@
 //! Each row of a block has a place of its own, as wide as the longest can be and then some: what is written
 //! may reach beyond a value's end, and copies have fixed sizes. At the end the rows are moved together.
 
-use super::column::{Span, Texts};
+use super::column::Texts;
 
 /// Most rows of a block.
 pub(super) const ROWS: usize = 64;
 /// A block stays within the first cache, if a row does.
 const BLOCK_BYTES: usize = 24 << 10;
 /// What may be written beyond a row's end.
-const SLACK: usize = 64;
+pub(super) const SLACK: usize = 64;
 
 /// Rows under construction.
 pub(super) struct Block {
@@ -63,18 +63,23 @@ impl Block {
     }
 }
 
-/// Appends a text to each row, with what `head` makes of its length before it; the texts may be copied as they are.
+/// Appends a text to each row, with what `head` makes of its length before it; the texts may be copied as they are,
+/// and the next `behind` bytes of each row are free.
 pub(super) fn put_texts<const H: usize>(
-    (texts, span): (Texts, Span),
+    texts: Texts,
+    behind: usize,
     first: usize,
     out: &mut [u8],
     ends: &mut [usize],
     head: impl Fn(usize) -> [u8; H],
 ) {
+    let span = texts.span(first, ends.len());
+    let widest = span.spare.min(span.shortest + behind);
     match span.longest {
-        0..=16 if span.spare >= 16 => put_wide::<H, 16>(texts, first, out, ends, head),
-        0..=32 if span.spare >= 32 => put_wide::<H, 32>(texts, first, out, ends, head),
-        0..=64 if span.spare >= 64 => put_wide::<H, 64>(texts, first, out, ends, head),
+        0..=8 if widest >= 8 => put_wide::<H, 8>(texts, first, out, ends, head),
+        0..=16 if widest >= 16 => put_wide::<H, 16>(texts, first, out, ends, head),
+        0..=32 if widest >= 32 => put_wide::<H, 32>(texts, first, out, ends, head),
+        0..=64 if widest >= 64 => put_wide::<H, 64>(texts, first, out, ends, head),
         _ => {
             for (row, end) in (first..).zip(ends) {
                 let text = texts.get(row);

@@ -56,13 +56,18 @@ pub(super) struct Span {
 
 /// The lengths of the shortest and of the longest text between these bounds.
 fn extremes(bounds: &[i32]) -> (usize, usize) {
-    let lengths = bounds
-        .iter()
-        .zip(&bounds[1..])
-        .map(|(start, end)| end - start);
-    let all = lengths.fold((i32::MAX, 0), |(shortest, longest), length| {
-        (shortest.min(length), longest.max(length))
-    });
+    let lengths = || {
+        let ends = bounds.iter().skip(1);
+        bounds.iter().zip(ends).map(|(start, end)| end - start)
+    };
+    let first = lengths().next().unwrap_or(0);
+    // Often all are of one length, and this is seen four at a time.
+    let all = match lengths().fold(0, |differ, length| differ | (length ^ first)) {
+        0 => (first, first),
+        _ => lengths().fold((first, first), |(shortest, longest), length| {
+            (shortest.min(length), longest.max(length))
+        }),
+    };
     let length = |length: i32| usize::try_from(length).unwrap_or(0);
     (length(all.0), length(all.1))
 }
@@ -81,6 +86,16 @@ impl<'a> Texts<'a> {
     #[inline]
     pub(super) fn get(&self, row: usize) -> &'a [u8] {
         &self.bytes[self.bound(row)..self.bound(row + 1)]
+    }
+
+    /// Bytes of the shortest text of the batch.
+    pub(super) fn shortest(&self) -> usize {
+        self.shortest
+    }
+
+    /// Whether the texts of the batch are of several lengths.
+    pub(super) fn vary(&self) -> bool {
+        self.shortest != self.longest
     }
 
     /// All texts of the column, and what lies before and behind those of this batch.

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 
 use super::EncodeError;
-use super::block::{self, Block};
+use super::block;
 use super::column::{Column, Texts, Values};
 use super::time::to_postgres;
 
@@ -16,6 +16,10 @@ pub const TRAILER: [u8; 2] = [0xff, 0xff];
 const NULL: [u8; 4] = [0xff; 4];
 const COUNT_BYTES: usize = 2;
 const LENGTH_BYTES: usize = 4;
+/// Most rows that are written side by side: all their values of a column before those of the next one.
+const BLOCK_ROWS: usize = 64;
+/// These rows stay within the first cache, if they are short.
+const BLOCK_BYTES: usize = 24 << 10;
 /// The first byte of `jsonb` in binary.
 const JSONB_VERSION: u8 = 1;
 
@@ -29,36 +33,81 @@ const JSONB_VERSION: u8 = 1;
 pub fn copy_binary(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let columns = Column::of(rows)?;
     let count = i16::try_from(columns.len()).map_err(|_| EncodeError::Columns(columns.len()))?;
-    let mut block = Block::new();
+    let least = COUNT_BYTES + columns.iter().map(least_bytes).sum::<usize>();
+    let block_rows = (BLOCK_BYTES / least).clamp(1, BLOCK_ROWS);
+    let mut places = [0; BLOCK_ROWS];
     let mut first = 0;
     while first < rows.num_rows() {
-        let width = |rows| {
-            let columns = columns.iter().map(|column| widest(column, first, rows));
-            COUNT_BYTES + columns.sum::<usize>()
-        };
-        let rows = block.begin(rows.num_rows() - first, width);
-        let (bytes, ends) = block.parts();
-        for end in &mut *ends {
-            put(bytes, end, count.to_be_bytes());
+        let at = &mut places[..block_rows.min(rows.num_rows() - first)];
+        at.fill(least);
+        let end = lay_out(&columns, first, at, out.len());
+        out.resize(end, 0);
+        for at in &mut *at {
+            put(out, at, count.to_be_bytes());
         }
+        let mut behind = least - COUNT_BYTES;
         for column in &columns {
-            put_column(column, first, ends, bytes);
+            behind -= least_bytes(column);
+            put_column(column, first, at, out, behind);
         }
-        block.finish(0, out);
-        first += rows;
+        first += at.len();
     }
     Ok(())
 }
 
-/// Bytes that a value of so many rows of a column takes at most, with its length.
-fn widest(column: &Column, first: usize, rows: usize) -> usize {
+/// Bytes that every value of a column takes at least, with its length.
+fn least_bytes(column: &Column) -> usize {
     let value = match &column.values {
+        _ if column.nulls.is_some() => 0,
         Values::Int32(_) | Values::Float32(_) => 4,
         Values::Bool(_) => 1,
-        Values::Text(texts) | Values::Json(texts) => texts.span(first, rows).longest + 1,
+        Values::Text(texts) => texts.shortest(),
+        Values::Json(texts) => texts.shortest() + 1,
         _ => 8,
     };
     LENGTH_BYTES + value
+}
+
+/// Turns the least length of each row into the place where it begins, the first one at `start`; returns where the
+/// last one ends.
+fn lay_out(columns: &[Column], first: usize, rows: &mut [usize], start: usize) -> usize {
+    for column in columns {
+        let least = least_bytes(column) - LENGTH_BYTES;
+        match (&column.values, column.nulls) {
+            (Values::Text(texts) | Values::Json(texts), None) if texts.vary() => {
+                let version = usize::from(matches!(column.values, Values::Json(_)));
+                let lengths = texts.places(first, rows.len());
+                for (row, (_, length)) in rows.iter_mut().zip(lengths) {
+                    *row += version + length - least;
+                }
+            }
+            (_, None) => {}
+            (values, Some(nulls)) => {
+                for (number, row) in (first..).zip(&mut *rows) {
+                    if nulls.is_valid(number) {
+                        *row += value_bytes(values, number);
+                    }
+                }
+            }
+        }
+    }
+    let mut end = start;
+    for row in rows {
+        let length = std::mem::replace(row, end);
+        end += length;
+    }
+    end
+}
+
+/// Bytes of a value that is not null, without its length.
+fn value_bytes(values: &Values, row: usize) -> usize {
+    match values {
+        Values::Int32(_) | Values::Float32(_) => 4,
+        Values::Bool(_) => 1,
+        Values::Text(texts) => texts.get(row).len(),
+        Values::Json(texts) => texts.get(row).len() + 1,
+        _ => 8,
+    }
 }
 
 /// Writes bytes at a position and moves it on.
@@ -68,8 +117,9 @@ fn put<const N: usize>(out: &mut [u8], at: &mut usize, bytes: [u8; N]) {
     *at += N;
 }
 
-/// The values of a column for the rows of a block, each at its row's position.
-fn put_column(column: &Column, first: usize, at: &mut [usize], out: &mut [u8]) {
+/// The values of a column for the rows of a block, each at its row's position; at least `behind` bytes of each row
+/// are still to be written behind them.
+fn put_column(column: &Column, first: usize, at: &mut [usize], out: &mut [u8], behind: usize) {
     match &column.values {
         Values::Int32(v) => put_fixed(column, &v[first..], first, at, out, |v| {
             field4(v.to_be_bytes())
@@ -97,6 +147,11 @@ fn put_column(column: &Column, first: usize, at: &mut [usize], out: &mut [u8]) {
                     put(out, at, [0, 0, 0, 1, u8::from(values.value(row))]);
                 }
             }
+        }
+        Values::Text(texts) if column.nulls.is_none() => {
+            block::put_texts(*texts, behind, first, out, at, |length| {
+                u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
+            });
         }
         Values::Text(texts) => put_texts(column, *texts, None, first, at, out),
         Values::Json(texts) => put_texts(column, *texts, Some(JSONB_VERSION), first, at, out),
@@ -151,12 +206,6 @@ fn put_texts(
     at: &mut [usize],
     out: &mut [u8],
 ) {
-    if column.nulls.is_none() && version.is_none() {
-        let span = texts.span(first, at.len());
-        return block::put_texts((texts, span), first, out, at, |length| {
-            u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
-        });
-    }
     for (row, at) in (first..).zip(at) {
         if column.is_null(row) {
             put(out, at, NULL);

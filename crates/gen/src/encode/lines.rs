@@ -3,8 +3,8 @@
 use arrow_array::RecordBatch;
 
 use super::EncodeError;
-use super::block::{Block, put_texts};
-use super::column::{Column, Texts, Values};
+use super::block::{self, Block, put_texts};
+use super::column::{Column, Values};
 use super::time::Clock;
 use crate::number::{
     FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, SLACK, put_hundred_thousandths, put_integer,
@@ -54,20 +54,14 @@ pub(super) fn put_rows<F: Format>(
 ) -> Result<(), EncodeError> {
     let columns = Column::of(rows)?;
     let mut clocks: Vec<_> = columns.iter().map(|_| F::clock()).collect();
+    let mut plain = vec![true; columns.len()];
     let mut block = Block::new();
     let mut first = 0;
     while first < rows.num_rows() {
-        let width = |count| {
-            columns
-                .iter()
-                .map(|c| widest::<F>(c, first, count))
-                .sum::<usize>()
-                + 2
-        };
-        let count = block.begin(rows.num_rows() - first, width);
+        let count = begin::<F>(&mut block, &columns, first, rows.num_rows(), &mut plain);
         let (bytes, ends) = block.parts();
-        for (column, clock) in columns.iter().zip(&mut clocks) {
-            put_column::<F>(column, first, bytes, ends, clock);
+        for ((column, clock), plain) in columns.iter().zip(&mut clocks).zip(&plain) {
+            put_column::<F>(column, *plain, first, bytes, ends, clock);
         }
         for end in ends {
             if F::CARRIAGE_RETURN {
@@ -84,11 +78,52 @@ pub(super) fn put_rows<F: Format>(
     Ok(())
 }
 
+/// Begins the block of the rows from `first` on; returns how many it has, and in which columns its texts can be written
+/// as they are.
+fn begin<F: Format>(
+    block: &mut Block,
+    columns: &[Column],
+    first: usize,
+    end: usize,
+    plain: &mut [bool],
+) -> usize {
+    let width = |count: usize, plain: &[bool]| {
+        let columns = columns.iter().zip(plain);
+        let widths = columns.map(|(column, plain)| widest::<F>(column, *plain, first, count));
+        widths.sum::<usize>() + 2
+    };
+    plain.fill(true);
+    let count = block.begin(end - first, |count| width(count, plain));
+    for (column, plain) in columns.iter().zip(&mut *plain) {
+        *plain = is_plain::<F>(column, first, count);
+    }
+    if plain.iter().all(|plain| *plain) {
+        return count;
+    }
+    block.begin(count, |count| width(count, plain))
+}
+
+/// Whether a column's values are texts that can be written as they are, or no texts.
+fn is_plain<F: Format>(column: &Column, first: usize, count: usize) -> bool {
+    let (Values::Text(texts) | Values::Json(texts)) = &column.values else {
+        return true;
+    };
+    column.nulls.is_none()
+        && F::are_plain(
+            texts.joined(first, count),
+            texts.span(first, count).shortest,
+        )
+}
+
 /// Bytes that a value of so many rows of a column takes at most, with its separator and what is overwritten.
-fn widest<F: Format>(column: &Column, first: usize, count: usize) -> usize {
+fn widest<F: Format>(column: &Column, plain: bool, first: usize, count: usize) -> usize {
     match &column.values {
         Values::Text(texts) | Values::Json(texts) => {
-            1 + F::text_bytes_max(texts.span(first, count).longest).max(F::NULL.len())
+            let longest = texts.span(first, count).longest;
+            if plain {
+                return 1 + longest;
+            }
+            1 + F::text_bytes_max(longest).max(F::NULL.len())
         }
         _ => VALUE_BYTES_MAX,
     }
@@ -97,14 +132,20 @@ fn widest<F: Format>(column: &Column, first: usize, count: usize) -> usize {
 /// Appends a column's field to each row of a block.
 fn put_column<F: Format>(
     column: &Column,
+    plain: bool,
     first: usize,
     out: &mut [u8],
     ends: &mut [usize],
     clock: &mut Clock,
 ) {
     match &column.values {
+        Values::Text(texts) | Values::Json(texts) if plain => {
+            put_texts(*texts, block::SLACK, first, out, ends, |_| [F::SEPARATOR]);
+        }
         Values::Text(texts) | Values::Json(texts) => {
-            put_texts_of::<F>(column, *texts, first, out, ends);
+            put_values::<F>(column, first, out, ends, |out, at, row| {
+                F::put_text(out, at + 1, texts.get(row))
+            });
         }
         Values::Float64(values) => {
             let mut ryu = ryu::Buffer::new();
@@ -154,22 +195,6 @@ fn put_values<F: Format>(
         out[*end] = F::SEPARATOR;
         *end = next;
     }
-}
-
-fn put_texts_of<F: Format>(
-    column: &Column,
-    texts: Texts,
-    first: usize,
-    out: &mut [u8],
-    ends: &mut [usize],
-) {
-    let span = texts.span(first, ends.len());
-    if column.nulls.is_none() && F::are_plain(texts.joined(first, ends.len()), span.shortest) {
-        return put_texts((texts, span), first, out, ends, |_| [F::SEPARATOR]);
-    }
-    put_values::<F>(column, first, out, ends, |out, at, row| {
-        F::put_text(out, at + 1, texts.get(row))
-    });
 }
 
 /// Writes bytes, and returns where they end.
@@ -245,21 +270,37 @@ fn not_finite(value: f64) -> &'static [u8] {
     }
 }
 
-/// Whether a text has control characters or one of these; eight bytes at a time.
+/// Whether a text has control characters or one of these; many bytes, or eight, at a time.
 #[inline]
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "without branches the compiler looks at many bytes at once"
+)]
 pub(super) fn has_any<const N: usize>(text: &[u8], wanted: [u8; N]) -> bool {
-    if let Some(last) = text.last_chunk::<8>() {
-        let chunks = text.as_chunks::<8>().0;
+    let is_wanted = |byte: &u8| (*byte < b' ') | wanted.iter().fold(false, |f, w| f | (byte == w));
+    let (chunks, rest) = text.as_chunks::<LANES>();
+    let mut found = [false; LANES];
+    for chunk in chunks {
+        for (found, byte) in found.iter_mut().zip(chunk) {
+            *found |= is_wanted(byte);
+        }
+    }
+    if found.contains(&true) {
+        return true;
+    }
+    if let Some(last) = rest.last_chunk::<8>() {
+        let chunks = rest.as_chunks::<8>().0;
         let found = chunks
             .iter()
             .fold(0, |found, chunk| found | find(*chunk, wanted));
         return (found | find(*last, wanted)) != 0;
     }
-    let short = text.iter();
-    short.fold(false, |found, byte| {
-        found | (*byte < b' ' || wanted.contains(byte))
-    })
+    rest.iter()
+        .fold(false, |found, byte| found | is_wanted(byte))
 }
+
+/// Bytes that are looked at together.
+const LANES: usize = 32;
 
 /// Not 0 if one of eight bytes is a control character or one of these. A byte is below `n` where
 /// subtracting `n` borrows into its highest bit, which was not set; it is equal to another where the

@@ -37,7 +37,7 @@ impl Clock {
     /// The longest is `-290308-12-21T19:59:06`.
     const SECOND_BYTES_MAX: usize = 24;
     /// The longest time, and what may be overwritten after it.
-    pub(super) const BYTES_MAX: usize = Self::SECOND_BYTES_MAX + 10 + 6;
+    pub(super) const BYTES_MAX: usize = Self::SECOND_BYTES_MAX + 16 + 8;
 
     pub(super) fn new(style: Style) -> Self {
         let mut clock = Self {
@@ -81,13 +81,13 @@ impl Clock {
         if part > 0 {
             at = put_fraction(out, at, part, places);
         }
-        let zone: &[u8] = match self.style {
-            Style::Iso => b"Z",
-            Style::Postgres if self.before_christ => b"+00 BC",
-            Style::Postgres => b"+00",
+        let (zone, length) = match self.style {
+            Style::Iso => (b"Z.......", 1),
+            Style::Postgres if self.before_christ => (b"+00 BC..", 6),
+            Style::Postgres => (b"+00.....", 3),
         };
-        out[at..at + zone.len()].copy_from_slice(zone);
-        at + zone.len()
+        out[at..at + 8].copy_from_slice(zone);
+        at + length
     }
 
     /// Lays a second out as text.
@@ -138,17 +138,18 @@ fn digit(number: i64) -> u8 {
 /// A point and the decimals of a part, six or nine, less the zeros at its end.
 fn put_fraction(out: &mut [u8], at: usize, part: i64, places: usize) -> usize {
     let part = u32::try_from(part).unwrap_or(0);
-    out[at] = b'.';
-    let mut end = at + 1;
+    let mut text = [b'0'; 16];
+    text[0] = b'.';
+    let mut end = 1;
     if places > 6 {
-        end = put_three(out, end, part / 1_000_000);
+        end = put_three(&mut text, end, part / 1_000_000);
     }
-    end = put_three(out, end, part / 1000 % 1000);
-    end = put_three(out, end, part % 1000);
-    while out[end - 1] == b'0' {
-        end -= 1;
-    }
-    end
+    end = put_three(&mut text, end, part / 1000 % 1000);
+    end = put_three(&mut text, end, part % 1000);
+    text[end] = b'0';
+    let zeros = u128::from_le_bytes(text) ^ u128::from_le_bytes([b'0'; 16]);
+    out[at..at + 16].copy_from_slice(&text);
+    at + 16 - zeros.leading_zeros() as usize / 8
 }
 
 /// Year, month and day of a number of days since 1970, by the Gregorian calendar. A year is counted from

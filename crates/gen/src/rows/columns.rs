@@ -18,13 +18,18 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// So many bytes, whatever they are: those of the last batch, if nobody holds it any more.
+    /// So many bytes, whatever they are.
     fn bytes(&mut self, count: usize) -> Vec<u8> {
-        let last = self.last.pop_front();
-        let last = last.and_then(|last| last.into_vec::<u8>().ok());
-        let mut bytes = last.unwrap_or_default();
+        let mut bytes = self.any_bytes();
         bytes.resize(count, 0);
         bytes
+    }
+
+    /// The bytes of the column of the last batch, if nobody holds them any more.
+    fn any_bytes(&mut self) -> Vec<u8> {
+        let last = self.last.pop_front();
+        let last = last.and_then(|last| last.into_vec::<u8>().ok());
+        last.unwrap_or_default()
     }
 
     fn strings(&mut self, bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
@@ -98,21 +103,32 @@ pub(super) fn texts_up_to<const M: usize, P: Copy>(
 /// Bytes that a value may write beyond its end.
 pub(super) const SLACK: usize = 96;
 
-/// Texts of any lengths. `write` appends each to what was written before; up to [`SLACK`] bytes behind it are cut off.
+/// Texts of any lengths: `write` writes each at its place, within [`room`], and says where it ends.
 pub(super) fn texts<P>(
+    memory: &mut Memory,
     places: impl ExactSizeIterator<Item = P>,
-    write: impl Fn(P, &mut Vec<u8>) -> usize,
+    write: impl Fn(P, &mut Vec<u8>, usize) -> usize,
 ) -> ArrayRef {
-    let mut bytes = Vec::new();
+    let mut bytes = memory.any_bytes();
     let mut bounds = Vec::with_capacity(places.len() + 1);
     bounds.push(0);
+    let mut end = 0;
     for place in places {
-        let end = write(place, &mut bytes);
-        bytes.truncate(end);
+        end = write(place, &mut bytes, end);
         bounds.push(i32::try_from(end).unwrap_or(i32::MAX));
     }
+    bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    strings(bounds, Buffer::from_vec(bytes))
+    memory.strings(bounds, bytes)
+}
+
+/// So many bytes from a place on, whatever they are.
+#[inline]
+pub(super) fn room(bytes: &mut Vec<u8>, at: usize, count: usize) -> &mut [u8] {
+    if bytes.len() < at + count {
+        bytes.resize(at + count, 0);
+    }
+    &mut bytes[at..at + count]
 }
 
 /// Numbers.

@@ -220,50 +220,40 @@ fn uuid(rows: Stream, row: u64, value: &mut [u8; 36]) {
     value[28..].copy_from_slice(&parts[3]);
 }
 
-/// Digits in threes from a place on; each three overwrite the byte behind them.
+/// Digits in threes from a place to the end. Each three overwrite the byte behind them, but the last.
 #[inline]
-fn put_threes<const L: usize>(
-    value: &mut [u8; L],
-    first: usize,
-    end: usize,
-    fraction: &mut Fraction,
-) {
-    for at in (first..end).step_by(3) {
+fn put_threes(value: &mut [u8], fraction: &mut Fraction) {
+    let last = value.len() - 3;
+    for at in (0..last).step_by(3) {
         value[at..at + 4].copy_from_slice(&fraction.three());
     }
+    value[last..].copy_from_slice(&fraction.three()[..3]);
 }
 
 #[inline]
 fn record(mut fraction: Fraction, value: &mut [u8; 19]) {
-    let mut digits = [0; 20];
-    digits[0] = fraction.leading();
-    put_threes(&mut digits, 1, 19, &mut fraction);
-    value.copy_from_slice(&digits[..19]);
+    value[0] = fraction.leading();
+    put_threes(&mut value[1..], &mut fraction);
 }
 
 #[inline]
 fn telephone(mut fraction: Fraction, value: &mut [u8; 11]) {
-    let mut digits = [0; 13];
-    digits[..3].copy_from_slice(PREFIXES[fraction.take(32)]);
-    put_threes(&mut digits, 3, 9, &mut fraction);
-    let last = THREE_DIGITS[fraction.take(100)];
-    digits[9..11].copy_from_slice(&last[1..3]);
-    value.copy_from_slice(&digits[..11]);
+    value[..3].copy_from_slice(PREFIXES[fraction.take(32)]);
+    put_threes(&mut value[3..9], &mut fraction);
+    value[9..].copy_from_slice(&THREE_DIGITS[fraction.take(100)][1..3]);
 }
 
 #[inline]
 fn imsi(mut fraction: Fraction, value: &mut [u8; 15]) {
     value[..5].copy_from_slice(NETWORKS[fraction.take(8)]);
-    put_threes(value, 5, 14, &mut fraction);
+    put_threes(&mut value[5..14], &mut fraction);
     value[14] = fraction.one();
 }
 
 #[inline]
 fn account(mut fraction: Fraction, value: &mut [u8; 10]) {
-    let mut digits = [0; 11];
-    digits[0] = fraction.leading();
-    put_threes(&mut digits, 1, 10, &mut fraction);
-    value.copy_from_slice(&digits[..10]);
+    value[0] = fraction.leading();
+    put_threes(&mut value[1..], &mut fraction);
 }
 
 #[inline]

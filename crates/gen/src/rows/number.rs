@@ -37,10 +37,29 @@ impl Stream {
         mix(self.key.wrapping_add(index.wrapping_mul(STEP)))
     }
 
+    /// The numbers from number `index` on.
+    #[inline]
+    pub(super) fn from(self, index: u64) -> Numbers {
+        Numbers(self.key.wrapping_add(index.wrapping_mul(STEP)))
+    }
+
     /// The same as a fraction.
     #[inline]
     pub(super) fn fraction(self, place: u64, number: u64) -> Fraction {
         Fraction(self.number(place, number))
+    }
+}
+
+/// Numbers of a stream that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        number
     }
 }
 
