@@ -195,7 +195,11 @@ class Server:
         if server is None or server.is_running():
             return False
         self._tell("warning", "the server had died: it is started again to see what it kept", "")
-        server.restart()
+        try:
+            server.restart()
+        except LoadstoneError as error:
+            self.gone = error.message
+            raise
         self._monitor.watch_server(server.pid)
         return True
 
