@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from desk import Database, Desk, make_base
+from hypothesis import settings
 from tsbsdesk import Place
 
 from loadstone.embedded import EmbeddedServer, Order, find_build
@@ -17,6 +18,10 @@ from loadstone.embedded.builds import cache_root
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# A busy machine is no fault of what is tested; how fast things are is measured in bench/.
+settings.register_profile("loadstone", deadline=None)
+settings.load_profile("loadstone")
 
 _numbers = count(1)
 

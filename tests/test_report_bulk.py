@@ -144,7 +144,8 @@ def test_without_published_curves_there_is_no_comparison(tmp_path: Path) -> None
         path.write_text(json.dumps(json.loads(path.read_text()) | {"curves": [], "knee": False}))
     text = words(Page(write_report(folder).read_text(encoding="utf-8")))
     assert "beside the published curves" not in text
-    assert "not looked for" in text
+    assert "What a row costs" in text
+    assert "The knee, and what a row costs" not in text
 
 
 def test_the_rate_of_a_load_in_steps_is_that_of_its_steps(summary: dict[str, Any]) -> None:
