@@ -85,7 +85,7 @@ pub(crate) fn fingerprint_rows(py: Python<'_>, data: &str, threads: usize) -> Py
         let taking = scope.spawn(|| loadstone_drive::data::fingerprint_rows(data, threads, &stop));
         let mut seen = Ok(());
         while seen.is_ok() && !taking.is_finished() {
-            py.detach(|| thread::sleep(SIGNALS));
+            py.detach(|| thread::park_timeout(SIGNALS));
             seen = py.check_signals();
         }
         stop.store(seen.is_err(), Ordering::Relaxed);
