@@ -271,7 +271,7 @@ class _Run:
     def _phase(self, run: PhaseRun, server: Server, phase: PlannedPhase, first: PhaseRun | None) -> None:
         """Run one phase; `first` is the same phase on the first target that answered its queries."""
         sweep = (server.id, phase.scenario, phase.id, phase.repeat)
-        reason = phase.skip or server.gone or self._full.get(sweep)
+        reason = phase.skip or self._full.get(sweep) or server.gone
         if reason is not None:
             run.skip(reason)
         else:
