@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 from loadstone import _core
 from loadstone.engine.series import quoted
 from loadstone.errors import LoadstoneError
+from loadstone.loading.checking import compared, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from loadstone.bulk.content import Content
     from loadstone.engine.control import Control
     from loadstone.engine.tables import TableAnswers
+    from loadstone.loading.checking import Check
     from loadstone.model import BulkLoad
-
-Check = dict[str, Any]
-"""One of phase.json's `checks`: name, expected, actual, passed, detail."""
 
 _POLL_S = 0.1
 _NUMBERS = ("rows", "bytes", "content", "numbers")
@@ -47,22 +46,13 @@ def checks(
 
 
 def _content(control: Control, answers: TableAnswers, name: str, content: Content) -> Check:
-    wanted = _expected(content)
-    actual = fingerprint(control, answers, name, content)
-    differing = [part for part in (*_NUMBERS, "nulls") if actual[part] != wanted[part]]
-    return {
-        "name": f"{name} holds the rows that were generated",
-        "expected": _shown(wanted),
-        "actual": _shown(actual),
-        "passed": not differing,
-        "detail": "count and fingerprint" + ("; different: " + ", ".join(differing) if differing else ""),
-    }
+    return compared(name, _expected(content), fingerprint(control, answers, name, content))
 
 
 def fingerprint(control: Control, answers: TableAnswers, name: str, content: Content) -> dict[str, Any]:
     """Read a table's fingerprint in the form of the core's."""
     row = control.execute(answers.fingerprint(content.table, name).encode()).fetchone() or {}
-    return _plain(row)
+    return plain(row, _NUMBERS)
 
 
 def _expected(content: Content) -> dict[str, Any]:
@@ -80,15 +70,6 @@ def _expected(content: Content) -> dict[str, Any]:
     while not wait([made], _POLL_S).done:
         pass
     try:
-        return _plain(json.loads(made.result()))
+        return plain(json.loads(made.result()), _NUMBERS)
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
-
-
-def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
-    numbers: dict[str, Any] = {name: str(found[name]) for name in _NUMBERS}
-    return numbers | {"nulls": [str(count) for count in found["nulls"]]}
-
-
-def _shown(values: Mapping[str, Any]) -> str:
-    return f"{int(values['rows']):,} rows, content {values['content']}"

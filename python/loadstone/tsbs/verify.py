@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.series import quoted
+from loadstone.loading.checking import compared, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from loadstone.engine.control import Control
     from loadstone.engine.series import Dataset, SeriesAnswers, Table
-
-Check = dict[str, Any]
-"""One of phase.json's `checks`: name, expected, actual, passed, detail."""
+    from loadstone.loading.checking import Check
 
 _NUMBERS = ("rows", "time_sum", "tags_sum", "content")
 
@@ -35,24 +34,15 @@ def checks(
 def fingerprint(control: Control, series: SeriesAnswers, table: Table) -> dict[str, Any]:
     """Read a table's fingerprint in the form of the core's."""
     row = control.execute(series.fingerprint(table).encode()).fetchone() or {}
-    numbers: dict[str, Any] = {name: str(row[name]) for name in _NUMBERS}
-    return numbers | {"nulls": [str(count) for count in row["nulls"]]}
+    return plain(row, _NUMBERS)
 
 
 def check_table(control: Control, series: SeriesAnswers, table: Table, expected: Mapping[str, Any]) -> Check:
     """Compare one table's content with a fingerprint of the core's."""
     actual = fingerprint(control, series, table)
-    wanted: dict[str, Any] = {name: str(expected.get(name, 0)) for name in _NUMBERS}
-    nulls = expected.get("nulls") or ["0"] * len(actual["nulls"])
-    wanted |= {"nulls": [str(count) for count in nulls]}
-    differing = [name for name in (*_NUMBERS, "nulls") if actual[name] != wanted[name]]
-    return {
-        "name": f"{table['name']} holds the rows that were generated",
-        "expected": _shown(wanted),
-        "actual": _shown(actual),
-        "passed": not differing,
-        "detail": "count and fingerprint" + ("; different: " + ", ".join(differing) if differing else ""),
-    }
+    wanted: dict[str, Any] = {name: expected.get(name, 0) for name in _NUMBERS}
+    wanted["nulls"] = expected.get("nulls") or ["0"] * len(actual["nulls"])
+    return compared(table["name"], plain(wanted, _NUMBERS), actual)
 
 
 def _check_tags(control: Control, name: str, expected: int) -> Check:
@@ -68,7 +58,3 @@ def _check_tags(control: Control, name: str, expected: int) -> Check:
         "passed": actual == wanted,
         "detail": "ids are in use without a gap, and the sums of tags_id agree: no row lacks its device",
     }
-
-
-def _shown(values: Mapping[str, Any]) -> str:
-    return f"{int(values['rows']):,} rows, content {values['content']}"
