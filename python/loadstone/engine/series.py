@@ -92,7 +92,7 @@ class Compression:
 
 
 class NamedTables:
-    """What is asked of tables by their names, whatever they hold."""
+    """What is asked of tables by their names, and of their times, whatever else they hold."""
 
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables (or views) there are already."""
@@ -106,6 +106,11 @@ class NamedTables:
     def drop(self, name: str) -> str:
         """Return the statement that drops a table with all that belongs to it, if it is there."""
         return f"drop table if exists {quoted(name)} cascade"
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        # Exact until 2106: the error of date_part's double is below half a microsecond.
+        return f"(date_part('epoch', {column}) * 1000000)::bigint"
 
 
 class SeriesAnswers(NamedTables):
@@ -179,11 +184,6 @@ class SeriesAnswers(NamedTables):
         """Return an expression for the begin of the bucket (`10 minutes`, `1 day`) that holds a time."""
         seconds = width_s(width)
         return f"to_timestamp(floor(extract(epoch from {column}) / {seconds}) * {seconds})"
-
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        # Exact until 2106: the error of date_part's double is below half a microsecond.
-        return f"(date_part('epoch', {column}) * 1000000)::bigint"
 
     def fingerprint(self, table: Table) -> str:
         """Return the query for a table's fingerprint, as `loadstone_gen::fingerprint` computes it: one row.

@@ -251,11 +251,6 @@ class TableAnswers(NamedTables):
             name = self.microseconds(name)
         return f"coalesce({name}::text, {self.null_text})"
 
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        # Exact until 2106: the error of date_part's double is below half a microsecond.
-        return f"(date_part('epoch', {column}) * 1000000)::bigint"
-
     def octets(self, text: str) -> str:
         """Return an expression for the length of a text in bytes."""
         return f"octet_length({text}::text)"

@@ -23,12 +23,11 @@ select count(distinct block) as blocks from (
 """Blocks of a table's columns; one that several columns share counts once."""
 
 
-class DuckSeries(SeriesAnswers):
-    """What DuckDB does in its own way."""
+class ByCursors:
+    """What holds for tables of every kind: how rows come in, and how times are read."""
 
     title = "DuckDB"
     methods: tuple[LoadMethod, ...] = ("arrow", "insert")
-    json_type = "json"
 
     def perform(
         self,
@@ -40,6 +39,16 @@ class DuckSeries(SeriesAnswers):
     ) -> Account | None:
         """Load by threads of our own, each with a cursor."""
         return drive_load(document, DuckLoader(document, connect), stopped, show, stepped)
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        return f"epoch_us({column})"
+
+
+class DuckSeries(ByCursors, SeriesAnswers):
+    """What DuckDB does in its own way."""
+
+    json_type = "json"
 
     def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
         """Return nothing: statistics and the file are up to date after the checkpoint that ends a load."""
@@ -68,10 +77,6 @@ class DuckSeries(SeriesAnswers):
         """Return an expression for the begin of the bucket (`10 minutes`, `1 day`) that holds a time."""
         length = width_s(width) * 1_000_000
         return f"make_timestamptz(epoch_us({column}) // {length} * {length})"
-
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        return f"epoch_us({column})"
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read how many blocks of the file the table's columns take; what its indexes take is not told."""

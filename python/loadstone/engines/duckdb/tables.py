@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from loadstone.engine.driving import drive_load
 from loadstone.engine.tables import USUAL, TableAnswers, TableSize
-from loadstone.engines.duckdb.loading import DuckLoader
-from loadstone.engines.duckdb.series import DuckSeries
+from loadstone.engines.duckdb.series import ByCursors, DuckSeries
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from loadstone.engine.control import Control
     from loadstone.engine.indexes import Index
-    from loadstone.engine.tables import Account, Circumstances, RowTable
-    from loadstone.model import LoadMethod, PlainTable, TableForm
+    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.model import PlainTable, TableForm
 
 
-class DuckTables(TableAnswers):
+class DuckTables(ByCursors, TableAnswers):
     """What DuckDB does in its own way."""
 
-    title = "DuckDB"
-    methods: tuple[LoadMethod, ...] = ("arrow", "insert")
     takes_files = False
     forms: tuple[TableForm, ...] = ("default", "columnar")
     types: Mapping[str, str] = {**TableAnswers.types, "float64": "double"}
@@ -51,17 +47,6 @@ class DuckTables(TableAnswers):
                     f"DuckDB cannot make the index {index}", "Its indexes are ART: name columns only."
                 )
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a cursor."""
-        return drive_load(document, DuckLoader(document, connect), stopped, show, stepped)
-
     def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
@@ -81,10 +66,6 @@ class DuckTables(TableAnswers):
         if wishes.compression != "default":
             found.append("DuckDB chooses how each column is compressed when it writes it")
         return tuple(found)
-
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        return f"epoch_us({column})"
 
     def octets(self, text: str) -> str:
         """Return an expression for the length of a text in bytes."""
