@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import browser as chromium
 import pytest
 from bulkfolders import big_transaction, grid, index_import, storage_types
+from desk import wait_until
 from playwright.sync_api import sync_playwright
 from runfolders import Phase, Run, Target, build
 
@@ -147,7 +148,10 @@ def draw_all(page: Page) -> None:
     """Scroll through the page: charts are drawn as they come near."""
     for figure in page.locator("figure.chart").all():
         figure.scroll_into_view_if_needed()
-    page.wait_for_function("!document.querySelector('figure.chart:not([data-drawn])')", timeout=20_000)
+    # Playwright's own wait evaluates a text inside the page, which the page's policy forbids.
+    wait_until(
+        lambda: page.evaluate("!document.querySelector('figure.chart:not([data-drawn])')"), "all is drawn", 20
+    )
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -198,7 +202,7 @@ def test_the_ddl_can_be_copied_with_one_press(browser: Browser, tmp_path: Path) 
         block.locator("summary").click()
     block.get_by_role("button", name="Copy").click()
     copied = "document.querySelector('.copier').textContent === 'Copied'"
-    page.wait_for_function(f"{copied} || String(window.getSelection()).length > 20")
+    wait_until(lambda: page.evaluate(f"{copied} || String(window.getSelection()).length > 20"), "a copy")
     page.context.close()
 
 
