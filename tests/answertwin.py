@@ -1,4 +1,4 @@
-"""The digest of an answer, row by row: the reference for `loadstone.tsbs.answer` and for the core.
+"""The digest of an answer, row by row: the reference for `loadstone.asking.answer` and for the core.
 
 Written from the definition (`crates/drive/src/answer.rs`) with nothing but Python: the same rows give the
 same digest in all three, up to the last digit of a sum.

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from loadstone import _core
+from loadstone.asking.answer import compare, digest
 from loadstone.drive import connection_document
-from loadstone.tsbs.answer import compare, digest
 
 if TYPE_CHECKING:
     from desk import Database

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pytest
 from tsbsdata import END, END_NS, SCALE, START_NS, into_duckdb, into_postgres
 
+from loadstone.asking.answer import compare, digest
+from loadstone.asking.threads import ask
 from loadstone.personalities.tsbs import main
 from loadstone.personalities.tsbs.go_json import indented, number
 from loadstone.personalities.tsbs.query_figures import lines_of
 from loadstone.signals import Signals
-from loadstone.tsbs.answer import compare, digest
-from loadstone.tsbs.asking import ask
 from loadstone.tsbs.queries import Layout, Order, Query, generate, gob, kinds_of, mixed
 
 if TYPE_CHECKING:

@@ -212,7 +212,9 @@ def test_rows_that_will_not_fit_are_refused_before_anything_is_made(desk: Desk, 
 def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(desk: Desk) -> None:
     running = desk.begin(own(desk, rows=4_000_000, step_rows=200_000, batch_rows=200))
     wait_for_steps(running, 2)
-    time.sleep(0.4)  # into the next one, which has a thousand commits and lasts longer than that on any machine
+    time.sleep(
+        0.4
+    )  # into the next one, which has a thousand commits and lasts longer than that on any machine
     (found,) = [*desk.tmp.rglob("postmaster.pid"), *desk.storage.rglob("postmaster.pid")]
     os.kill(int(found.read_text().splitlines()[0]), signal.SIGKILL)
     running.wait_for(lambda: len(phases(running)) > 1, "the next variant")

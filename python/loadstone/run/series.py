@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from loadstone.asking.performing import compare_answers
 from loadstone.engine.series import names, quoted
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.jsonfile import to_json
@@ -15,7 +16,7 @@ from loadstone.signals import Signals
 from loadstone.tsbs.content import content_of
 from loadstone.tsbs.loading import LoadManner, perform_load
 from loadstone.tsbs.probing import perform_probe
-from loadstone.tsbs.querying import compare_answers, manner_of, perform_queries
+from loadstone.tsbs.querying import manner_of, perform_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

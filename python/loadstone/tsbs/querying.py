@@ -1,85 +1,36 @@
-"""Queries on a target: made or read, put into its dialect, run, measured, their answers digested.
+"""Queries of TSBS's kinds on a target: made or read, put into its dialect, asked.
 
-`perform_queries` serves command lines and scenarios alike, for engines that the core's driver reaches and for
-those behind a Python driver.
+`perform_queries` serves command lines and scenarios alike.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from loadstone.drive import connection_document, perform
-from loadstone.engine import SCHEMA
-from loadstone.engine.driver import DriverEngine
-from loadstone.engine.family import PostgresFamily
+from loadstone.asking.performing import Manner, ask_all
 from loadstone.errors import LoadstoneError
-from loadstone.model import Pace, QueryMix
-from loadstone.tsbs.answer import compare
-from loadstone.tsbs.asking import EngineAsker, ask
+from loadstone.model import QueryMix
 from loadstone.tsbs.queries import Order, Query, dialect_of, mixed, translate
 from loadstone.tsbs.series import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from loadstone.drive import Progress
-    from loadstone.model import Connection
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
-    from loadstone.tsbs.asking import Asker
+    from loadstone.tsbs.queries import Dialect
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, with `queries`."""
 
-QUERIES_FILE = "queries.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How queries are run."""
-
-    workers: int = 1
-    pace: Pace = field(default_factory=Pace)
-    duration_s: float | None = None
-    """Go round the queries for so long; None: each once."""
-    burn_in: int = 0
-    """So many queries first, which are not measured."""
-    most: int = 0
-    """Stop after so many; 0: all."""
-    timeout_s: float = 60.0
-    seed: int = 1
-    binary: bool = True
-    """Answers in binary, where the protocol has it."""
-    answers: Literal["digest", "none"] = "digest"
-    strict: bool = False
-    """Refuse queries that cannot be put into the target's dialect, rather than send them as they are."""
-    answers_most: int = 10_000
-    """Keep the answers of so many distinct queries."""
-    resting: bool = True
-    """The database rests: a query whose answer changes has failed."""
-    interval_s: float = 1.0
-    labels: tuple[str, ...] = ()
-    """Labels that are numbered before those that come with the queries."""
-    suffixes: tuple[str, ...] = ("",)
-    """Each query is run once for each, one after the other, with this behind its label."""
-    asker: Asker | None = None
-    """Who carries the queries in place of what is usual for the target, by threads of Python."""
-    told: Callable[[str, Any], None] | None = None
-    """Is given each query's text with its answer, where threads of Python carry the queries."""
-    schema: str | None = SCHEMA
-    """Where unqualified names lead first; None: where the user's own connection has them."""
-
 
 @dataclass(slots=True)
-class Prepared:
-    """Queries in a target's words, as a file that the driver reads."""
+class _Translation:
+    """What became of queries on their way into a dialect."""
 
-    path: Path
-    labels: list[str] = field(default_factory=list)
-    count: int = 0
     translated: int = 0
     """How many have another text than they came with."""
     reasons: dict[str, int] = field(default_factory=dict)
@@ -124,122 +75,25 @@ def perform_queries(
         manner = manner or manner_of(queries)
         queries = mixed(orders_of(queries))
     manner = manner or Manner()
-    prepared = prepare(queries, opened, out_dir / QUERIES_FILE, manner)
-    document = _document(prepared, manner, out_dir)
-    asker = manner.asker
-    if asker is None and isinstance(opened.engine, DriverEngine):
-        asker = EngineAsker(opened, opened.engine)
-    if asker is not None:
-        account = ask(document, asker, signals, show, manner.told)
-    else:
-        document["connection"] = connection_document(_connection(opened, manner))
-        account = perform(document, signals, show)
-    found = account["queries"]
-    found["translation"] = {"translated": prepared.translated, "as_they_are": prepared.reasons}
-    if found["answers"]:
-        _renumber(found["answers"], prepared, len(manner.suffixes))
+    found = _Translation()
+    texts = _translated(queries, dialect_of(opened.engine), found, strict=manner.strict)
+    account = ask_all(texts, opened, out_dir, signals, show, manner)
+    account["queries"]["translation"] = {"translated": found.translated, "as_they_are": found.reasons}
     return account
 
 
-def prepare(queries: Iterable[Query], opened: OpenTarget, path: Path, manner: Manner) -> Prepared:
-    """Write queries, in the target's words, to a file of one JSON array a line: label's number, text.
-
-    Raises LoadstoneError when there are none, or when `manner.strict` and one cannot be put into the dialect.
-    """
-    dialect = dialect_of(opened.engine)
-    prepared = Prepared(path)
-    numbers = {label: number for number, label in enumerate(manner.labels)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as out:
-        for query in queries:
-            found = translate(query, dialect)
-            if found.reason is not None and not dialect.exact:
-                if manner.strict:
-                    raise LoadstoneError(
-                        f"query {prepared.count + 1} cannot be put into the target's words: {found.reason}",
-                        "Leave out --strict-dialect to send it as it is.",
-                    )
-                prepared.reasons[found.reason] = prepared.reasons.get(found.reason, 0) + 1
-            prepared.translated += found.query.sql != query.sql
-            for suffix in manner.suffixes:
-                number = numbers.setdefault(query.label + suffix, len(numbers))
-                out.write(json.dumps([number, found.query.sql]) + "\n")
-            prepared.count += 1
-    prepared.labels = list(numbers)
-    if not prepared.count:
-        raise LoadstoneError(
-            "there are no queries to run", "Make some with `loadstone tsbs generate-queries`."
-        )
-    return prepared
-
-
-def _renumber(answers: list[dict[str, Any]], prepared: Prepared, runs: int) -> None:
-    """Give each answer the number of the first query with its text: which of them ended first is chance."""
-    first: dict[str, int] = {}
-    places: list[int] = []
-    with prepared.path.open(encoding="utf-8") as lines:
-        for place, line in enumerate(lines):
-            places.append(first.setdefault(json.loads(line)[1], place) // runs)
-    for answer in answers:
-        answer["query"] = places[answer["query"]]
-    answers.sort(key=lambda answer: int(answer["query"]))
-
-
-def compare_answers(
-    expected: Iterable[Mapping[str, Any]], actual: Iterable[Mapping[str, Any]]
-) -> list[tuple[int, str]]:
-    """Return the numbers of the queries whose answers differ, with the difference in words (expected: here).
-
-    Both are the `answers` of accounts over the same queries in the same order. A query that only one of
-    them has answered is a difference, except behind the end of the shorter run.
-    """
-    one = {entry["query"]: entry["digest"] for entry in expected}
-    other = {entry["query"]: entry["digest"] for entry in actual}
-    found = []
-    for number in sorted(one.keys() & other.keys()):
-        words = compare(one[number], other[number])
-        if words:
-            found.append((number, words))
-    return found
-
-
-def _document(prepared: Prepared, manner: Manner, out_dir: Path) -> dict[str, Any]:
-    pace: dict[str, Any] = {"kind": manner.pace.kind}
-    if manner.pace.rate_per_s is not None:
-        pace["rate_per_s"] = manner.pace.rate_per_s
-    return {
-        "queries": {
-            "labels": prepared.labels,
-            "file": str(prepared.path),
-            "burn_in": manner.burn_in,
-            "max_queries": manner.most,
-            "loop": manner.duration_s is not None,
-            "binary": manner.binary,
-            "answers": manner.answers,
-            "answers_max": manner.answers_most,
-            "check_repeats": manner.resting,
-        },
-        "clients": manner.workers,
-        "threads": None,
-        "duration_s": manner.duration_s,
-        "pace": pace,
-        "timeout_s": manner.timeout_s,
-        "reconnect": True,
-        "seed": manner.seed,
-        "interval_s": manner.interval_s,
-        "out_dir": str(out_dir),
-    }
-
-
-def _connection(opened: OpenTarget, manner: Manner) -> Connection:
-    connection = opened.connection
-    if connection is None:
-        raise LoadstoneError(f"queries cannot be run on {opened.label}", "")
-    if manner.schema is not None and isinstance(opened.engine, PostgresFamily):
-        return opened.engine.with_schema(connection, manner.schema)
-    return connection
-
-
-def rated(manner: Manner, rate_per_s: float | None) -> Manner:
-    """Return the manner with a fixed rate of all queries together, or as it is."""
-    return manner if not rate_per_s else replace(manner, pace=Pace("fixed", rate_per_s))
+def _translated(
+    queries: Iterable[Query], dialect: Dialect, found: _Translation, *, strict: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield label and text of each query in a dialect; raise LoadstoneError where `strict` and one fails."""
+    for number, query in enumerate(queries, 1):
+        made = translate(query, dialect)
+        if made.reason is not None and not dialect.exact:
+            if strict:
+                raise LoadstoneError(
+                    f"query {number} cannot be put into the target's words: {made.reason}",
+                    "Leave out --strict-dialect to send it as it is.",
+                )
+            found.reasons[made.reason] = found.reasons.get(made.reason, 0) + 1
+        found.translated += made.query.sql != query.sql
+        yield query.label, made.query.sql

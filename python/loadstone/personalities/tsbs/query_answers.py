@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from loadstone.asking.performing import compare_answers
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.jsonfile import to_json, write_atomic
-from loadstone.tsbs.querying import compare_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from loadstone.asking.threads import CHANGED, EngineAsker
 from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import RunFailedError
@@ -17,19 +18,18 @@ from loadstone.personalities.tsbs.query_figures import ALL, percentile_lines
 from loadstone.personalities.tsbs.query_replies import explained, of_table, plan_text, response
 from loadstone.personalities.tsbs.query_targets import Place, PostgresAsker, opened_at
 from loadstone.signals import Signals
-from loadstone.tsbs.asking import CHANGED, EngineAsker
 from loadstone.tsbs.querying import perform_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from loadstone.asking.performing import Manner
+    from loadstone.asking.threads import Asker
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.personalities.tsbs.query_answers import Answers
     from loadstone.target import OpenTarget
-    from loadstone.tsbs.asking import Asker
     from loadstone.tsbs.queries import Query
-    from loadstone.tsbs.querying import Manner
 
     Write = Callable[[str], object]
 

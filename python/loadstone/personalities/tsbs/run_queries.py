@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadstone.asking.performing import Manner
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import Pace
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
@@ -22,7 +23,6 @@ from loadstone.personalities.tsbs.query_targets import places_of
 from loadstone.personalities.tsbs.records import records_folder
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.tsbs.queries import Query, gob
-from loadstone.tsbs.querying import Manner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from loadstone import _core
-from loadstone.tsbs.answer import compare, digest
+from loadstone.asking.answer import compare, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

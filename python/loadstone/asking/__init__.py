@@ -1,0 +1,1 @@
+"""Questions to a database: asked, timed, their answers digested and compared."""

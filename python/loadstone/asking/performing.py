@@ -1,0 +1,196 @@
+"""Questions asked of a target, by the core's driver or by threads around a Python driver."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from loadstone.asking.answer import compare
+from loadstone.asking.threads import EngineAsker, ask
+from loadstone.drive import connection_document, perform
+from loadstone.engine import SCHEMA
+from loadstone.engine.driver import DriverEngine
+from loadstone.engine.family import PostgresFamily
+from loadstone.errors import LoadstoneError
+from loadstone.model import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from loadstone.asking.threads import Asker
+    from loadstone.drive import Progress
+    from loadstone.model import Connection
+    from loadstone.signals import Signals
+    from loadstone.target import OpenTarget
+
+Account = dict[str, Any]
+"""drive.json of docs/run-folder.md, with `queries`."""
+
+QUERIES_FILE = "queries.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How queries are run."""
+
+    workers: int = 1
+    pace: Pace = field(default_factory=Pace)
+    duration_s: float | None = None
+    """Go round the queries for so long; None: each once."""
+    burn_in: int = 0
+    """So many queries first, which are not measured."""
+    most: int = 0
+    """Stop after so many; 0: all."""
+    timeout_s: float = 60.0
+    seed: int = 1
+    binary: bool = True
+    """Answers in binary, where the protocol has it."""
+    answers: Literal["digest", "none"] = "digest"
+    strict: bool = False
+    """Refuse queries that cannot be put into the target's dialect, rather than send them as they are."""
+    answers_most: int = 10_000
+    """Keep the answers of so many distinct queries."""
+    resting: bool = True
+    """The database rests: a query whose answer changes has failed."""
+    prepared: int = 512
+    """Texts that a connection keeps prepared, where the protocol has that; 0: each is planned anew."""
+    interval_s: float = 1.0
+    labels: tuple[str, ...] = ()
+    """Labels that are numbered before those that come with the queries."""
+    suffixes: tuple[str, ...] = ("",)
+    """Each query is run once for each, one after the other, with this behind its label."""
+    asker: Asker | None = None
+    """Who carries the queries in place of what is usual for the target, by threads of Python."""
+    told: Callable[[str, Any], None] | None = None
+    """Is given each query's text with its answer, where threads of Python carry the queries."""
+    schema: str | None = SCHEMA
+    """Where unqualified names lead first; None: where the user's own connection has them."""
+
+
+@dataclass(slots=True)
+class Written:
+    """Queries in a target's words, as a file that the driver reads."""
+
+    path: Path
+    labels: list[str] = field(default_factory=list)
+    count: int = 0
+
+
+def write_queries(queries: Iterable[tuple[str, str]], path: Path, manner: Manner) -> Written:
+    """Write queries, each a label and a text, to a file of one JSON array a line: label's number, text.
+
+    Raises LoadstoneError when there are none.
+    """
+    written = Written(path)
+    numbers = {label: number for number, label in enumerate(manner.labels)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as out:
+        for label, text in queries:
+            for suffix in manner.suffixes:
+                number = numbers.setdefault(label + suffix, len(numbers))
+                out.write(json.dumps([number, text]) + "\n")
+            written.count += 1
+    written.labels = list(numbers)
+    if not written.count:
+        raise LoadstoneError(
+            "there are no queries to run", "Make some with `loadstone tsbs generate-queries`."
+        )
+    return written
+
+
+def ask_all(
+    queries: Iterable[tuple[str, str]],
+    opened: OpenTarget,
+    out_dir: Path,
+    signals: Signals | None,
+    show: Callable[[Progress], None] | None,
+    manner: Manner,
+) -> Account:
+    """Ask a target queries, each a label and a text in its own words, and return the account.
+
+    `out_dir` takes `queries.jsonl`, `series.jsonl` and `latency.hlog`. Raises LoadstoneError when nothing
+    can be run; queries that fail are counted in the account.
+    """
+    written = write_queries(queries, out_dir / QUERIES_FILE, manner)
+    document = _document(written, manner, out_dir)
+    asker = manner.asker
+    if asker is None and isinstance(opened.engine, DriverEngine):
+        asker = EngineAsker(opened, opened.engine)
+    if asker is not None:
+        account = ask(document, asker, signals, show, manner.told)
+    else:
+        document["connection"] = connection_document(_connection(opened, manner))
+        account = perform(document, signals, show)
+    if account["queries"]["answers"]:
+        _renumber(account["queries"]["answers"], written, len(manner.suffixes))
+    return account
+
+
+def _renumber(answers: list[dict[str, Any]], written: Written, runs: int) -> None:
+    """Give each answer the number of the first query with its text: which of them ended first is chance."""
+    first: dict[str, int] = {}
+    places: list[int] = []
+    with written.path.open(encoding="utf-8") as lines:
+        for place, line in enumerate(lines):
+            places.append(first.setdefault(json.loads(line)[1], place) // runs)
+    for answer in answers:
+        answer["query"] = places[answer["query"]]
+    answers.sort(key=lambda answer: int(answer["query"]))
+
+
+def compare_answers(
+    expected: Iterable[Mapping[str, Any]], actual: Iterable[Mapping[str, Any]]
+) -> list[tuple[int, str]]:
+    """Return the numbers of the queries whose answers differ, with the difference in words (expected: here).
+
+    Both are the `answers` of accounts over the same queries in the same order. A query that only one of
+    them has answered is a difference, except behind the end of the shorter run.
+    """
+    one = {entry["query"]: entry["digest"] for entry in expected}
+    other = {entry["query"]: entry["digest"] for entry in actual}
+    found = []
+    for number in sorted(one.keys() & other.keys()):
+        words = compare(one[number], other[number])
+        if words:
+            found.append((number, words))
+    return found
+
+
+def _document(written: Written, manner: Manner, out_dir: Path) -> dict[str, Any]:
+    pace: dict[str, Any] = {"kind": manner.pace.kind}
+    if manner.pace.rate_per_s is not None:
+        pace["rate_per_s"] = manner.pace.rate_per_s
+    return {
+        "queries": {
+            "labels": written.labels,
+            "file": str(written.path),
+            "burn_in": manner.burn_in,
+            "max_queries": manner.most,
+            "loop": manner.duration_s is not None,
+            "binary": manner.binary,
+            "answers": manner.answers,
+            "answers_max": manner.answers_most,
+            "check_repeats": manner.resting,
+            "statements_max": manner.prepared,
+        },
+        "clients": manner.workers,
+        "threads": None,
+        "duration_s": manner.duration_s,
+        "pace": pace,
+        "timeout_s": manner.timeout_s,
+        "reconnect": True,
+        "seed": manner.seed,
+        "interval_s": manner.interval_s,
+        "out_dir": str(out_dir),
+    }
+
+
+def _connection(opened: OpenTarget, manner: Manner) -> Connection:
+    connection = opened.connection
+    if connection is None:
+        raise LoadstoneError(f"queries cannot be run on {opened.label}", "")
+    if manner.schema is not None and isinstance(opened.engine, PostgresFamily):
+        return opened.engine.with_schema(connection, manner.schema)
+    return connection
