@@ -48,6 +48,10 @@ class Published:
     value: float
     unit: str
     note: str = ""
+    system: str = ""
+    """Which of the systems that were compared; empty where there was one."""
+    question: str = ""
+    """Name of the query that the figure is of; empty: of the whole phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +304,52 @@ class QueryMix:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A query in plain SQL, which engines may put into words of their own."""
+
+    name: str
+    sql: str
+    """May hold `:name` for each of the draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A whole number drawn anew for each call, evenly from `least` to `most`, both included."""
+
+    name: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Queries in plain SQL over a table that is loaded, asked in one of two ways.
+
+    Without `duration_s` each is asked by itself: once with caches emptied, then warm, every time measured.
+    With it, `clients` go round them for so long, as a load.
+    """
+
+    questions: tuple[Question, ...]
+    table: str = ""
+    """The table that they read: scan rates are of its rows and bytes."""
+    cold: bool = True
+    """Empty the caches before each question's first run, as far as that can be done."""
+    warm_runs: int = 4
+    clients: int = 1
+    duration_s: float | None = None
+    draws: tuple[Draw, ...] = ()
+    distinct: int = 1000
+    """How many times the draws are made beforehand."""
+    seed: int = 1
+    timeout_s: float = 600.0
+
+
+ROUND = "round"
+"""A swept parameter of this name makes variants that are turns of one measurement: targets take them in turn,
+and their figures are put together."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedPhase:
     """One phase on one target, ready to run: every template filled in, nothing left to decide."""
 
@@ -320,6 +370,8 @@ class PlannedPhase:
     """For kind `load` in place of `load`: rows of a plain table."""
     query: QueryMix | None = None
     """For kind `query` the phase itself; beside a load, the queries that run while it loads."""
+    questions: Questions | None = None
+    """For kind `query` in place of `query`: plain SQL; beside a bulk load, what is asked while it loads."""
     row_check: RowCheck | None = None
     checks: tuple[tuple[str, str, str], ...] = ()
     """(name, SQL giving one value, expected value as text): verified after the phase."""

@@ -73,6 +73,8 @@ class Engine(ABC):
     """Whether the engine is a library in our own process, so that its CPU time is ours."""
     errors: tuple[type[Exception], ...] = ()
     """What its control connections raise: trouble of the database, not a bug of ours."""
+    needs = ""
+    """What must be there before it can be measured, and how to get it, in words; empty: nothing more."""
     series: SeriesAnswers = SeriesAnswers()
     """How it keeps time series."""
     tables: TableAnswers = TableAnswers()
@@ -211,6 +213,20 @@ class Engine(ABC):
 
         Raises RunFailedError when there is not exactly one value.
         """
+
+    def in_words(self, sql: str) -> str:
+        """Put a query in plain SQL, whose tables have no schema, into the engine's own words."""
+        return sql
+
+    def explain(self, connection: Control, sql: str) -> str | None:
+        """Return the plan by which a query in the engine's words would run; None when it tells none."""
+        del connection, sql
+        return None
+
+    def used_gpu(self, plan: str | None) -> bool | None:
+        """Tell by a query's plan whether a GPU runs it; None for an engine that knows no GPU."""
+        del plan
+        return None
 
     @abstractmethod
     def at_most(self, connection: Control, limit_s: float) -> AbstractContextManager[None]:

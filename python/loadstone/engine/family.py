@@ -287,6 +287,11 @@ class PostgresFamily(Engine):
                     f"Ask for fewer clients, or raise the limit: alter {holder} … connection limit …",
                 )
 
+    def explain(self, connection: Control, sql: str) -> str | None:
+        """Return the plan as EXPLAIN writes it, without running the query."""
+        rows = connection.execute(f"explain {sql}".encode()).fetchall()
+        return "\n".join(str(next(iter(row.values()))) for row in rows)
+
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a statement that gives one value; returns it as the server writes it (psql shows the same)."""
         result = psycopgs(connection).execute(sql.encode()).pgresult

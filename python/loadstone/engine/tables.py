@@ -86,6 +86,8 @@ class TableAnswers(NamedTables):
     """In which forms a table can be kept."""
     types: Mapping[str, str] = {
         "timestamp": "timestamp",
+        "date": "date",
+        "int16": "smallint",
         "int32": "integer",
         "int64": "bigint",
         "float32": "real",
