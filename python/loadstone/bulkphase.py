@@ -20,13 +20,13 @@ CAUTIOUS_INSERTS_PER_S = {True: 20_000, False: 5_000}
 """The same of single-row INSERTs: pipelined, and each awaited."""
 
 BULK_ONLY = frozenset(
-    {"table", "step_rows", "transactions", "after", "storage", "verify", "knee", "curves"},
+    {"table", "step_rows", "transactions", "after", "settle", "storage", "verify", "knee", "curves"},
 )
 """Keys that only a load of plain rows can have."""
 SERIES_ONLY = frozenset({"tables", "hash_workers", "pace", "rate_per_s", "queries"})
 """Keys of loads that one of plain rows cannot have."""
 
-_BULK = ("step_rows", "method", "batch_rows", "workers", "storage", "verify", "timeout_s")
+_BULK = ("step_rows", "method", "batch_rows", "workers", "settle", "storage", "verify", "timeout_s")
 _INDEX_METHOD = re.compile(r":\s*([a-z_]\w*)", re.IGNORECASE)
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
 

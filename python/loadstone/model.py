@@ -266,6 +266,8 @@ class BulkLoad:
     """Single-row INSERTs in place of `method`."""
     after: tuple[str, ...] = ()
     """SQL statements once the rows are in, each timed; the storage is looked at before and after them."""
+    settle: bool = False
+    """Before these, have the engine put the table in order as its manual advises after a load."""
     storage: bool = False
     """Account for every byte on disk."""
     verify: Literal["content", "count"] = "content"

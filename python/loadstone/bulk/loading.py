@@ -288,7 +288,8 @@ class _Loading:
             again = self.resumed.batches > 0
             yield self.answers.indexes(self.table, wishes, self.where, again=again), "indexes", None
         yield self.answers.after_load(self.table, wishes), "after", "after the load"
-        for statement in self.bulk.after:
+        settling = self.answers.settle(wishes) if self.bulk.settle else ()
+        for statement in (*settling, *self.bulk.after):
             yield [statement], "after", f"after {statement}"
 
     def _run(self, control: Control, account: Account, statements: Iterable[str], kind: str) -> bool:

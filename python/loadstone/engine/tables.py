@@ -203,6 +203,10 @@ class TableAnswers(NamedTables):
         del table, wishes
         return ()
 
+    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+        """Return what the manual advises once a table is loaded and before it is queried; may be nothing."""
+        return (f"vacuum analyze {quoted(wishes.name)}",)
+
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is done instead."""
         found = []
