@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone.bulkphase import bulk_clashes, bulk_of, curves_of, is_bulk
 from loadstone.errors import LoadstoneError
-from loadstone.model import Drive, Pace, PlannedPhase, Published, RowCheck, Script
+from loadstone.model import Drive, Pace, PlannedPhase, Published, Questions, RowCheck, Script
+from loadstone.questionphase import question_clashes, questions_of
 from loadstone.scenario import NOT_TEMPLATES, SCENARIO_FILE, Phase, Scenario, file_named, key_problems
 from loadstone.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
 from loadstone.series import load_of, queries_of
@@ -57,6 +58,7 @@ def planned_phase(
         load=_from(load_of, table, scenario, phase) if phase.kind == "load" and not bulk else None,
         bulk=bulk_of(table, _statements(scenario, table.get("after", ()), values)) if bulk else None,
         query=_from(partial(queries_of, seed=seed), table, scenario, phase) if "queries" in table else None,
+        questions=_questions(scenario, phase, table, values, seed) if "ask" in table else None,
         row_check=_row_check(scenario, table, values),
         checks=tuple(
             (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
@@ -130,6 +132,8 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
         yield Problem(
             where, "the phase cannot end by time and by count.", "Let one of the two come out empty."
         )
+    if "ask" in table:
+        yield from question_clashes(table["ask"], table["kind"], (*path, "ask"))
     for inside, paced in ((path, table), ((*path, "queries"), table.get("queries", {}))):
         if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
             where = key_path((*inside, "rate_per_s"))
@@ -181,6 +185,13 @@ def _one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) -
     return statements[0]
 
 
+def _questions(
+    scenario: Scenario, phase: Phase, table: Mapping[str, Any], values: Mapping[str, Value], seed: int
+) -> Questions:
+    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'ask'))}"
+    return questions_of(table["ask"], lambda text: _one_statement(scenario, text, values), seed, where)
+
+
 def _row_check(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value]) -> RowCheck | None:
     if "row_check" not in table:
         return None
@@ -211,4 +222,5 @@ def _published(phase: Phase, values: Mapping[str, Value]) -> Iterator[Published]
     for figure in phase.body.get("published", ()):
         when = figure.get("when", {})
         if all(values[name] == value for name, value in when.items()):
-            yield Published(figure["metric"], figure["value"], figure["unit"], figure.get("note", ""))
+            words = {key: figure[key] for key in ("note", "system", "question") if key in figure}
+            yield Published(figure["metric"], figure["value"], figure["unit"], **words)

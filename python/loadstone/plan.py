@@ -17,6 +17,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
 from loadstone.parameter import nearest
 from loadstone.phase import planned_phase
+from loadstone.questionphase import seconds_of_questions
 from loadstone.series import needs, seconds_of
 from loadstone.wishes import private_server_of
 
@@ -114,7 +115,8 @@ def estimated_seconds(plan: Plan) -> float:
     """Return about how long the plan runs: warm-up, duration, loads and the authors' estimates of set-ups.
 
     A phase that ends by a number of transactions or queries counts by its rate, and with 0 when it has none.
-    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`).
+    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`); so do questions that are
+    asked one by one (`questionphase`).
     """
     phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
     return sum(phase.setup_estimate_s + _measured_seconds(phase) for phase in phases)
@@ -124,6 +126,7 @@ def clients_of(phase: PlannedPhase) -> int:
     """Return how many connections a phase has open at once, ours for control and watching left out."""
     drive, load, query = phase.drive, phase.load or phase.bulk, phase.query
     parts = [drive.clients if drive else 0, load.workers if load else 0, query.workers if query else 0]
+    parts.append(phase.questions.clients if phase.questions else 0)
     return sum(parts) + (1 if load and query else 0)
 
 
@@ -255,6 +258,8 @@ def _needs(phase: PlannedPhase) -> Iterator[str]:
     yield from needs(phase.load, phase.query)
     if phase.bulk is not None:
         yield from needs_of_bulk(phase.bulk)
+    if phase.questions is not None:
+        yield "query"
 
 
 def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
@@ -337,6 +342,8 @@ def _measured_seconds(phase: PlannedPhase) -> float:
         return _drive_seconds(phase.drive)
     if phase.bulk is not None:
         return seconds_of_bulk(phase.bulk)
+    if phase.questions is not None:
+        return seconds_of_questions(phase.questions)
     return seconds_of(phase.load, phase.query)
 
 

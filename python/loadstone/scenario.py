@@ -12,6 +12,7 @@ from loadstone.bulkphase import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.errors import LoadstoneError
 from loadstone.model import PhaseKind, Source, Value
 from loadstone.parameter import Parameter, nearest
+from loadstone.questionphase import published_problems, question_problems
 from loadstone.schema import Problem, key_path, raise_problems, scenario_problems
 from loadstone.template import names_in
 
@@ -29,7 +30,7 @@ _NEEDED = {
     "sql": ("setup",),
     "drive": ("scripts", "clients"),
     "load": ("data",),
-    "query": ("data", "queries"),
+    "query": (),
     "size": (),
     "check": ("checks",),
 }
@@ -43,7 +44,7 @@ _ONLY = {
     | _SERIES
     | BULK_ONLY
     | {"tables", "method", "batch_rows", "workers", "hash_workers", "pace", "rate_per_s"},
-    "query": _MEASURED | _SERIES,
+    "query": _MEASURED | _SERIES | {"ask"},
 }
 """Keys that only phases of some kinds can have, by kind."""
 
@@ -247,6 +248,7 @@ def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parame
             where = key_path((*path, "id"))
             yield Problem(where, f"phase[{first}] is called `{table['id']}` already.", "Give it another id.")
         yield from key_problems(table, path)
+        yield from published_problems(table, path)
         sweep = table.get("sweep", {})
         for place, variant in enumerate(sweep) if isinstance(sweep, list) else [(None, sweep)]:
             inside = (*path, "sweep") if place is None else (*path, "sweep", place)
@@ -272,6 +274,8 @@ def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Itera
         yield from _drive_problems(table, path)
     if kind == "load" and "data" in table:
         yield from _load_problems(table, path)
+    if kind == "query":
+        yield from question_problems(table, path)
 
 
 def _drive_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:

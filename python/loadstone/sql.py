@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _WORD = r"[A-Za-z_\x80-\U0010ffff]"
 _TOKEN = re.compile(
@@ -95,6 +99,30 @@ def split_statements(text: str, name: str = "SQL") -> tuple[str, ...]:
     if start is not None:
         statements.append(text[start:].rstrip())
     return tuple(statements)
+
+
+def placeholders(text: str, name: str = "SQL") -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and name of each `:name` that stands outside of quotes and comments; `::` is a cast.
+
+    `name` stands for the text in errors.
+    """
+    position, before = 0, ""
+    while position < len(text):
+        kind, end = _next_token(text, position, name)
+        token = text[position:end]
+        if kind == "word" and before == ":":
+            yield position - 1, end, token
+        before = "::" if token == ":" and before == ":" else token
+        position = end
+
+
+def filled(text: str, values: Mapping[str, object]) -> str:
+    """Put values in the place of each `:name`."""
+    parts, last = [], 0
+    for start, end, name in placeholders(text):
+        parts += [text[last:start], str(values[name])]
+        last = end
+    return "".join([*parts, text[last:]])
 
 
 def _next_token(text: str, position: int, name: str) -> tuple[str | None, int]:
