@@ -153,6 +153,15 @@ def _planning_options(command: Callable[..., None]) -> Callable[..., None]:
     "--ignore-space", is_flag=True, help="Begin bulk loads also where they are not expected to find room."
 )
 @click.option(
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="TARGET=N/h",
+    help="What an hour of a target costs, such as pg18=2.50/h, in whatever currency: the report then says "
+    "what imports and queries cost. TARGET is the target as given, or its id in the report. May be given "
+    "several times.",
+)
+@click.option(
     "--verify",
     is_flag=True,
     help="After loads in steps (index-import): load once more into partitions of the advised size, and show "
@@ -204,6 +213,7 @@ def _request(given: dict[str, Any]) -> Request:
         resume=given.get("resume"),
         storage=given.get("storage"),
         settings=given.get("settings") or {},
+        prices=given.get("prices") or (),
         keep=given.get("keep", False),
         replace=given.get("replace", False),
         ignore_space=given.get("ignore_space", False),

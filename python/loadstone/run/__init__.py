@@ -14,6 +14,7 @@ from loadstone.plan import PlanTarget, clients_of, make_plan, plan_to_json
 from loadstone.redact import redact_command
 from loadstone.run.opening import Opener, wishes_of
 from loadstone.run.phases import PhaseRun
+from loadstone.run.pricing import prices_of
 from loadstone.run.refusing import refuse_impossible, refuse_without_room
 from loadstone.run.request import Listener, Outcome, Request
 from loadstone.run.resuming import Left, open_broken, options_of
@@ -47,11 +48,14 @@ def execute(request: Request, listener: Listener) -> Outcome:
     Raises LoadstoneError for what is wrong with the input; nothing was measured then, and no folder is left.
     """
     targets = parse_targets(request.targets)
+    prices = prices_of(request.prices, request.targets, targets)
     plan = plan_of(request, targets)
     origin = environment.read_clocks()
     left = open_broken(request.resume, request, plan, targets) if request.resume is not None else None
     existed = request.out is not None and request.out.exists()
     folder = _folder(request, plan, origin, left)
+    if prices:
+        folder.write_run(prices=prices)
     try:
         run = _Run(request, listener, folder, left)
         code, trouble = run.guarded(targets, plan)

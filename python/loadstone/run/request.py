@@ -31,6 +31,8 @@ class Request:
     """The folder of a broken run to go on with."""
     storage: Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    prices: Sequence[str] = ()
+    """`TARGET=2.50/h` each: what an hour of a target costs."""
     keep: bool = False
     replace: bool = False
     ignore_space: bool = False
