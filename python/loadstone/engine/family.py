@@ -239,11 +239,12 @@ class PostgresFamily(Engine):
 
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
-        words = {"sql", "generate_series", "partitioning", "tablespace", "unlogged", "copy", "fillfactor"}
+        words = {"sql", "generate_series", "unlogged", "copy", "fillfactor"}
         words |= {"load", "query", *(f"load:{method}" for method in self.series.methods)}
         words |= self.tables.offers(connection)
         words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}
-        words |= {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}
+        methods, ours = {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}, self.tables
+        words |= methods if ours.index_methods is None else methods.intersection(ours.index_methods)
         words |= {f"extension:{row['name']}" for row in connection.execute(statements.EXTENSIONS)}
         return frozenset(words)
 

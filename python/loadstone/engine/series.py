@@ -94,6 +94,11 @@ class Compression:
 class NamedTables:
     """What is asked of tables by their names, and of their times, whatever else they hold."""
 
+    relation = "table"
+    """What CREATE and DROP call that which holds the rows."""
+    keeping = ""
+    """What CREATE TABLE says behind the columns of how rows are kept, in a table and in each partition."""
+
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables (or views) there are already."""
         listed = ", ".join(literal(name) for name in wanted)
@@ -105,7 +110,7 @@ class NamedTables:
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a table with all that belongs to it, if it is there."""
-        return f"drop table if exists {quoted(name)} cascade"
+        return f"drop {self.relation} if exists {quoted(name)} cascade"
 
     def microseconds(self, column: str) -> str:
         """Return an expression for a time as whole microseconds since 1970."""
@@ -245,10 +250,10 @@ class SeriesAnswers(NamedTables):
         """Yield the statements that make one table of rows with its partitions and indexes."""
         device = device_column(dataset, wishes)
         name, leaves = table["name"], list(self.partitions(table["name"], wishes, where, device))
-        yield f"create table {quoted(name)} ({self.columns(table, dataset, wishes)})" + self.partitioned(
-            wishes, where, device
-        )
-        yield from (leaf.statement for leaf in leaves)
+        split = self.partitioned(wishes, where, device)
+        kept = "" if split else self.keeping
+        yield f"create {self.relation} {quoted(name)} ({self.columns(table, dataset, wishes)}){split}{kept}"
+        yield from (leaf.statement + ("" if leaf.split else self.keeping) for leaf in leaves)
         # Before version 11 an index cannot be made for all partitions at once.
         whole = not leaves or where.version_number >= _HASH_SINCE
         for target in [name] if whole else [leaf.name for leaf in leaves]:
@@ -289,7 +294,8 @@ class SeriesAnswers(NamedTables):
             name = f"{table}_p{stamp(low):%Y%m%d_%H%M%S}"
             text = f"create table {quoted(name)} partition of {parent} "
             text += f"for values from ({stamp_literal(low)}) to ({stamp_literal(high)})"
-            yield Partition(name, text + (f" partition by hash ({quoted(device)})" if parts else ""))
+            by = f" partition by hash ({quoted(device)})" if parts else ""
+            yield Partition(name, text + by, split=bool(parts))
             yield from _hash_parts(name, parts)
         yield Partition.of(f"{table}_after", parent, f"from ({last}) to (maxvalue)")
 
@@ -300,6 +306,8 @@ class Partition:
 
     name: str
     statement: str
+    split: bool = False
+    """Whether it is split itself, and holds no rows."""
 
     @classmethod
     def of(cls, name: str, parent: str, bounds: str) -> Partition:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.engine.series import Column
-    from loadstone.model import LoadMethod, PlainTable, TableForm
+    from loadstone.model import LoadMethod, PlainTable, TableForm, ToastCompression
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
@@ -84,6 +84,16 @@ class TableAnswers(NamedTables):
     """Whether a broken load can be resumed: batches are booked in the transaction that holds their rows."""
     forms: tuple[TableForm, ...] = ("default",)
     """In which forms a table can be kept."""
+    index_methods: tuple[str, ...] | None = None
+    """Access methods that its indexes can have, the usual one first; None: those of the server, (): none."""
+    compressions: tuple[ToastCompression, ...] = ("none", "pglz", "lz4")
+    """How long values can be compressed as wished, where the server knows of it."""
+    parallel = True
+    """Whether several connections can load a table at once."""
+    splits = True
+    """Whether a table can be partitioned by rows."""
+    tablespaces = True
+    """Whether tables and indexes can be put into tablespaces."""
     types: Mapping[str, str] = {
         "timestamp": "timestamp",
         "date": "date",
@@ -101,10 +111,19 @@ class TableAnswers(NamedTables):
 
     def offers(self, control: Control) -> frozenset[str]:
         """Tell what scenarios may require of plain tables, beside the index methods."""
-        words = {"compression:none", "compression:pglz", *(f"form:{form}" for form in self.forms)}
-        words |= {"load:files"} if self.takes_files else set()
         row = control.execute(_HAS_LZ4).fetchone()
-        return frozenset(words | ({"compression:lz4"} if row and row["found"] else set()))
+        known = {"none", "pglz", "lz4"} if row and row["found"] else {"none", "pglz"}
+        words = {f"form:{form}" for form in self.forms}
+        words |= {f"compression:{name}" for name in self.compressions if name in known}
+        offered = {
+            "load:files": self.takes_files,
+            "indexes": self.index_methods != (),
+            "primary keys": self.index_methods != (),
+            "parallel loads": self.parallel,
+            "partitioning": self.splits,
+            "tablespace": self.tablespaces,
+        }
+        return frozenset(words | {word for word, there in offered.items() if there})
 
     def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
         """Raise LoadstoneError when the server cannot make the table as wished; touches nothing."""
@@ -152,7 +171,9 @@ class TableAnswers(NamedTables):
         name, split = quoted(wishes.name), is_split(wishes, where)
         place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
         by = f" partition by range ({quoted(wishes.partition_column)})" if split else ""
-        found = [f"create table {name} ({self.columns(table, wishes, where)}){by}{'' if split else place}"]
+        kept = self.keeping + place
+        columns = self.columns(table, wishes, where)
+        found = [f"create {self.relation} {name} ({columns}){by}{'' if split else kept}"]
         if wishes.compression == "none":
             # Also without compression long values leave the row.
             found += [
@@ -160,7 +181,7 @@ class TableAnswers(NamedTables):
                 for column in table["columns"]
                 if column["type"] in _LONG
             ]
-        found += [made + place for _, made in self.partitions(table, wishes, where)]
+        found += [made + kept for _, made in self.partitions(table, wishes, where)]
         return tuple(found)
 
     def indexes(
@@ -195,8 +216,8 @@ class TableAnswers(NamedTables):
         for name, low, high in ranges(table, wishes, where):
             first = self.value(table, low) if low is not None else "minvalue"
             last = self.value(table, high) if high is not None else "maxvalue"
-            made = f"create table {quoted(name)} partition of {parent} for values from ({first}) to ({last})"
-            yield name, made
+            bounds = f"for values from ({first}) to ({last})"
+            yield name, f"create {self.relation} {quoted(name)} partition of {parent} {bounds}"
 
     def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
         """Return what is to be done once the rows and their indexes are in."""
@@ -321,6 +342,7 @@ class TableAnswers(NamedTables):
                 f"{self.title} keeps no table in the form {wishes.form}",
                 f"It has {', '.join(self.forms)}.",
             )
+        self._refuse_lacking(table, wishes)
         for wish, column in (("primary key", wishes.primary_key), ("partitions", wishes.partition_column)):
             if column and column not in columns:
                 raise LoadstoneError(
@@ -330,6 +352,26 @@ class TableAnswers(NamedTables):
         self.index_list(wishes.indexes, table)
         if wishes.partition_rows:
             _refuse_partitions(table, wishes, where)
+
+    def _refuse_lacking(self, table: RowTable, wishes: PlainTable) -> None:
+        """Raise LoadstoneError for a wish that PostgreSQL could fulfil and this engine cannot."""
+        lacking = {
+            "partitions": wishes.partition_rows > 0 and not self.splits,
+            "tablespaces": bool(wishes.tablespace or wishes.index_tablespace) and not self.tablespaces,
+            "primary keys": bool(wishes.primary_key) and self.index_methods == (),
+            f"compression by {wishes.compression}": wishes.compression not in ("default", *self.compressions),
+        }
+        for wish, is_lacking in lacking.items():
+            if is_lacking:
+                raise LoadstoneError(f"{self.title} has no {wish}", f"Leave it away for {wishes.name}.")
+        for index in self.index_list(wishes.indexes, table) if self.index_methods is not None else ():
+            if not self.index_methods:
+                raise LoadstoneError(f"{self.title} has no indexes", f"Leave them away for {wishes.name}.")
+            if index.method and index.method not in self.index_methods:
+                raise LoadstoneError(
+                    f"{self.title} cannot make the index {index}",
+                    f"Its indexes are {', '.join(self.index_methods)}.",
+                )
 
     def _refuse_index(self, control: Control, index: Index, table: RowTable) -> None:
         method = index.method or "btree"

@@ -28,6 +28,9 @@ _ABOUT = -1
 class Keeper(Protocol):
     """What an engine answers of tables by their names."""
 
+    relation: str
+    """What CREATE calls them."""
+
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables (or views) there are already."""
 
@@ -119,7 +122,8 @@ def drop(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
 def drop_made(control: Control, keeper: Keeper, wanted: Sequence[str], done: list[str]) -> None:
     """Drop the tables that these statements made, and no other: one that was in their way is somebody's."""
     for name in reversed(wanted):
-        if any(text.startswith(f"create table {quoted(name)} ") for text in done):
+        made = (f"create table {quoted(name)} ", f"create {keeper.relation} {quoted(name)} ")
+        if any(text.startswith(made) for text in done):
             control.execute(keeper.drop(name).encode())
 
 

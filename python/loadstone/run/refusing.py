@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadstone import _core, bulk
-from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.parameter import nearest
 from loadstone.tsbs.queries import KINDS, kind_named, kinds_of
@@ -26,13 +24,10 @@ def refuse_impossible(plan: Plan) -> None:
     for phase in plan.targets[0].phases:
         with _named(phase):
             _look_at(phase)
-    for target in plan.targets:
-        answers = engine_named(target.engine).tables
-        for phase, wanted in _bulk_loads(target):
-            with _named(phase):
-                # A form that the engine lacks skips the phase, once its servers have said what they offer.
-                form = answers.forms[0] if wanted.table.form not in answers.forms else wanted.table.form
-                bulk.look(replace(wanted, table=replace(wanted.table, form=form)), answers)
+    # What only one engine lacks skips its phase, once its servers have said what they offer.
+    for phase, wanted in _bulk_loads(plan.targets[0]):
+        with _named(phase):
+            bulk.look(wanted)
 
 
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
