@@ -1,7 +1,9 @@
 """What the NVIDIA GPUs of this machine are and do, by NVML: where nvidia-ml-py and a driver are installed.
 
-Source: NVIDIA's NVML API reference. Utilisation is the share of the driver's last sample period in which a
-kernel ran.
+Source: NVIDIA's NVML API reference. Both utilisations are shares of the driver's last sample period: in which
+a kernel ran, and in which memory was read or written. Energy is counted since the driver was loaded, from
+Volta on. PCIe bytes are counted by newer cards; of others NVML tells the throughput of 20 ms, and takes so
+long for it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
     from loadstone.machine import Facts
 
+_PCIE_UNIT_BYTES = 1000
+"""NVML's throughput is in KB/s."""
+
 
 class Gpus:
     """The GPUs that were there at the beginning; one that falls away later leaves nulls."""
@@ -24,6 +29,9 @@ class Gpus:
         self._handles: list[tuple[Any, str]] = []
         self.gone: list[str] = []
         """What fell away since, in words."""
+        self._lost: set[int] = set()
+        self._mute: set[tuple[int, str]] = set()
+        """What a GPU has said that it does not tell, by its number: it is not asked again."""
         if self._nvml is not None:
             try:
                 count = self._nvml.nvmlDeviceGetCount()
@@ -35,11 +43,10 @@ class Gpus:
     def facts(self) -> list[Facts]:
         """Return `gpus` of environment.json."""
         found: list[Facts] = []
-        for sample in self.sample() or []:
-            driver = self._try(lambda nvml: _text(nvml.nvmlSystemGetDriverVersion()))
-            found.append(
-                {"model": sample["name"], "memory_bytes": sample["memory_total_bytes"], "driver": driver}
-            )
+        for index, (handle, name) in enumerate(self._handles):
+            memory = self._ask(index, "memory", lambda nvml, it=handle: nvml.nvmlDeviceGetMemoryInfo(it))
+            driver = self._ask(index, "driver", lambda nvml: _text(nvml.nvmlSystemGetDriverVersion()))
+            found.append({"model": name, "memory_bytes": memory.total if memory else None, "driver": driver})
         return found
 
     def sample(self) -> list[Facts] | None:
@@ -56,27 +63,69 @@ class Gpus:
                 return  # it was lost before
 
     def _one(self, index: int, handle: Any, name: str) -> Facts:
-        memory = self._try(lambda nvml: nvml.nvmlDeviceGetMemoryInfo(handle), f"GPU {index} ({name})")
-        share = self._try(lambda nvml: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
+        memory = self._ask(index, "memory", lambda nvml: nvml.nvmlDeviceGetMemoryInfo(handle))
+        shares = self._ask(index, "shares", lambda nvml: nvml.nvmlDeviceGetUtilizationRates(handle))
+        power_mw = self._ask(index, "power", lambda nvml: nvml.nvmlDeviceGetPowerUsage(handle))
+        energy_mj = self._ask(index, "energy", lambda nvml: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
         return {
             "index": index,
             "name": name,
-            "utilisation": share,
+            "utilisation": shares.gpu / 100 if shares else None,
+            "memory_utilisation": shares.memory / 100 if shares else None,
             "memory_used_bytes": memory.used if memory else None,
             "memory_total_bytes": memory.total if memory else None,
+            "power_w": power_mw / 1e3 if power_mw is not None else None,
+            "energy_j": energy_mj / 1e3 if energy_mj is not None else None,
+            **self._pcie(index, handle),
         }
 
-    def _try(self, ask: Callable[[Any], Any], who: str = "") -> Any:
+    def _pcie(self, index: int, handle: Any) -> Facts:
+        """Return what came to the GPU (rx) and went from it (tx): counted bytes, else bytes a second."""
+        found: Facts = {}
+        for way in ("rx", "tx"):
+            counted = self._ask(index, f"counted {way}", lambda nvml, way=way: _counted(nvml, handle, way))
+            rate = None
+            if counted is None:
+                rate = self._ask(index, f"rate {way}", lambda nvml, way=way: _throughput(nvml, handle, way))
+            found |= {f"pcie_{way}_bytes": counted, f"pcie_{way}_bytes_per_s": rate}
+        return found
+
+    def _ask(self, index: int, what: str, ask: Callable[[Any], Any]) -> Any:
         """Ask the library; None for what this GPU does not tell, or when it is gone."""
-        nvml = self._nvml
-        if nvml is None:
+        nvml, place = self._nvml, (index, what)
+        if nvml is None or index in self._lost or place in self._mute:
             return None
         try:
             return ask(nvml)
+        except (_UntoldError, AttributeError):  # AttributeError: an older library lacks newer questions
+            self._mute.add(place)
         except nvml.NVMLError as error:
-            if who and not any(words.startswith(who) for words in self.gone):
-                self.gone.append(f"{who} no longer answers: {error}")
-            return None
+            code = getattr(error, "value", None)
+            if code in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_UNINITIALIZED):
+                self._lost.add(index)
+                self.gone.append(f"GPU {index} ({self._handles[index][1]}) no longer answers: {error}")
+            elif code in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND):
+                self._mute.add(place)
+        return None
+
+
+class _UntoldError(Exception):
+    """A GPU does not tell this."""
+
+
+def _counted(nvml: Any, handle: Any, way: str) -> int | None:
+    """Return the bytes that crossed PCIe since the driver was loaded; None where they are not counted."""
+    field = getattr(nvml, f"NVML_FI_DEV_PCIE_COUNT_{way.upper()}_BYTES")
+    (value,) = nvml.nvmlDeviceGetFieldValues(handle, [field])
+    if value.nvmlReturn != nvml.NVML_SUCCESS:
+        raise _UntoldError
+    return int(value.value.ullVal)
+
+
+def _throughput(nvml: Any, handle: Any, way: str) -> int:
+    """Return bytes per second over PCIe, in the 20 ms that the question takes."""
+    counter = getattr(nvml, f"NVML_PCIE_UTIL_{way.upper()}_BYTES")
+    return int(nvml.nvmlDeviceGetPcieThroughput(handle, counter)) * _PCIE_UNIT_BYTES
 
 
 def _library() -> Any:
