@@ -57,6 +57,8 @@ def needs(load: Load | None, query: QueryMix | None) -> Iterator[str]:
         yield "load" if load.method == "best" else f"load:{load.method}"
     if query is not None:
         yield "query"
+    if load is not None or query is not None:
+        yield "time series"
 
 
 def rows_of(load: Load) -> int | None:

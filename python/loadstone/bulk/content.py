@@ -111,8 +111,16 @@ def _generated(rows: Rows) -> Content:
         sample = stream.read(min(rows.rows, _SAMPLE_ROWS)) or []
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
-    widths = tuple(_width(column) for column in pa.record_batch(sample[0]).columns)
+    first = pa.record_batch(sample[0])
+    for column, values, field in zip(table["columns"], first.columns, first.schema, strict=True):
+        column |= {"nulls": field.nullable} | ({"repeats": _repeats(values)} if column["type"] == "text" else {})
+    widths = tuple(_width(column) for column in first.columns)
     return Content(data, table, widths, rows.rows, rows.first, data)
+
+
+def _repeats(texts: pa.Array) -> bool:
+    """Tell whether half of the texts or fewer are different: so many come again in the first rows already."""
+    return bool(2 * pc.count_distinct(texts).as_py() <= len(texts))
 
 
 def _word(value: object) -> str:

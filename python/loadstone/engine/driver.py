@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.answers import Identity
     from loadstone.engine.control import Control
+    from loadstone.model import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Place:
     """Whether the database goes away at the end."""
     path: Path | None = None
     """The user's own file or folder."""
+    server: Connection | None = None
+    """How the user's own server is reached, where there is one."""
 
 
 class Database(Protocol):

@@ -240,7 +240,7 @@ class PostgresFamily(Engine):
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
         words = {"sql", "generate_series", "unlogged", "copy", "fillfactor"}
-        words |= {"load", "query", *(f"load:{method}" for method in self.series.methods)}
+        words |= {"load", "query", "time series", *(f"load:{method}" for method in self.series.methods)}
         words |= self.tables.offers(connection)
         words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}
         methods, ours = {row["amname"] for row in connection.execute(statements.ACCESS_METHODS)}, self.tables

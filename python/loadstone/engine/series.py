@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from loadstone.errors import LoadstoneError
 
@@ -35,10 +35,14 @@ _UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 60480
 
 
 class Column(TypedDict):
-    """A column of a data set; `type` is timestamp, int32, int64, float32, float64, text or bool."""
+    """A column of a data set; `type` is timestamp, date, int16 to int64, float32, float64, text, json or bool."""
 
     name: str
     type: str
+    nulls: NotRequired[bool]
+    """Whether it may hold NULLs; it may where that is not said."""
+    repeats: NotRequired[bool]
+    """Whether the first rows show that a text comes again and again."""
 
 
 class Table(TypedDict):

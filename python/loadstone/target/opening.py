@@ -146,7 +146,7 @@ def _open_by_driver(
             connection=None,
             connect=database.connect,
             identity=identity,
-            local=engine.in_process,
+            local=place.server is None or is_local(place.server.host),
             notes=(*target.notes, *(folder.reaped if folder else ())),
             place=place,
             database=database,

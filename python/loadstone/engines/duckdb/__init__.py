@@ -314,7 +314,7 @@ class DuckDB(DriverEngine):
 
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require."""
-        words = {"sql", "generate_series", "load", "query"}
+        words = {"sql", "generate_series", "load", "query", "time series"}
         words |= {f"load:{method}" for method in self.series.methods} | self.tables.offers(connection)
         return frozenset(
             words | {f"extension:{row['name']}" for row in connection.execute(_EXTENSIONS).fetchall()}
