@@ -1,0 +1,1 @@
+select count(*) as cnt, avg(distance) as dis from flights where flight_month = 10
