@@ -20,7 +20,7 @@ CAUTIOUS_INSERTS_PER_S = {True: 20_000, False: 5_000}
 """The same of single-row INSERTs: pipelined, and each awaited."""
 
 BULK_ONLY = frozenset(
-    {"table", "step_rows", "transactions", "after", "settle", "storage", "verify", "knee", "curves"},
+    {"table", "step_rows", "transactions", "after", "settle", "storage", "verify", "knee", "curves", "ask"},
 )
 """Keys that only a load of plain rows can have."""
 SERIES_ONLY = frozenset({"tables", "hash_workers", "pace", "rate_per_s", "queries"})
@@ -61,20 +61,19 @@ def curves_of(body: Mapping[str, Any], values: Mapping[str, Value]) -> Iterator[
 def needs_of_bulk(bulk: BulkLoad) -> Iterator[str]:
     """Yield the capabilities that a target must have."""
     table = bulk.table
-    if bulk.rows.files:
-        yield "load:files"
-    if bulk.transactions is not None:
-        yield "load:insert"
-    else:
-        yield "load" if bulk.method == "best" else f"load:{bulk.method}"
-    if table.form != "default":
-        yield f"form:{table.form}"
-    if table.compression != "default":
-        yield f"compression:{table.compression}"
-    if table.partition_rows:
-        yield "partitioning"
-    if table.tablespace or table.index_tablespace:
-        yield "tablespace"
+    method = "insert" if bulk.transactions is not None else bulk.method
+    wished = {
+        "load:files": bool(bulk.rows.files),
+        "load" if method == "best" else f"load:{method}": True,
+        "parallel loads": bulk.workers > 1,
+        f"form:{table.form}": table.form != "default",
+        f"compression:{table.compression}": table.compression != "default",
+        "partitioning": table.partition_rows > 0,
+        "tablespace": bool(table.tablespace or table.index_tablespace),
+        "primary keys": bool(table.primary_key),
+        "indexes": table.indexes.strip().lower() not in ("", "0", "none"),
+    }
+    yield from (word for word, is_wished in wished.items() if is_wished)
     yield from (method.lower() for method in _INDEX_METHOD.findall(table.indexes))
 
 

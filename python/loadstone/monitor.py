@@ -6,9 +6,10 @@ sample, never the sample.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -230,6 +231,17 @@ class Monitor:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take no samples inside the context: the server is started anew in it."""
+        under_way = self._thread is not None
+        self.stop()
+        try:
+            yield
+        finally:
+            if under_way:
+                self.start()
 
     def watch_server(self, pid: int) -> None:
         """Watch another process: the server was started anew."""

@@ -24,12 +24,11 @@ _AS_A_LOAD = ("clients", "draws", "distinct")
 Path = tuple[str | int, ...]
 
 
-def questions_of(
-    ask: Mapping[str, Any], statement: Callable[[str], str], seed: int, where: str
-) -> Questions:
+def questions_of(ask: Mapping[str, Any], statement: Callable[[str], str], seed: int, where: str) -> Questions:
     """Return what an `ask` table, filled in, asks for; `where` is its place, for errors.
 
-    `statement` turns SQL, or the name of a file, into the one statement that it is. Raises LoadstoneError where the SQL and the draws do not fit together.
+    `statement` turns SQL, or the name of a file, into the one statement that it is. Raises LoadstoneError
+    where the SQL and the draws do not fit together.
     """
     questions = tuple(Question(q["name"], statement(q["sql"])) for q in ask["questions"])
     draws = tuple(Draw(d["name"], d["least"], d["most"]) for d in ask.get("draws", ()))

@@ -109,10 +109,10 @@ def placeholders(text: str, name: str = "SQL") -> Iterator[tuple[int, int, str]]
     position, before = 0, ""
     while position < len(text):
         kind, end = _next_token(text, position, name)
-        token = text[position:end]
+        found = text[position:end]
         if kind == "word" and before == ":":
-            yield position - 1, end, token
-        before = "::" if token == ":" and before == ":" else token
+            yield position - 1, end, found
+        before = "::" if (before, found) == (":", ":") else found
         position = end
 
 

@@ -56,6 +56,10 @@ class Manner:
     """The database rests: a query whose answer changes has failed."""
     prepared: int = 512
     """Texts that a connection keeps prepared, where the protocol has that; 0: each is planned anew."""
+    brittle: bool = False
+    """End at the first query that fails, or with the first connection that is lost."""
+    records: bool = True
+    """Write what happens to files."""
     interval_s: float = 1.0
     labels: tuple[str, ...] = ()
     """Labels that are numbered before those that come with the queries."""
@@ -65,6 +69,8 @@ class Manner:
     """Who carries the queries in place of what is usual for the target, by threads of Python."""
     told: Callable[[str, Any], None] | None = None
     """Is given each query's text with its answer, where threads of Python carry the queries."""
+    noted: Callable[[int, int], None] | None = None
+    """Is given the beginning and the end of each query, where threads of Python carry the queries."""
     schema: str | None = SCHEMA
     """Where unqualified names lead first; None: where the user's own connection has them."""
 
@@ -110,8 +116,8 @@ def ask_all(
 ) -> Account:
     """Ask a target queries, each a label and a text in its own words, and return the account.
 
-    `out_dir` takes `queries.jsonl`, `series.jsonl` and `latency.hlog`. Raises LoadstoneError when nothing
-    can be run; queries that fail are counted in the account.
+    `out_dir` takes `queries.jsonl`, and with `records` `series.jsonl` and `latency.hlog`. Raises
+    LoadstoneError when nothing can be run; queries that fail are counted in the account.
     """
     written = write_queries(queries, out_dir / QUERIES_FILE, manner)
     document = _document(written, manner, out_dir)
@@ -119,7 +125,7 @@ def ask_all(
     if asker is None and isinstance(opened.engine, DriverEngine):
         asker = EngineAsker(opened, opened.engine)
     if asker is not None:
-        account = ask(document, asker, signals, show, manner.told)
+        account = ask(document, asker, signals, show, manner.told, manner.noted)
     else:
         document["connection"] = connection_document(_connection(opened, manner))
         account = perform(document, signals, show)
@@ -180,10 +186,11 @@ def _document(written: Written, manner: Manner, out_dir: Path) -> dict[str, Any]
         "duration_s": manner.duration_s,
         "pace": pace,
         "timeout_s": manner.timeout_s,
-        "reconnect": True,
+        "reconnect": not manner.brittle,
+        "on_error": "abort_client" if manner.brittle else "continue",
         "seed": manner.seed,
         "interval_s": manner.interval_s,
-        "out_dir": str(out_dir),
+        "out_dir": str(out_dir) if manner.records else None,
     }
 
 

@@ -106,13 +106,14 @@ def ask(
     signals: Signals | None,
     show: Callable[[Progress], None] | None,
     told: Callable[[str, Any], None] | None = None,
+    noted: Callable[[int, int], None] | None = None,
 ) -> Account:
     """Run the queries of a drive's document and return its account.
 
-    `told` is given each query's text with its answer, one at a time. Raises LoadstoneError when a worker
-    cannot connect; queries that fail are counted.
+    `told` is given each query's text with its answer, `noted` its beginning and its end, one at a time.
+    Raises LoadstoneError when a worker cannot connect; queries that fail are counted.
     """
-    run = _Asking(document, asker, told)
+    run = _Asking(document, asker, told, noted)
     if signals is not None:
         signals.during(run.stop)
     try:
@@ -124,16 +125,24 @@ def ask(
 
 class _Asking:
     def __init__(
-        self, document: Mapping[str, Any], asker: Asker, told: Callable[[str, Any], None] | None
+        self,
+        document: Mapping[str, Any],
+        asker: Asker,
+        told: Callable[[str, Any], None] | None,
+        noted: Callable[[int, int], None] | None,
     ) -> None:
-        self._document, self._asker, self._told = document, asker, told
+        self._document, self._asker = document, asker
+        self._told, self._noted = told, noted
         self._telling = threading.Lock()
         self._queries: Mapping[str, Any] = document["queries"]
         self._stopped = threading.Event()
         self._feed = _Feed(document, self._stopped)
         wanted = self._queries["answers"] == "digest"
         self._answers = _Answers(int(self._queries["answers_max"])) if wanted else None
+        self._brittle = document.get("on_error") == "abort_client"
         self._trouble: list[BaseException] = []
+        self._broken: str | None = None
+        """How the query failed that was to be the last."""
         self._end_s = 0.0
 
     def stop(self) -> None:
@@ -205,11 +214,17 @@ class _Asking:
             trouble = ("timeout", f"no answer within {limit_s:g} s")
         if trouble is None:
             trouble = self._look_at(job, answer)
+        if self._noted is not None:
+            with self._telling:
+                self._noted(start_ns, end_ns)
         intended_ns = start_ns if job.intended_ns is None else job.intended_ns
         if trouble is None:
             recorder.sample(job.label, intended_ns, start_ns, end_ns)
         else:
             recorder.fail(job.label, intended_ns, start_ns, end_ns, *trouble)
+            if self._brittle:
+                self._broken = trouble[1]
+                self._feed.end()
 
     def _look_at(self, job: _Job, answer: Any) -> tuple[str, str] | None:
         """Show and digest an answer; returns what is wrong with it, as state and message."""
@@ -225,8 +240,8 @@ class _Asking:
         if self._trouble:
             raise self._trouble[0]
         more = {"queries": self._answers.listed() if self._answers is not None else {"answers": []}}
-        state = "interrupted" if self._stopped.is_set() else "complete"
-        account: Account = json.loads(recorder.finish(state, None, json.dumps(more)))
+        state = "interrupted" if self._stopped.is_set() else "aborted" if self._broken else "complete"
+        account: Account = json.loads(recorder.finish(state, self._broken, json.dumps(more)))
         return account
 
 
@@ -243,15 +258,20 @@ class _Feed:
         self._lines = self._read()
         self._begun_ns = 0
         self._given = 0
+        self._ended = False
 
     def begin(self, begun_ns: int) -> None:
         """Say when the clock of pace and duration began."""
         self._begun_ns = begun_ns
 
+    def end(self) -> None:
+        """Give no more queries."""
+        self._ended = True
+
     def next(self) -> _Job | None:
         """Return the next query; None when there is no more."""
         with self._lock:
-            if self._stopped.is_set() or (self._most and self._given >= self._most):
+            if self._ended or self._stopped.is_set() or (self._most and self._given >= self._most):
                 return None
             after_ns = next(self._starts)
             elapsed_ns = time.monotonic_ns() - self._begun_ns if after_ns is None else after_ns

@@ -245,15 +245,15 @@ class _Run:
         kept = {s.id: self._kept(s, t.phases) for s, t in zip(servers, plan.targets, strict=True)}
         # Targets take turns phase by phase, so that a slow drift of the machine meets all of them alike.
         for phases in zip(*(target.phases for target in plan.targets), strict=True):
-            first: PhaseRun | None = None
+            before: list[PhaseRun] = []
             for server, phase in zip(servers, phases, strict=True):
                 run = self._run_of(server, phase)
                 if phase.key in kept[server.id]:
                     run.keep()
                     self.listener.said(f"{server.id}: {phase.title}: done before")
                 else:
-                    self._phase(run, server, phase, first)
-                first = first or (run if phase.query and not phase.load and run.state == "complete" else None)
+                    self._phase(run, server, phase, before)
+                before.append(run)
                 self.signals.check()
 
     def _kept(self, server: Server, phases: Sequence[PlannedPhase]) -> frozenset[str]:
@@ -272,8 +272,8 @@ class _Run:
         manner = Manner(self.request.io, self.request.ignore_space, begun)
         return PhaseRun(phase, server, self.folder, self.signals, manner)
 
-    def _phase(self, run: PhaseRun, server: Server, phase: PlannedPhase, first: PhaseRun | None) -> None:
-        """Run one phase; `first` is the same phase on the first target that answered its queries."""
+    def _phase(self, run: PhaseRun, server: Server, phase: PlannedPhase, before: list[PhaseRun]) -> None:
+        """Run one phase; `before` is the same phase on the targets that had their turn."""
         sweep = (server.id, phase.scenario, phase.id, phase.repeat)
         reason = phase.skip or self._full.get(sweep) or server.gone
         if reason is not None:
@@ -281,8 +281,7 @@ class _Run:
         else:
             self.listener.began(server.id, phase)
             run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
-        if first is not None:
-            run.compare_with(first)
+        run.compare_with(before)
         if run.full:
             self._full[sweep] = f"the variant before it filled the disk: {run.full}"
         if run.state == "failed" or (run.state == "skipped" and not phase.skip and server.gone):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError
+from loadstone.model import ROUND
 from loadstone.run.bulk import bulk_phase
 from loadstone.run.judging import first_error, judge
+from loadstone.run.questions import compare_questions, judge_questions, questions_phase, write
 from loadstone.run.resuming import why_not_on
 from loadstone.run.series import answers_check, committed_words, load_phase, query_phase
 from loadstone.run.stage import Manner, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from loadstone.drive import Progress
     from loadstone.model import BulkLoad, Load, PlannedPhase, QueryMix
@@ -42,14 +45,15 @@ class PhaseRun:
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
         self.document: Document = _blank(phase, server.id)
         self._setting_up = False
-        self._account: Document | None = None
+        self.account: Document | None = None
+        """drive.json, once there is one."""
         self.full: str | None = None
         """That and for what the server's disk was full, in words."""
 
     def keep(self) -> None:
         """Take the phase as an earlier run, which goes on, has left it."""
         self.document = self.folder.read_phase()
-        self._account = self.folder.read_drive()
+        self.account = self.folder.read_drive()
 
     def skip(self, reason: str) -> None:
         """Write down that and why the phase was not run."""
@@ -102,25 +106,31 @@ class PhaseRun:
     def _measure(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         self.server.revive()
         resume = self._goes_on()
+        if self.phase.setup or self.phase.kind not in ("query", "size", "check"):
+            self.server.counted.clear()
         if not resume:
             self._set_up()
-        if self.phase.drive is not None:
-            state, reason = self._drive(show)
-        elif self.phase.load is not None:
-            state, reason = self._load(self.phase.load, show)
-        elif self.phase.bulk is not None:
-            state, reason = self._bulk(self.phase.bulk, show, resume=resume)
-        elif self.phase.query is not None:
-            state, reason = self._query(self.phase.query, show)
-        else:
-            if self.phase.kind == "size":
-                self._write(sizes={"before": None, "after": self.server.sizes()})
-            state, reason = "complete", None
+        state, reason = self._work(show, resume=resume)
         self._check_values()
         if self.wrong:
             words = "a check failed: the database does not hold what it should"
             return "failed", f"{words}; {reason}" if reason else words
         return state, reason
+
+    def _work(self, show: Callable[[Progress], None], *, resume: bool) -> tuple[str, str | None]:
+        """Do what the phase is for, once it is set up."""
+        phase = self.phase
+        if phase.drive is not None:
+            return self._drive(show)
+        if phase.load is not None:
+            return self._load(phase.load, show)
+        if phase.bulk is not None:
+            return self._bulk(phase.bulk, show, resume=resume)
+        if phase.kind == "query":
+            return self._query(show) if phase.query is None else self._mix(phase.query, show)
+        if phase.kind == "size":
+            self._write(sizes={"before": None, "after": self.server.sizes()})
+        return "complete", None
 
     def _set_up(self) -> None:
         self._setting_up = True
@@ -144,7 +154,7 @@ class PhaseRun:
         before = self.server.sizes()
         rows = self.server.count(check.count_sql) if check else 0
         document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._manner.io)
-        account = self._account = perform(document, self._signals, show)
+        account = self.account = perform(document, self._signals, show)
         self.server.revive()
         if account["state"] != "complete" or account["in_doubt"]:
             self.server.cancel_clients()
@@ -166,7 +176,8 @@ class PhaseRun:
         before = self.document["sizes"]["before"] if resume else self.server.sizes()
         # Written now, so that a run that goes on after a kill still has it.
         self._write(sizes={"before": before, "after": None})
-        outcome = bulk_phase(bulk, self._stage(show), resume=resume, ignore_space=self._manner.ignore_space)
+        ignore, stage = self._manner.ignore_space, self._stage(show)
+        outcome = bulk_phase(bulk, stage, self.phase.questions, resume=resume, ignore_space=ignore)
         self._write(storage=outcome.account["load"]["storage"])
         state, reason = self._loaded(outcome.account, before)
         if state == "complete":
@@ -176,7 +187,7 @@ class PhaseRun:
 
     def _loaded(self, account: Document, before: Document | None) -> tuple[str, str | None]:
         """Keep what a load has left; returns state and reason."""
-        self._account = account
+        self.account = account
         loaded = account["load"]
         done = [*loaded["statements"], *loaded.get("indexes", ()), *loaded["after"]]
         self._write(
@@ -191,11 +202,27 @@ class PhaseRun:
             self._tell_outage(outage)
         return judge(account)
 
-    def _query(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        account = self._account = query_phase(mix, self._stage(show))
+    def _mix(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        account = self.account = query_phase(mix, self._stage(show))
         for outage in account["outages"]:
             self._tell_outage(outage)
         return judge(account)
+
+    def _query(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        questions = self.phase.questions
+        assert questions is not None, "a query phase asks something"  # noqa: S101 - the schema sees to it
+        account = self.account = questions_phase(questions, self._stage(show))
+        for outage in account["outages"]:
+            self._tell_outage(outage)
+        asking = account["asking"]
+        for run in asking.get("runs", ()):
+            if run["state"] == "failed":
+                which = f"{run['question']}, {run['kind']} run {run['number']}"
+                self._event("error", "note", f"{which} failed: {run['reason']}")
+        notes = [*asking.get("notes", ()), *([asking["caches"]["note"]] if asking.get("caches") else [])]
+        for note in notes:
+            self._event("info", "note", note)
+        return judge_questions(account)
 
     def _stage(self, show: Callable[[Progress], None]) -> Stage:
         return Stage(
@@ -207,11 +234,20 @@ class PhaseRun:
             lambda message: self._event("info", "note", message),
         )
 
-    def compare_with(self, first: PhaseRun) -> None:
-        """Compare the answers of this phase with those of another target; a difference fails the phase."""
-        if not (self._account and first._account and "queries" in self._account):
+    def compare_with(self, others: Sequence[PhaseRun]) -> None:
+        """Compare the answers with those of the targets before; a difference fails the phase."""
+        account = self.account
+        asked = [(run.server.id, run.account, run.state) for run in others if run.account is not None]
+        if account is None or self.phase.kind != "query":
             return
-        self._keep_check(answers_check(first.server.id, first._account, self._account))
+        if "questions" in account.get("asking", ()):
+            for check in compare_questions(account, [(name, found) for name, found, _ in asked]):
+                self._keep_check(check)
+            write(account, self.folder)
+        else:
+            whole = ((name, found) for name, found, state in asked if state == "complete")
+            for name, found in itertools.islice(whole, 1):
+                self._keep_check(answers_check(name, found, account))
         if self.wrong and self.state == "complete":
             self._write(state="failed", reason="a check failed: the answers differ between targets")
 
@@ -253,9 +289,9 @@ class PhaseRun:
         message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
         said_no = isinstance(error, self.server.engine.errors)
         lost = said_no or self.server.gone is not None
-        if self._account and self._account["errors"] and lost:
+        if self.account and self.account["errors"] and lost:
             # The server did not survive the drive: what it said then tells more than its silence now.
-            message += f"; the drive before had met{first_error(self._account)}"
+            message += f"; the drive before had met{first_error(self.account)}"
         refused = said_no and not self.server.control.closed
         if self.phase.optional and self._setting_up and refused:
             return "skipped", message
@@ -278,6 +314,7 @@ def _blank(phase: PlannedPhase, target: str) -> Document:
         "title": phase.title,
         "why": phase.why or None,
         "variant": dict(phase.variant),
+        "round": phase.variant.get(ROUND),
         "repeat": phase.repeat,
         "target": target,
         "scenario": phase.scenario,
@@ -288,9 +325,7 @@ def _blank(phase: PlannedPhase, target: str) -> Document:
         "statements": [],
         "headline": phase.headline,
         "rows_per_transaction": phase.rows_per_transaction,
-        "published": [
-            {"metric": p.metric, "value": p.value, "unit": p.unit, "note": p.note} for p in phase.published
-        ],
+        "published": [dataclasses.asdict(figure) for figure in phase.published],
         "curves": [dataclasses.asdict(curve) for curve in phase.curves],
         "knee": phase.knee,
         "sizes": None,

@@ -10,11 +10,13 @@ from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.monitor import Monitor, Watched
+from loadstone.run.cooling import restart_cold
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loadstone.engine import Engine
+    from loadstone.embedded import EmbeddedServer
+    from loadstone.engine import Caches, Engine
     from loadstone.engine.control import Control
     from loadstone.engine.remote import RemoteMachine
     from loadstone.jsonfile import JsonLines
@@ -44,6 +46,8 @@ class Server:
         """Why nothing more can be measured here; None while it can."""
         self.kept = False
         """Whether what an earlier run, which goes on, has made is still there."""
+        self.counted: dict[str, int] = {}
+        """Rows of tables, as far as they were counted and nothing has changed them since."""
         self._run = folder
         self._lines: JsonLines = self.folder.monitor()
         self._watching: Control | None = None
@@ -142,6 +146,31 @@ class Server:
                     raise RunFailedError(self.gone, said) from error
             else:
                 return
+
+    def cool(self) -> Caches:
+        """Empty the caches as far as that can be done; what stands in the way is only said."""
+        troubles: tuple[type[Exception], ...] = (LoadstoneError, OSError, *self.engine.errors)
+        try:
+            if self.opened.server is not None:
+                return self._restart_cold(self.opened.server)
+            caches = self.engine.flush_caches(self.control)
+            # Emptying may have let go of what the session held.
+            self.engine.claim_workspace(self.control, self.schema)
+        except troubles as error:
+            words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+            return {"emptied": False, "note": f"the caches could not be emptied: {words}"}
+        return caches
+
+    def _restart_cold(self, server: EmbeddedServer) -> Caches:
+        self.engine.checkpoint(self.control)
+        with self._monitor.paused():
+            for connection in (self.control, self._watching):
+                if connection is not None:
+                    connection.close()
+            caches = restart_cold(server)
+            self.revive()
+            self._monitor.watch_server(server.pid)
+        return caches
 
     def cancel_clients(self) -> None:
         """End what our clients left running on the server, by the name they gave themselves."""
