@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadstone.engine import tables
+from loadstone.engine.extension import number_of, postgres_number
 from loadstone.engine.family import PostgresFamily
 from loadstone.engine.series import (
     USUAL,
@@ -62,6 +63,14 @@ end $$
 """
 
 
+_SPANS = {
+    "int16": "10000",
+    "int32": "1000000000",
+    "int64": "1000000000000000",
+    "date": "interval '36500 days'",
+    "timestamp": "interval '36500 days'",
+}
+"""What can be a hypertable's dimension, and a chunk so wide that there are few."""
 _IS_HYPERTABLE = """
 select 1 as found from pg_extension e where e.extname = 'timescaledb' and exists (
     select from _timescaledb_catalog.hypertable
@@ -88,7 +97,7 @@ class TimescaleSeries(SeriesAnswers):
                 f"TimescaleDB {version} lies on the server and is not loaded",
                 "Put timescaledb into shared_preload_libraries and restart the server.",
             )
-        if _number(version) < _OLDEST:
+        if number_of(version) < _OLDEST:
             raise LoadstoneError(
                 f"the server has TimescaleDB {version}",
                 f"Loadstone needs {'.'.join(map(str, _OLDEST))} or later.",
@@ -180,14 +189,18 @@ class TimescaleTables(TableAnswers):
     title = "TimescaleDB"
     forms: tuple[TableForm, ...] = ("default", "columnar")
 
+    def is_columnar(self, wishes: PlainTable) -> bool:
+        """Tell whether the table is to be a hypertable in the columnstore."""
+        return wishes.form == "columnar"
+
     def create(
         self, table: RowTable, wishes: PlainTable, where: tables.Circumstances = tables.USUAL
     ) -> tuple[str, ...]:
         """Return the statements that make the table, or the hypertable; a chunk is a partition."""
-        if wishes.form != "columnar":
+        if not self.is_columnar(wishes):
             return super().create(table, wishes, where)
         self.refuse_wishes(table, wishes, where)
-        column, span = table["sequence"] or "", _chunk(table, wishes, where)
+        column, span = _dimension(table), _chunk(table, wishes, where)
         name = literal(quoted(wishes.name))
         dimension = f"by_range({literal(column)}, {span})"
         unsplit = replace(wishes, form="default", partition_rows=0, partition_column="")
@@ -207,14 +220,14 @@ class TimescaleTables(TableAnswers):
         again: bool = False,
     ) -> tuple[str, ...]:
         """Return the statements that make the indexes; a hypertable's chunks get theirs with it."""
-        unsplit = replace(wishes, partition_rows=0) if wishes.form == "columnar" else wishes
+        unsplit = replace(wishes, partition_rows=0) if self.is_columnar(wishes) else wishes
         return super().indexes(table, unsplit, where, again=again)
 
     def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
         """Move all chunks into the columnstore."""
-        if wishes.form != "columnar":
+        if not self.is_columnar(wishes):
             return super().after_load(table, wishes)
-        name, order = quoted(wishes.name), literal(quoted(table["sequence"] or ""))
+        name, order = quoted(wishes.name), literal(quoted(_dimension(table)))
         return (
             f"alter table {name} set (timescaledb.enable_columnstore, timescaledb.orderby = {order})",
             _COMPRESS.format(table=literal(name)).strip(),
@@ -222,7 +235,7 @@ class TimescaleTables(TableAnswers):
 
     def notes(self, wishes: PlainTable, where: tables.Circumstances = tables.USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
-        if wishes.form != "columnar":
+        if not self.is_columnar(wishes):
             return super().notes(wishes, where)
         found = ["rows are loaded as rows, and moved into the columnstore when all are in"]
         if not wishes.partition_rows:
@@ -230,19 +243,30 @@ class TimescaleTables(TableAnswers):
         return tuple(found)
 
     def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> None:
-        """Refuse what cannot be, of a hypertable a table without a column that grows."""
-        if wishes.form != "columnar":
+        """Refuse what cannot be, of a hypertable a table without a column to be its dimension."""
+        if not self.is_columnar(wishes):
             super().refuse_wishes(table, wishes, where)
             return
-        if table["sequence"] is None or not where.rows:
+        column = _dimension(table)
+        if not column:
             raise LoadstoneError(
-                f"{wishes.name} cannot be a hypertable: no column is known to grow with the rows",
-                'Leave form = "columnar" away; rows from files have no such column.',
+                f"{wishes.name} cannot be a hypertable: none of its columns is a whole number or a time, and "
+                "never NULL",
+                "Leave the columnstore away; rows from files have no such column.",
             )
-        split = replace(
-            wishes, partition_rows=wishes.partition_rows or where.rows, partition_column=table["sequence"]
-        )
-        super().refuse_wishes(table, split, where)
+        if table["sequence"] is not None and where.rows:
+            split = replace(
+                wishes, partition_rows=wishes.partition_rows or where.rows, partition_column=column
+            )
+            super().refuse_wishes(table, split, where)
+            return
+        super().refuse_wishes(table, wishes, where)
+        if wishes.primary_key not in ("", column):
+            raise LoadstoneError(
+                f"the primary key {wishes.primary_key} cannot be: it must hold the column by which the table "
+                f"is split, {column}",
+                "Leave the primary key away.",
+            )
 
     def size(self, control: Control, table: str) -> tables.TableSize:
         """Read what a table takes on disk, of a hypertable with its chunks."""
@@ -254,12 +278,20 @@ class TimescaleTables(TableAnswers):
         return tables.TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))
 
 
+def _dimension(table: RowTable) -> str:
+    """Return the column by which a hypertable is split: the one that grows, else the first that can be."""
+    able = (c["name"] for c in table["columns"] if c["type"] in _SPANS and not c.get("nulls"))
+    return table["sequence"] or next(able, "")
+
+
 def _chunk(table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> str:
-    """Return the span of one chunk, as `by_range` takes it."""
-    span = (table["sequence_step"] or 1) * (wishes.partition_rows or where.rows)
+    """Return the span of one chunk, as `by_range` takes it; all rows where none is known to be told apart."""
     kinds = {column["name"]: column["type"] for column in table["columns"]}
-    is_time = kinds[table["sequence"] or ""] == "timestamp"
-    return f"interval '{span} microseconds'" if is_time else str(span)
+    kind = kinds[_dimension(table)]
+    if table["sequence"] is None or not where.rows:
+        return _SPANS[kind]
+    span = (table["sequence_step"] or 1) * (wishes.partition_rows or where.rows)
+    return f"interval '{span} microseconds'" if kind == "timestamp" else str(span)
 
 
 class TimescaleDB(PostgresFamily):
@@ -267,8 +299,9 @@ class TimescaleDB(PostgresFamily):
 
     name = "timescaledb"
     title = "TimescaleDB"
-    schemes = ("timescaledb", "timescale")
+    schemes: tuple[str, ...] = ("timescaledb", "timescale")
     embedded_prefix = None
+    needs = "PostgreSQL with the extension timescaledb 2.18 or later, in shared_preload_libraries"
     status = "verified against TimescaleDB 2.28.3 on PostgreSQL 15, on Linux"
     series = TimescaleSeries()
     tables = TimescaleTables()
@@ -284,15 +317,13 @@ class TimescaleDB(PostgresFamily):
             "version": f"{row['installed'] or row['available']} on PostgreSQL {found['version']}",
         }
 
+    def postgres_version(self, identity: Identity) -> str | None:
+        """Return the version of PostgreSQL itself."""
+        return postgres_number(identity)
+
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require."""
         return super().capabilities(connection) | {"hypertable"}
-
-
-def _number(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version for comparing."""
-    digits = version.partition("-")[0].split(".")[:2]
-    return tuple(int(part) for part in digits if part.isdecimal())
 
 
 ENGINE = TimescaleDB()

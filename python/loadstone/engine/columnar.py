@@ -1,0 +1,48 @@
+"""Tables of the access method `columnar`: Citus's, and Hydra's, which stems from it.
+
+Sources: README of src/backend/columnar in Citus's and in Hydra's repository.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.engine.series import USUAL as USUAL_SERIES
+from loadstone.engine.series import SeriesAnswers
+from loadstone.engine.tables import USUAL, TableAnswers
+
+if TYPE_CHECKING:
+    from loadstone.engine import series
+    from loadstone.engine.tables import Circumstances
+    from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
+
+_STRIPE_ROWS = 150_000
+_STRIPES = (
+    f"rows are kept in stripes of {_STRIPE_ROWS:,} at most, and each batch begins one of its own: small "
+    "batches take more room and are slower to read"
+)
+_CATALOG = "what the catalog keeps of stripes and chunks is not counted in the table's size"
+
+
+class ColumnarTables(TableAnswers):
+    """Every table is kept as columns, those of the ledger aside."""
+
+    keeping = " using columnar"
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    index_methods: tuple[str, ...] | None = ("btree", "hash")
+    compressions: tuple[ToastCompression, ...] = ()
+
+    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say what small batches mean, and what is not counted."""
+        return (*super().notes(wishes, where), _STRIPES, _CATALOG)
+
+
+class ColumnarSeries(SeriesAnswers):
+    """The tables of rows are kept as columns; that of the devices is as PostgreSQL keeps it."""
+
+    keeping = " using columnar"
+
+    def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
+        """Say what small batches mean, in place of what PostgreSQL says of compression."""
+        found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
+        return (*found, _STRIPES, _CATALOG)

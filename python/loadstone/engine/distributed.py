@@ -1,0 +1,41 @@
+"""What engines have in common that spread the rows of a table over several servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.engine.storage import IndexStorage, TableStorage
+    from loadstone.engine.tables import RowTable
+    from loadstone.model import PlainTable
+
+
+def spreading_column(table: RowTable, wishes: PlainTable) -> str:
+    """Return the column whose hash tells the place of a row: of many values, as far as that is known.
+
+    The primary key must be it; else the column that grows, else the first of those that are worth an index.
+    """
+    growing = table["sequence"] or ""
+    first = next(iter(table["usual_indexes"]), table["columns"][0]["name"])
+    return wishes.primary_key or growing or first
+
+
+def table_storage(name: str, heap: int, toast: int, indexes: Sequence[tuple[str, int]]) -> TableStorage:
+    """Return the account of a table of which only the sums over all servers are known, in bytes."""
+    listed: list[IndexStorage] = [
+        {"name": index, "bytes": size, "allocated_bytes": None} for index, size in indexes
+    ]
+    return {
+        "name": name,
+        "rows": None,
+        "logical_bytes": None,
+        "heap_bytes": heap,
+        "toast_bytes": toast,
+        "index_bytes": sum(size for _, size in indexes),
+        "map_bytes": 0,
+        "free_bytes": None,
+        "allocated_bytes": None,
+        "indexes": listed,
+    }

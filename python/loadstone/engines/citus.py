@@ -1,0 +1,39 @@
+"""Citus: row tables on a coordinator, where nothing is distributed."""
+
+from __future__ import annotations
+
+from loadstone.engine.extension import ExtensionFamily
+from loadstone.engine.series import SeriesAnswers
+from loadstone.engine.tables import TableAnswers
+
+
+class CitusSeries(SeriesAnswers):
+    """As PostgreSQL's."""
+
+    title = "Citus"
+
+
+class CitusTables(TableAnswers):
+    """As PostgreSQL's."""
+
+    title = "Citus"
+
+
+class Citus(ExtensionFamily):
+    """Citus 11 and later: local tables, what the extension costs them included."""
+
+    name = "citus"
+    title = "Citus"
+    schemes = ("citus",)
+    extension = "citus"
+    oldest = (11, 0)
+    servers = (13, 99)
+    needs = (
+        "PostgreSQL with the extension citus (citusdata/citus), first in shared_preload_libraries and "
+        "created in the database"
+    )
+    series = CitusSeries()
+    tables = CitusTables()
+
+
+ENGINE = Citus()

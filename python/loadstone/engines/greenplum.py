@@ -1,0 +1,147 @@
+"""Greenplum: append-optimised tables of compressed columns, spread over segments."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from loadstone.engine import SCHEMA
+from loadstone.engine import storage as storing
+from loadstone.engine.extension import postgres_number
+from loadstone.engine.family import PostgresFamily
+from loadstone.engine.series import USUAL as USUAL_SERIES
+from loadstone.engine.series import SeriesAnswers, device_column, quoted
+from loadstone.engine.tables import USUAL, TableAnswers
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from loadstone.engine import Identity, series
+    from loadstone.engine.control import Control
+    from loadstone.engine.series import Dataset, Table
+    from loadstone.engine.storage import Storage
+    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
+
+_SIGNS = ("Greenplum", "Cloudberry")
+_VERSION = re.compile(r"\((?:Greenplum Database|Apache Cloudberry|Cloudberry Database) (\d[\w.]*)")
+_OLDEST = 120000
+"""Greenplum 7 stands on PostgreSQL 12; 6 on 9.4, whose WAL functions and statistics bear other names."""
+
+_KEEPING = " with (appendoptimized=true, orientation=column, compresstype=zstd, compresslevel=1)"
+_MANNER = (
+    "tables are append-optimised columns, compressed by zstd at level 1",
+    "rows go to the coordinator, which hands them to the segments; only the coordinator is watched",
+)
+
+
+class GreenplumSeries(SeriesAnswers):
+    """Columns, spread by the device; the table of devices is on every segment."""
+
+    title = "Greenplum"
+    keeping = _KEEPING
+
+    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+        """Yield the statements that make the table of devices, a copy on every segment."""
+        first, *rest = super().tags_table(tags, wishes)
+        yield f"{first} distributed replicated"
+        yield from rest
+
+    def series_table(
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.Circumstances
+    ) -> Iterator[str]:
+        """Yield the statements that make one table of rows with its partitions and indexes."""
+        first, *rest = super().series_table(table, dataset, wishes, where)
+        yield f"{first} distributed by ({quoted(device_column(dataset, wishes))})"
+        yield from rest
+
+    def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
+        """Say how tables are kept, in place of what PostgreSQL says of compression."""
+        found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
+        return (*found, *_MANNER)
+
+
+class GreenplumTables(TableAnswers):
+    """Each table as columns, its rows spread by the primary key, else evenly."""
+
+    title = "Greenplum"
+    keeping = _KEEPING
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    index_methods: tuple[str, ...] | None = ("btree", "bitmap", "brin", "gin", "gist")
+    compressions: tuple[ToastCompression, ...] = ()
+
+    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statements that make the table and its partitions, in order."""
+        first, *rest = super().create(table, wishes, where)
+        spread = f"by ({quoted(wishes.primary_key)})" if wishes.primary_key else "randomly"
+        return (f"{first} distributed {spread}", *rest)
+
+    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say how tables are kept."""
+        return (*super().notes(wishes, where), *_MANNER)
+
+
+class Greenplum(PostgresFamily):
+    """Greenplum 7 and later, and Cloudberry, which goes on from it."""
+
+    name = "greenplum"
+    title = "Greenplum"
+    schemes = ("greenplum", "cloudberry")
+    embedded_prefix = None
+    relatives: Mapping[str, str] = {
+        sign: name for sign, name in PostgresFamily.relatives.items() if sign not in _SIGNS
+    }
+    needs = (
+        "Greenplum 7 (greenplum-db/gpdb-archive) or Cloudberry (apache/cloudberry); the URL names its "
+        "coordinator"
+    )
+    series = GreenplumSeries()
+    tables = GreenplumTables()
+
+    def identify(self, connection: Control) -> Identity:
+        """Ask the server what it is, and refuse what is not Greenplum, or is too old."""
+        # What 6 does not understand must not be asked before it is known.
+        row = connection.execute("select version() as text").fetchone() or {}
+        text = str(row.get("text"))
+        own = _VERSION.search(text)
+        if not any(sign in text for sign in _SIGNS):
+            raise LoadstoneError(
+                f"the server is not Greenplum: {text}",
+                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+            )
+        found = self.version(connection)
+        if found["version_number"] < _OLDEST:
+            raise LoadstoneError(
+                f"the server is {self.title} {own[1] if own else text}, on PostgreSQL {found['version']}",
+                "Loadstone needs Greenplum 7 or later.",
+            )
+        if found["standby"]:
+            raise LoadstoneError(
+                "the server is a standby: it takes no writes", "Name the coordinator instead."
+            )
+        return {**found, "version": f"{own[1] if own else 'unknown'} on PostgreSQL {found['version']}"}
+
+    def postgres_version(self, identity: Identity) -> str | None:
+        """Return the version of the PostgreSQL that it is built on."""
+        return postgres_number(identity)
+
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for what the server's functions tell, which add up the segments."""
+        del data_directory
+        refused = self.checkpoint(connection)
+        elsewhere = "the rows lie with the segments, not with the coordinator"
+        looked = storing.look(connection, schema, tables, elsewhere, members=self.storage_members)
+        if refused is not None:
+            looked.notes.insert(0, refused)
+        return looked
+
+
+ENGINE = Greenplum()

@@ -1,0 +1,50 @@
+"""TimescaleDB's columnstore: each table a hypertable, all of it turned into columns as part of its load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from loadstone.engine.series import USUAL
+from loadstone.engines.timescaledb import TimescaleDB, TimescaleSeries, TimescaleTables
+
+if TYPE_CHECKING:
+    from loadstone.engine.series import Circumstances, Dataset
+    from loadstone.model import PlainTable, SeriesTables
+
+
+class ColumnstoreSeries(TimescaleSeries):
+    """Hypertables that are turned into columns when all rows are in, whether that is wished or not."""
+
+    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+        """Move all chunks into the columnstore."""
+        return super().after_load(dataset, replace(wishes, compress=True))
+
+    def notes(self, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say what is done otherwise than asked."""
+        return super().notes(replace(wishes, compress=True), where)
+
+
+class ColumnstoreTables(TimescaleTables):
+    """Both forms are the columnstore."""
+
+    title = "TimescaleDB columnstore"
+
+    def is_columnar(self, wishes: PlainTable) -> bool:
+        """Say yes: that is what this engine is."""
+        del wishes
+        return True
+
+
+class TimescaleColumnstore(TimescaleDB):
+    """The same server as TimescaleDB's; what is loaded becomes columns."""
+
+    name = "timescaledb_columnstore"
+    title = "TimescaleDB columnstore"
+    schemes = ("timescaledb-columnstore",)
+    status = "not yet run"
+    series = ColumnstoreSeries()
+    tables = ColumnstoreTables()
+
+
+ENGINE = TimescaleColumnstore()
