@@ -9,6 +9,7 @@ from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
+from loadstone.bulk.sums import check_sums
 from loadstone.engine.series import quoted
 from loadstone.errors import LoadstoneError
 from loadstone.loading.checking import compared, plain
@@ -32,6 +33,10 @@ def checks(
     """Compare the table with what was committed, and with what was generated where that is wished."""
     name = bulk.table.name
     if bulk.verify == "content" and content.generated:
+        sums = answers.sums(content.table, name)
+        if sums is not None:
+            yield check_sums(name, content, control.execute(sums.encode()).fetchone() or {"row_count": 0})
+            return
         yield _content(control, answers, name, content)
         return
     row = control.execute(f"select count(*) as rows from {quoted(name)}".encode()).fetchone() or {}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone import machine
 from loadstone.controlgroup import ControlGroup
+from loadstone.engine.family import PostgresFamily
 from loadstone.engine.storage import data_directory_of
 from loadstone.machine import ROOT
 from loadstone.procfs import ProcessTree, disk_counters
@@ -43,7 +44,7 @@ class WriteAccount:
         """Why something is None."""
         found = engine.server_pids(control)
         files: Path | str = data_directory or "the database has no files here"
-        if data_directory is None and not engine.in_process:
+        if data_directory is None and isinstance(engine, PostgresFamily):
             files = data_directory_of(control, found.pid, found.reason)
         self._group = ControlGroup.of(found.pid) if found.pid is not None else None
         self._disks = self._disks_of(files)
