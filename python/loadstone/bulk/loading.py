@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
 
+_AFTER_LOAD = "after the load"
 _ALL_ROWS = 1 << 62
 """Rows of the only step where it is not known how many there are."""
 
@@ -275,6 +276,9 @@ class _Loading:
         for statements, kind, when in self._blocks():
             if not self._run(control, account, statements, kind):
                 return False
+            if when == _AFTER_LOAD:
+                # Rows that are not yet kept as the engine keeps them are not loaded: it counts as the load's time.
+                account["load"]["after"] = [entry | {"part_of_load": True} for entry in account["load"]["after"]]
             if self.storage is not None and when is not None:
                 self.storage.look(control, when, rows, logical_bytes)
         if self.storage is not None:
@@ -287,7 +291,7 @@ class _Loading:
         if wishes.index_when == "after":
             again = self.resumed.batches > 0
             yield self.answers.indexes(self.table, wishes, self.where, again=again), "indexes", None
-        yield self.answers.after_load(self.table, wishes), "after", "after the load"
+        yield self.answers.after_load(self.table, wishes), "after", _AFTER_LOAD
         settling = self.answers.settle(wishes) if self.bulk.settle else ()
         for statement in (*settling, *self.bulk.after):
             yield [statement], "after", f"after {statement}"
