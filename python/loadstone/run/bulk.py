@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadstone.bulk import BulkManner, perform_bulk
+from loadstone.run.company import Company
 from loadstone.run.judging import DISK_FULL, first_error
+from loadstone.run.questions import ask_beside
 from loadstone.run.series import SHORT_S
 from loadstone.run.steps import Steps
 
 if TYPE_CHECKING:
-    from loadstone.model import BulkLoad
+    from loadstone.model import BulkLoad, Questions
     from loadstone.run.stage import Stage
 
 Document = dict[str, Any]
@@ -31,9 +34,20 @@ class Outcome:
     """That and for what the server's disk was full, in words; None when it was not."""
 
 
-def bulk_phase(bulk: BulkLoad, stage: Stage, *, resume: bool = False, ignore_space: bool = False) -> Outcome:
-    """Load into a fresh table, or go on with the one that a killed run has left; writes the steps down."""
+def bulk_phase(
+    bulk: BulkLoad,
+    stage: Stage,
+    beside: Questions | None = None,
+    *,
+    resume: bool = False,
+    ignore_space: bool = False,
+) -> Outcome:
+    """Load into a fresh table, or go on with the one that a killed run has left; writes the steps down.
+
+    `beside` are questions that go round from the first row to the last one.
+    """
     server = stage.server
+    company = None if beside is None else Company(stage.signals, [partial(ask_beside, beside, stage)])
     if server.opened.private:
         server.engine.checkpoint(server.control)
     with Steps(stage, bulk, resume=resume) as steps:
@@ -48,10 +62,23 @@ def bulk_phase(bulk: BulkLoad, stage: Stage, *, resume: bool = False, ignore_spa
             stepped=steps.end,
             ignore_space=ignore_space,
         )
-        account = perform_bulk(bulk, server.opened, stage.folder.path, stage.signals, stage.show, manner)
+        signals = company or stage.signals
+        account = perform_bulk(bulk, server.opened, stage.folder.path, signals, stage.show, manner)
         full = _full_words(account, stage, steps)
         _note_rest(account, steps, full)
+    if company is not None:
+        company.raise_trouble()
+        _tell_beside(stage)
     return Outcome(account, full)
+
+
+def _tell_beside(stage: Stage) -> None:
+    """Say what kept questions beside the load from an answer."""
+    asked = stage.folder.beside("queries").read_drive()
+    failed = asked["counts"]["failed"] if asked else 0
+    if asked and failed:
+        calls = failed + asked["counts"]["done"]
+        stage.tell(f"beside the load {failed:,} of {calls:,} questions failed{first_error(asked)}")
 
 
 def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
