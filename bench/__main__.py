@@ -7,12 +7,12 @@ import platform
 import sys
 from typing import TYPE_CHECKING
 
-from bench import bulk, ceiling, connections, fit, generate, load, peer, queries, rows
+from bench import bulk, ceiling, connections, fit, flights, generate, load, peer, queries, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "bulk", "queries", "fit")
+PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "bulk", "flights", "queries", "fit")
 
 
 def main() -> int:
@@ -32,6 +32,7 @@ def main() -> int:
         "rows": rows.run,
         "load": lambda: load.run(given.rounds),
         "bulk": lambda: bulk.run(given.target, given.rounds),
+        "flights": lambda: flights.run(given.target, given.rounds),
         "queries": lambda: queries.run(given.rounds),
         "fit": lambda: fit.run(given.rounds),
     }

@@ -140,6 +140,16 @@ def test_storage_is_looked_at_before_and_after_each_statement(server: OpenTarget
     assert [(entry["text"], entry["seconds"] >= 0) for entry in loaded["after"]] == [(t, True) for t in after]
 
 
+def test_a_table_is_put_in_order_before_what_else_is_wished(target: OpenTarget, tmp_path: Path) -> None:
+    bulk = replace(BULK, after=("select count(*) from test",), settle=True, storage=True)
+    loaded = check_whole(load(target, bulk, tmp_path))
+    texts = [entry["text"] for entry in loaded["after"]]
+    assert texts == ['vacuum analyze "test"', "select count(*) from test"]
+    whens = [look["when"] for look in loaded["storage"]["looks"]]
+    assert whens == ["after the load", *(f"after {text}" for text in texts)]
+    assert [entry["seconds"] >= 0 for entry in loaded["after"]] == [True, True]
+
+
 def test_partitions_are_loaded_and_verified_as_one(server: OpenTarget, tmp_path: Path) -> None:
     table = replace(BULK.table, partition_column="l", partition_rows=6_000, primary_key="l")
     bulk = replace(BULK, rows=replace(IMPORT, first=1_000_000), table=table)

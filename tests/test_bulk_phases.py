@@ -51,6 +51,7 @@ step_rows = "{{ step_rows }}"
 workers = 3
 knee = true
 storage = true
+settle = true
 verify = "count"
 after = ["vacuum (analyze) test; analyze", "{{ '' }}"]
 curves = [
@@ -94,6 +95,7 @@ def test_a_bulk_load_is_planned_in_each_variant(tmp_path: Path) -> None:
         workers=3,
         after=("vacuum (analyze) test", "analyze"),
         storage=True,
+        settle=True,
         verify="count",
     )
     assert second.bulk is not None
@@ -112,6 +114,18 @@ def test_rows_may_come_from_files(tmp_path: Path) -> None:
     (first, _) = planned(tmp_path, listed, files="c")
     assert first.bulk is not None
     assert first.bulk.rows.files == ("a,b.csv", "c")
+
+
+def test_files_may_have_the_columns_of_a_set(tmp_path: Path) -> None:
+    text = SCENARIO.replace('rows = "{{ rows }}"', 'format = "csv"').replace(
+        "'' if files else 'import'", "'import'"
+    )
+    (first, _) = planned(tmp_path, text, files="a.csv")
+    assert first.bulk is not None
+    assert first.bulk.rows == Rows("import", files=("a.csv",), format="csv")
+    seeded = text.replace("'' if files else seed + 4", "seed")
+    with pytest.raises(LoadstoneError, match=r"data\.seed: only rows that are made can have this key"):
+        planned(tmp_path, seeded, files="a.csv")
 
 
 def test_a_list_of_indexes_that_holds_commas_is_one_variant(tmp_path: Path) -> None:

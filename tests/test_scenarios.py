@@ -339,6 +339,64 @@ def test_count_loop_sets_beside_ours_the_rows_that_were_counted_in_a_second() ->
     assert count.rows_per_transaction * count.drive.transactions_per_client == 4209960100
 
 
+def test_flights_at_full_size_is_the_published_test() -> None:
+    full = phases("flights", "full")
+    bulks = [phase.bulk for phase in full.values() if phase.bulk]
+    assert {bulk.rows.rows for bulk in bulks} == {210_000_000}
+    assert [bulk.workers for bulk in bulks] == [2, 4, 1, 1]
+    assert {bulk.table.name for bulk in bulks} == {"flights"}
+    beside = [phase.questions for phase in full.values() if phase.bulk and phase.questions]
+    assert [[question.name for question in asked.questions] for asked in beside] == [["Sql5"]]
+    asked = full["queries-round-1"].questions
+    assert asked is not None
+    assert [" ".join(question.sql.split()) for question in asked.questions] == [
+        "select count(*) from flights",
+        "select count(*) from flights where origin_country = 'USA'",
+        "select count(*) as cnt, avg(distance) as dis from flights where flight_month = 10",
+        (
+            "select origin_city, dest_city, count(*) as cnt, avg(airtime) as atime from flights "
+            "group by origin_city, dest_city order by cnt desc, atime"
+        ),
+        (
+            "select origin_state, dest_state, count(*) as cnt, avg(airtime) as atime from flights "
+            "where distance < 175 group by origin_state, dest_state"
+        ),
+    ]
+    # At least 3 cold and 10 warm runs of each.
+    turns = [phase.questions for phase in full.values() if phase.id == "queries" and phase.questions]
+    assert len(turns) == 3
+    assert sum(turn.warm_runs for turn in turns) >= 10
+    assert all(turn.cold for turn in turns)
+
+
+def test_flights_shows_every_published_figure_once() -> None:
+    full = phases("flights", "full")
+    figures = full["queries-round-1"].published
+    assert len({(f.metric, f.system, f.question) for f in figures}) == len(figures) == 2 * 7 * 5
+    # PostgreSQL reads its rows from the disk either way; a GPU's memory is what makes MapD fast.
+    found = {(f.metric, f.system, f.question): f.value for f in figures}
+    for name in ("Sql1", "Sql2", "Sql3", "Sql4", "Sql5"):
+        cold, warm = (found[metric, "PostgreSQL", name] for metric in ("cold_ms", "warm_ms"))
+        assert warm == pytest.approx(cold, rel=0.03)
+        cold, warm = (found[metric, "MapD (GPU and CPU)", name] for metric in ("cold_ms", "warm_ms"))
+        assert warm < 0.05 * cold
+    imports = {(f.metric, f.system): f.value for f in full["import"].published}
+    for system in ("MapD (GPU and CPU)", "Vertica", "PG-Strom", "cstore_fdw"):
+        assert imports["ratio", system] == pytest.approx(84e9 / imports["table_bytes", system], rel=0.01)
+    together = [phase.published for phase in full.values() if phase.id == "concurrency"]
+    assert [[figure.value for figure in published] for published in together] == [[7.9], [8.5], [8.5], [8.4]]
+
+
+def test_flights_takes_files_in_place_of_rows() -> None:
+    found = phases("flights", "tiny", files="a.csv,b.csv", header="false")
+    for phase in found.values():
+        if phase.bulk:
+            rows = phase.bulk.rows
+            assert (rows.set, rows.files, rows.format) == ("flights", ("a.csv", "b.csv"), "csv")
+            assert (rows.header, rows.rows, phase.bulk.method) == (False, 0, "best")
+            assert phase.bulk.verify == "count"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_small_takes_no_more_than_minutes(name: str) -> None:
     plan = make_plan([find_scenario(name)], [TARGET], "small")
