@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Any
 from loadstone.jsonfile import write_atomic
 from loadstone.summary.advice import Loaded, advise
 from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
+from loadstone.summary.concurrency import summarise_concurrency
+from loadstone.summary.costs import summarise_costs
+from loadstone.summary.gpuuse import energy_j
 from loadstone.summary.grids import summarise_grids, summarise_scaling
-from loadstone.summary.judge import ceiling, judge_disks, judge_phase, judge_run, judge_target
+from loadstone.summary.imports import summarise_imports
+from loadstone.summary.judge import (
+    ceiling,
+    judge_asked,
+    judge_disks,
+    judge_phase,
+    judge_run,
+    judge_target,
+)
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
+from loadstone.summary.questions import summarise_asked
 from loadstone.summary.reading import read_run
 from loadstone.summary.resources import course_between, summarise_resources, usage_between
 from loadstone.summary.verdict import verdict
@@ -25,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.summary.cautions import Caution
     from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 3
+FORMAT = 4
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 
@@ -55,6 +67,8 @@ def summarise(folder: Path) -> Json:
     cautions += judge_disks(files, phases)
     groups = _groups(files, phases)
     grids = summarise_grids(groups, phases)
+    plain = _plain_queries(files, groups, phases)
+    cautions += judge_asked(plain["asked"])
     summary: Json = {
         "format": FORMAT,
         "run": {**files.run, "state": files.state, "pid": None, "process": None},
@@ -68,6 +82,7 @@ def summarise(folder: Path) -> Json:
         "sweeps": sweeps(groups, phases),
         "grids": grids,
         "scaling": summarise_scaling(grids),
+        **plain,
         "verification": _verification(folder),
         "warnings": [caution.document() for caution in cautions],
         "skipped": _skipped(files, phases),
@@ -82,8 +97,11 @@ def _phase(
 ) -> tuple[Json, list[Caution]]:
     phase = summarise_phase(files, origin_ns)
     usage = None
+    phase["energy_j"] = None
     if phase["drive"]:
-        usage = usage_between(target.monitor, *_window_ns(phase["drive"], origin_ns))
+        window = _window_ns(phase["drive"], origin_ns)
+        usage = usage_between(target.monitor, *window)
+        phase["energy_j"] = energy_j(target.monitor, window)
         phase["drive"]["ceiling_tps"] = ceiling(run.calibration, phase["drive"])
         phase["outages_s"] = [_outage(outage, origin_ns) for outage in phase["drive"].pop("outages")]
         phase["drive"]["outages"] = phase["outages_s"]
@@ -96,6 +114,16 @@ def _phase(
         phase["steps"]["advice"] = advise(phase["steps"], _loaded(files, target, run))
     phase["course"] = _course(files, target, several=len(run.targets) > 1)
     return phase, list(judge_phase(phase, usage, run.calibration))
+
+
+def _plain_queries(files: RunFiles, groups: Sequence[Json], phases: Sequence[Json]) -> Json:
+    """Return what is told of queries in plain SQL, of the imports before them, and of what both cost."""
+    asked = summarise_asked(files)
+    concurrency = summarise_concurrency(groups, phases)
+    imports = summarise_imports(groups, phases, [*asked, *concurrency])
+    prices = files.run.get("prices") or {}
+    costs = summarise_costs(prices, imports, asked, concurrency)
+    return {"asked": asked, "concurrency": concurrency, "imports": imports, "costs": costs}
 
 
 def _loaded(files: PhaseFiles, target: TargetFiles, run: RunFiles) -> Loaded:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from loadstone.summary import cautions as c
 from loadstone.summary import loadcautions as load
+from loadstone.summary import questioncautions as query
 from loadstone.summary.series import NS_PER_S
 
 if TYPE_CHECKING:
@@ -26,12 +28,19 @@ STEAL = 0.02
 DRIFT = 0.10
 DRIFT_P = 0.01
 NS_PER_MS = 1e6
+_COMPILED = re.compile(r"compiled by [^,]+")
 OFTEN_WANTED = 99.9
 STARVED = 0.5
 """Share of the connections' time without rows to send from which making them may have been the limit."""
 CLIENT_SHARE = 0.5
 """Our share of the CPU time that server and Loadstone used in a step."""
 SHORT_STEP_S = 1.0
+FEWEST_COLD, FEWEST_WARM = 3, 10
+"""Runs of a query from which its medians are taken as more than chance."""
+SHARE_WHILE_ASKING = 0.10
+"""Our share of the CPU time of server and Loadstone, from which it is in the times of single queries."""
+ROUNDS_APART = 1.1
+"""How much slower one round must have been than another to be worth a word."""
 SLOWER = 1.2
 """How much longer than its neighbours a step with a checkpoint must have taken to be worth a word."""
 
@@ -43,9 +52,17 @@ def judge_run(files: RunFiles) -> Iterator[c.Caution]:
     if _is_debug(files.environment):
         yield c.DebugBuild()
     yield from _told(files)
-    builds = {str(t.target.get("build")) for t in files.targets if t.target.get("build")}
+    builds = {build for target in files.targets if (build := _build_of(target.target))}
     if len(builds) > 1:
         yield c.MixedBuilds(builds=tuple(sorted(builds)))
+
+
+def _build_of(target: Json) -> str | None:
+    """Return what is known of a server's build: what it was packed as, else which compiler it names."""
+    if target.get("build"):
+        return str(target["build"])
+    named = _COMPILED.search(str(target.get("version_text") or ""))
+    return f"{target.get('label')} ({named[0]})" if named else None
 
 
 def _told(files: RunFiles) -> Iterator[c.Caution]:
@@ -108,7 +125,7 @@ def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, objec
         return
     yield from _judge_counts(drive, where)
     yield from _judge_client(drive, where, calibration)
-    yield from _judge_samples(drive, where, wanted=phase["load"] is None)
+    yield from _judge_samples(drive, where, wanted=phase["load"] is None and phase["asking"] is None)
     yield from _judge_machine(usage, where)
     found = drive["drift"]
     # Whether steps take longer as the table grows is what they are there to show.
@@ -247,6 +264,51 @@ def _against_neighbours(steps: Sequence[Json], at: int) -> float:
     usual = [step["seconds"] / step["rows"] for step in beside if step["rows"] and step["seconds"]]
     own = steps[at]
     return own["seconds"] / own["rows"] / (sum(usual) / len(usual)) if usual and own["rows"] else 1.0
+
+
+def judge_asked(asked: Sequence[Json]) -> Iterator[c.Caution]:
+    """Say what holds for queries that were asked one by one, target by target."""
+    for entry in asked:
+        mixed = len({target["in_process"] for target in entry["targets"]}) > 1
+        for target in entry["targets"]:
+            where = {"target": target["target"], "phase": target["phases"][0]}
+            if mixed and target["in_process"]:
+                yield query.InOurProcess(target=target["target"])
+            if target["caches"] and not target["caches"]["emptied"]:
+                yield query.CachesNotEmptied(note=target["caches"]["note"], target=target["target"])
+            share = target["client_share"]
+            if share is not None and share >= SHARE_WHILE_ASKING:
+                yield query.ClientWorkedWhileAsking(share=share, **where)
+            yield from _judge_runs(entry, target, where)
+
+
+def _judge_runs(entry: Json, target: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
+    done = [question for question in target["questions"] if not question["failed"]]
+    if done:
+        warm = min(question["warm"]["n"] for question in done)
+        cold = min(question["cold"]["n"] for question in done) if entry["cold"] else None
+        if warm < FEWEST_WARM or (cold is not None and cold < FEWEST_COLD):
+            yield query.FewRuns(
+                cold=cold, warm=warm, fewest_cold=FEWEST_COLD, fewest_warm=FEWEST_WARM, **where
+            )
+    for question in target["questions"]:
+        if question["failed"]:
+            yield query.QuestionsFailed(name=question["name"], reason=question["failed"], **where)
+        if question["plan_says_gpu"] and question["gpu"] == "CPU":
+            yield query.NoGpuSeen(name=question["name"], **where)
+    apart = tuple(question["name"] for question in target["questions"] if _rounds_apart(question["runs"]))
+    if apart:
+        yield query.RoundsDiffer(names=apart, target=target["target"])
+
+
+def _rounds_apart(runs: Sequence[Json]) -> bool:
+    """Whether all warm runs of one round were clearly slower than all of another."""
+    rounds: dict[int, list[float]] = {}
+    for run in runs:
+        if run["kind"] == "warm" and run["state"] == "done":
+            rounds.setdefault(run["round"], []).append(run["seconds"])
+    whole = [times for times in rounds.values() if len(times) > 2]  # noqa: PLR2004 - two may fall apart by chance
+    return len(whole) > 1 and max(map(min, whole)) > ROUNDS_APART * min(map(max, whole))
 
 
 def _has_rate(drive: Json) -> bool:

@@ -37,6 +37,10 @@ def summarise_load(drive: Json | None, phase: Json) -> Json | None:
         "index_bytes_per_row": per_unit.get("index_bytes_per_row"),
         "compression": load.get("compression"),
         # There is no wire to an engine in our own process.
+        "logical_row_bytes": load["logical_bytes"] / load["rows"]
+        if load["rows"] and load.get("logical_bytes")
+        else None,
+        "text_row_bytes": (load.get("table") or {}).get("text_row_bytes"),
         "bytes_per_row_on_the_wire": drive["bytes_sent"] / load["rows"]
         if load["rows"] and drive["bytes_sent"] is not None
         else None,

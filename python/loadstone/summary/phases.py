@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from loadstone.model import ROUND
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.summary.histograms import SUPPORT, Histogram
 from loadstone.summary.loads import summarise_load
 from loadstone.summary.queries import summarise_queries
+from loadstone.summary.questions import asked_in_turn, without_round
 from loadstone.summary.series import (
     NS_PER_S,
     LatencyLog,
@@ -42,6 +44,7 @@ COPIED = (
     "state",
     "reason",
 )
+ASKING = ("table", "rows", "clients", "draws")
 COUNTS = ("scheduled", "done", "failed", "skipped", "dropped")
 
 
@@ -50,6 +53,9 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
     phase = files.phase
     summary: Json = {name: phase.get(name) for name in COPIED}
     summary["folder"] = files.folder.key
+    # Rounds are turns of one measurement: what tells variants apart is the rest.
+    summary["variant"] = without_round(phase["variant"])
+    summary["round"] = phase.get(ROUND) or phase["variant"].get(ROUND)
     summary["start_s"] = _seconds_since(origin_ns, phase.get("start_ns"))
     summary["end_s"] = _seconds_since(origin_ns, phase.get("end_ns"))
     summary["headline"] = phase.get("headline") or "tps"
@@ -57,7 +63,8 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
     summary["published"] = phase.get("published") or []
     summary["checks"] = phase.get("checks") or []
     summary["setup"] = phase.get("statements") or []
-    summary["drive"] = summarise_drive(files, origin_ns)
+    summary["drive"] = None if asked_in_turn(files) else summarise_drive(files, origin_ns)
+    summary["asking"] = _asking(files)
     summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], _rows_loaded(files))
     summary["steps"] = summarise_steps(files, origin_ns)
     if summary["steps"] and (summary["sizes"] or {}).get("per_unit"):
@@ -74,6 +81,15 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
         summary["beside"] = {"drive": beside, "queries": queries} if beside else None
     summary["freshness"] = summarise_freshness(files.sent, files.probe)
     return summary
+
+
+def _asking(files: PhaseFiles) -> Json | None:
+    """Return what plain queries went round as a load, alone or beside an import; None without such."""
+    drive = (
+        files.drive if (files.drive or {}).get("asking") else (files.beside.drive if files.beside else None)
+    )
+    found = (drive or {}).get("asking")
+    return {name: found.get(name) for name in ASKING} if found and "runs" not in found else None
 
 
 def _rows_loaded(files: PhaseFiles) -> int | None:

@@ -123,6 +123,9 @@ def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json |
             "cpu_iowait",
             "cpu_busy",
             "disk_busy",
+            "server_rss_bytes",
+            "gpu_utilisation",
+            "gpu_memory_bytes",
         )
     }
     usage["memory_limit_bytes"] = max((step["group_limit_bytes"] or 0 for step in steps), default=0) or None

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from loadstone.summary.reading import Json
 
 CLIENT_KINDS = {
+    "ClientWorkedWhileAsking",
     "ClientWasTheLimit",
     "ClientMayHaveBeenLate",
     "NearCeiling",
@@ -51,12 +52,26 @@ def _checked(summary: Json) -> Json:
     checks = [check for phase in summary["phases"] for check in phase["checks"]]
     broken = [w for w in summary["warnings"] if w["kind"] == "CountsDoNotAddUp"]
     failed = sum(1 for check in checks if check.get("passed") is False)
-    if failed or broken:
+    wrong = _wrong(summary)
+    if failed or broken or wrong:
         what = f"{failed} of {len(checks)} checks failed" if failed else "counts do not add up"
+        if wrong:
+            what = f"{wrong} answer{'s' if wrong > 1 else ''} to queries differ from the first target's"
         return _entry(question, "bad", "Wrong", what)
     if not checks:
         return _entry(question, "unknown", "Not checked", "no phase had a check")
     return _entry(question, "good", "Checked", f"{len(checks)} check{'s' if len(checks) > 1 else ''} passed")
+
+
+def _wrong(summary: Json) -> int:
+    """Return how many queries gave another answer than the first target that has one."""
+    return sum(
+        1
+        for entry in summary["asked"]
+        for target in entry["targets"]
+        for question in target["questions"]
+        if question["wrong"]
+    )
 
 
 def _client(summary: Json) -> Json:
@@ -68,6 +83,13 @@ def _client(summary: Json) -> Json:
         return _entry(question, "warning", "Perhaps", _phases(found))
     known = [p["drive"]["client_cpu"] for p in summary["phases"] if p["drive"] and p["drive"]["client_cpu"]]
     busiest = max((cpu["utilisation"] or 0 for cpu in known), default=None)
+    shares = [
+        t["client_share"] for e in summary["asked"] for t in e["targets"] if t["client_share"] is not None
+    ]
+    if busiest is None and shares:
+        return _entry(
+            question, "good", "No", f"it used at most {max(shares):.0%} of the CPU time while queries ran"
+        )
     if busiest is None:
         return _entry(question, "unknown", "Unknown", "the client's CPU was not recorded")
     return _entry(question, "good", "No", f"its threads were busy at most {busiest:.0%}")

@@ -1,0 +1,70 @@
+"""What work costs at the prices that were given: dollars an hour of each target's machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from loadstone.summary.reading import Json
+
+SECONDS = 3600
+MILLION, THOUSAND = 1e6, 1e3
+
+
+def summarise_costs(
+    prices: Mapping[str, float], imports: Sequence[Json], asked: Sequence[Json], concurrency: Sequence[Json]
+) -> list[Json]:
+    """Return for each priced target: dollars a million rows imported, and a thousand queries answered.
+
+    One by one, a query keeps its target's machine to itself for the median of its warm runs; under a load,
+    the machine is shared by all clients. Wrong answers cost nothing: they have no price at all.
+    """
+    return [
+        {
+            "target": target,
+            "dollars_per_hour": price,
+            "imports": [
+                _import(load, price)
+                for entry in imports
+                for load in entry["loads"]
+                if load["target"] == target
+            ],
+            "questions": [
+                {**_names(entry), "name": question["name"], "dollars_per_thousand": _query(question, price)}
+                for entry in asked
+                for one in entry["targets"]
+                if one["target"] == target
+                for question in one["questions"]
+            ],
+            "loads": [
+                {**_names(entry), "clients": point["clients"], "dollars_per_thousand": _shared(point, price)}
+                for entry in concurrency
+                for one in entry["targets"]
+                if one["target"] == target
+                for point in one["points"]
+            ],
+        }
+        for target, price in prices.items()
+    ]
+
+
+def _names(entry: Json) -> Json:
+    return {name: entry[name] for name in ("scenario", "id", "variant")}
+
+
+def _import(load: Json, price: float) -> Json:
+    rate = load["rows_per_s"]["value"]
+    dollars = price / SECONDS * MILLION / rate if rate else None
+    return {**{name: load[name] for name in ("id", "title", "variant")}, "dollars_per_million_rows": dollars}
+
+
+def _query(question: Json, price: float) -> float | None:
+    seconds = question["warm"]["median_s"]
+    return None if question["wrong"] or seconds is None else price / SECONDS * THOUSAND * float(seconds)
+
+
+def _shared(point: Json, price: float) -> float | None:
+    qps = (point["qps"] or {}).get("value")
+    return price / SECONDS * THOUSAND / float(qps) if qps else None

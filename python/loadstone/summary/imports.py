@@ -1,0 +1,104 @@
+"""Imports of the scenarios that ask plain queries, side by side: rates, sizes, compression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.summary.reading import Json
+
+METRICS = ("rows_per_s", "table_bytes", "ratio")
+"""Published figures that belong here."""
+
+
+def summarise_imports(groups: Sequence[Json], phases: Sequence[Json], asking: Sequence[Json]) -> list[Json]:
+    """Return the imports of each scenario that asks questions; `asking` are its entries of such phases."""
+    scenarios = dict.fromkeys(entry["scenario"] for entry in asking)
+    found = [_entry(scenario, groups, phases, asking) for scenario in scenarios]
+    return [entry for entry in found if entry["loads"] or entry["sizes"]]
+
+
+def _entry(scenario: str, groups: Sequence[Json], phases: Sequence[Json], asking: Sequence[Json]) -> Json:
+    ours = [phase for phase in phases if phase["scenario"] == scenario]
+    by_key = {(phase["target"], phase["folder"]): phase for phase in ours}
+    loads = [
+        _load(group, by_key[group["target"], group["phases"][-1]])
+        for group in groups
+        if group["scenario"] == scenario and group["kind"] == "load" and group["rows_per_s"]
+    ]
+    published = [figure for phase in ours for figure in phase["published"] if figure["metric"] in METRICS]
+    once = {tuple(sorted((name, str(v)) for name, v in figure.items())): figure for figure in published}
+    targets = dict.fromkeys(phase["target"] for phase in ours)
+    tables = {
+        table["target"]: table
+        for entry in asking
+        if entry["scenario"] == scenario
+        for table in entry["targets"]
+        if table.get("table_bytes")
+    }
+    sizes = [size for target in targets if (size := _size(target, ours, tables.get(target)))]
+    return {"scenario": scenario, "loads": loads, "sizes": sizes, "published": list(once.values())}
+
+
+def _load(group: Json, phase: Json) -> Json:
+    load = phase["load"] or {}
+    each = load.get("text_row_bytes") or load.get("logical_row_bytes")
+    return {
+        **{name: group[name] for name in ("id", "title", "variant", "target", "rows_per_s", "incomplete")},
+        "rows": load.get("rows"),
+        "seconds": load.get("seconds"),
+        "method": load.get("method"),
+        "workers": load.get("workers"),
+        "bytes_per_s": group["rows_per_s"]["value"] * each if each else None,
+        "bytes_of": _bytes_of(load),
+        "asked_beside": _beside(phase),
+        "published": [figure for figure in group["published"] if figure["metric"] == "rows_per_s"],
+    }
+
+
+def _bytes_of(load: Json) -> str | None:
+    """Say of what the bytes of a row are: of its text, else of the values alone."""
+    if load.get("text_row_bytes"):
+        return "text"
+    return "values" if load.get("logical_row_bytes") else None
+
+
+def _beside(phase: Json) -> Json | None:
+    """Return what was asked while the rows went in; None where nothing was."""
+    found = phase["beside"]
+    if not found:
+        return None
+    drive = found["drive"]
+    return {
+        "qps": drive["tps"]["value"],
+        "mean_ns": drive["response"]["mean_ns"],
+        "failed": drive["counts"]["failed"],
+        "clients": drive["clients"],
+    }
+
+
+def _size(target: str, phases: Sequence[Json], table: Json | None) -> Json | None:
+    """Return the size of what was loaded last: by the look at its storage, else as those who asked saw it."""
+    loads = [phase for phase in phases if phase["target"] == target and phase["load"]]
+    looked = [phase for phase in loads if (phase["storage"] or {}).get("looks")]
+    if looked:
+        whole = looked[-1]["storage"]["looks"][-1]["sum"]
+        held = whole["total_bytes"] if whole["allocated_bytes"] is None else whole["allocated_bytes"]
+        rows = whole["rows"]
+    elif table and table["rows"]:
+        held, rows = table["table_bytes"], table["rows"]
+    else:
+        return None
+    load = (looked or loads or [{"load": {}}])[-1]["load"]
+    each = load.get("text_row_bytes") or load.get("logical_row_bytes")
+    return {
+        "target": target,
+        "rows": rows,
+        "table_bytes": held,
+        "row_bytes": held / rows if rows else None,
+        "plain_row_bytes": each,
+        "plain_of": _bytes_of(load),
+        "ratio": rows * each / held if each and held else None,
+    }
