@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from loadstone.report import beside, formats, grid, pictures, stepped, storage, transactions
+from loadstone.report import beside, formats, grid, pictures, questions, stepped, storage, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,6 +44,7 @@ def view(summary: Json) -> Json:
         "cores": summary["cores"],
         "sweeps": _sweeps(summary),
         "sections": [_section(chunk["id"], chunk["groups"], summary) for chunk in parts],
+        "questions": questions.blocks(summary, names),
         "stepped": stepped.blocks(parts, summary),
         "storage": storage.blocks(parts),
         "transactions": transactions.blocks(parts),
@@ -73,12 +74,13 @@ def sentence(summary: Json) -> str:
     """Say what was run, in one sentence."""
     run = summary["run"]
     driven = [phase for phase in summary["phases"] if phase["drive"]]
+    turns = sum(len(target["phases"]) for entry in summary["asked"] for target in entry["targets"])
     targets = " and ".join(str(target.get("label")) for target in summary["targets"]) or "no target"
     clients = sorted({phase["drive"]["clients"] for phase in driven if phase["drive"]["clients"]})
     word = "client" if clients == [1] else "clients"
     width = f" with {' and '.join(str(c) for c in clients)} {word}" if clients else ""
     took = f" in {formats.duration(run['duration_s'])}" if run.get("duration_s") else ""
-    count = len(driven)
+    count = len(driven) + turns
     return f"{count} measured phase{'' if count == 1 else 's'} on {targets}{width}{took}."
 
 
@@ -123,7 +125,10 @@ def _headline_row(group: Json, summary: Json) -> Json:
         "variant": variant_words(group, summary),
         "target": target_label(summary, group["target"]),
         "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
-        "published": next((p for p in group["published"] if p["metric"] == group["headline"]), None),
+        # Figures of several systems stand in a section of their own.
+        "published": next(
+            (p for p in group["published"] if p["metric"] == group["headline"] and not p.get("system")), None
+        ),
         "built": (phase["load"] or {}).get("built"),
         "disk": looks[-1]["sum"] if looks else None,
     }
@@ -241,6 +246,8 @@ def target_label(summary: Json, target_id: str) -> str:
 def phase_label(phase: Json, summary: Json) -> str:
     """Return A phase's name with whatever tells it from its neighbours."""
     parts = [str(phase["title"]), variant_words(phase, summary)]
+    if phase["round"]:
+        parts.append(f"round {phase['round']}")
     if phase["repeat"] > 1:
         parts.append(f"repeat {phase['repeat']}")
     if len(summary["targets"]) > 1:
@@ -280,7 +287,11 @@ def _section(identity: str, groups: Sequence[Json], summary: Json) -> Json:
         ],
         "outages": [{**o, "label": phase_label(p, summary)} for p in every for o in p["drive"]["outages"]],
         "repeat_rows": [
-            {"label": _series_label(p, groups, summary), "repeat": p["repeat"], "drive": p["drive"]}
+            {
+                "label": _series_label(p, groups, summary),
+                "repeat": p["round"] or p["repeat"],
+                "drive": p["drive"],
+            }
             for group in groups
             if group["repeats"] > 1
             for p in _members(group, summary)

@@ -1,0 +1,310 @@
+"""Queries in plain SQL, target beside target: imports and sizes, cold and warm runs, clients, costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadstone.report import formats
+from loadstone.report.systems import PUBLISHED, Bar, systems
+from loadstone.report.widths import concurrency_block
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from loadstone.report.charts import Chart
+
+Json = dict[str, Any]
+
+MS_PER_S = 1e3
+GIGA = 1e9
+FEWEST_SURE = 6
+KINDS = ("cold", "warm")
+
+
+def blocks(summary: Json, names: Mapping[str, str]) -> list[Json]:
+    """Return the blocks of the section in the order of reading; `names` are the targets' names for people."""
+    found = [_imports(at, entry, names, summary) for at, entry in enumerate(summary["imports"])]
+    found += [_asked(at, entry, names, summary) for at, entry in enumerate(summary["asked"])]
+    found += [
+        concurrency_block(f"clients-{at}", entry, names) for at, entry in enumerate(summary["concurrency"])
+    ]
+    return [*found, *([_costs(summary, names)] if summary["costs"] else [])]
+
+
+def sources(summary: Json) -> list[str]:
+    """Say on what the published systems ran: their figures are of that hardware, and of other rows."""
+    return [
+        f"{source['title']} ({source['author']}, {source['year']}), on {source['hardware']}"
+        for scenario in summary["scenarios"]
+        if (source := scenario["source"])
+    ]
+
+
+def rows_of(entry: Json, names: Mapping[str, str]) -> list[Json]:
+    """Return a group for each query, with a row for each target."""
+    by_target = {
+        target["target"]: {question["name"]: question for question in target["questions"]}
+        for target in entry["targets"]
+    }
+    return [
+        {
+            "name": name,
+            "rows": [
+                {
+                    "target": names.get(target["target"], target["target"]),
+                    "first": target["target"] == entry["first"],
+                    "in_process": target["in_process"],
+                    **by_target[target["target"]][name],
+                    "cold_words": span(by_target[target["target"]][name]["cold"]),
+                    "warm_words": span(by_target[target["target"]][name]["warm"]),
+                }
+                for target in entry["targets"]
+            ],
+            "published": [
+                {**figure, "metric": figure["metric"].removesuffix("_ms")}
+                for figure in entry["published"]
+                if figure.get("question") == name and figure["metric"] in ("cold_ms", "warm_ms")
+            ],
+        }
+        for name in entry["questions"]
+    ]
+
+
+def span(times: Json) -> str:
+    """Return a median's interval in ms; that of few runs says that it is their range."""
+    if times["low_s"] is None:
+        return "one run" if times["n"] else ""
+    words = f"{formats.thousandths(times['low_s'])} … {formats.thousandths(times['high_s'])}"
+    return f"{words}, all of {times['n']}" if times["whole_range"] else words
+
+
+def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) -> Json:
+    identity = f"asked-{number}"
+    groups = rows_of(entry, names)
+    charts = [_bars(f"{identity}-{at}", group) for at, group in enumerate(groups)]
+    limits = _limits(summary)
+    for group in groups:
+        for row in group["rows"]:
+            row["of_memory"] = _share(row["bytes_per_s"], limits["memory"])
+            row["of_disk"] = _share(row["cold_bytes_per_s"], limits["disk"])
+    every = [row for group in groups for row in group["rows"]]
+    return {
+        "kind": "asked",
+        "id": identity,
+        "title": entry["title"],
+        "variant": formats.variant(entry["variant"]),
+        "why": entry["why"],
+        "charts": [chart for chart in charts if chart],
+        "groups": groups,
+        "cold": entry["cold"],
+        "several": len(entry["targets"]) > 1,
+        "gpu": any(row["gpu"] for row in every),
+        "energy": any(row["energy_j"] is not None for row in every),
+        "limits": limits,
+        "scanned": any(row["rows_per_s"] for row in every),
+        "sentences": _sentences(entry, names),
+        "plans": [
+            {"name": group["name"], "rows": [row for row in group["rows"] if row["sql"] or row["plan"]]}
+            for group in groups
+        ],
+        "rounds": entry["rounds"],
+        "sources": sources(summary) if any(group["published"] for group in groups) else [],
+        "ranges": any(row[kind]["whole_range"] for row in every for kind in KINDS),
+    }
+
+
+def _bars(identity: str, group: Json) -> Chart | None:
+    bars = [bar for row in group["rows"] for kind in KINDS if (bar := _bar(row, kind))]
+    bars += [
+        Bar(str(figure["system"] or "published"), PUBLISHED, figure["value"], formats.digits(figure["value"]))
+        for figure in group["published"]
+        if figure["metric"] == "warm"
+    ]
+    return systems((identity, group["name"]), "ms", bars)
+
+
+def _bar(row: Json, kind: str) -> Bar | None:
+    """Return the bar of a query's cold or warm runs; without a figure, why there is none."""
+    times = row[kind]
+    trouble = "wrong answer" if row["wrong"] else "failed" if row["failed"] else ""
+    if times["median_s"] is None:
+        return Bar(row["target"], kind, None, trouble) if trouble and kind == "warm" else None
+    words = formats.thousandths(times["median_s"])
+    low, high = (None if times[n] is None else times[n] * MS_PER_S for n in ("low_s", "high_s"))
+    text = f"{words}, {trouble}" if trouble else words
+    return Bar(row["target"], kind, times["median_s"] * MS_PER_S, text, low, high)
+
+
+def _limits(summary: Json) -> Json:
+    """Return the bandwidth of memory and of the slowest disk that was measured, and both in words."""
+    found = summary["environment"].get("bandwidth") or {}
+    memory = found.get("memory") or {}
+    disks = [disk for disk in (found.get("disks") or {}).values() if disk.get("bytes_per_s")]
+    disk = min(disks, key=lambda one: float(one["bytes_per_s"]), default=None)
+    why = next((d["reason"] for d in (found.get("disks") or {}).values() if d.get("reason")), "")
+    return {
+        "memory": memory.get("bytes_per_s"),
+        "disk": disk["bytes_per_s"] if disk else None,
+        "words": [
+            _bandwidth("Memory", memory, str(memory.get("reason") or "")),
+            _bandwidth("Disk", disk or {}, str(why)),
+        ],
+    }
+
+
+def _bandwidth(what: str, found: Json, reason: str) -> str:
+    if not found.get("bytes_per_s"):
+        return f"{what}: not measured{f', for {reason}' if reason else ''}."
+    return f"{what} of this machine: {giga(found['bytes_per_s'])} GB/s ({found.get('method')})."
+
+
+def giga(bytes_per_s: float | None) -> str:
+    """Return bytes a second in GB/s, without the unit."""
+    return formats.NONE if bytes_per_s is None else formats.digits(bytes_per_s / GIGA)
+
+
+def _share(rate: float | None, limit: float | None) -> float | None:
+    return rate / limit if rate is not None and limit else None
+
+
+def _sentences(entry: Json, names: Mapping[str, str]) -> list[str]:
+    """Say what was not possible, and what the figures of single targets do not hold."""
+    words = []
+    for target in entry["targets"]:
+        name = names.get(target["target"], target["target"])
+        caches = target["caches"]
+        if caches and not caches["emptied"]:
+            because = f": {caches['note'].rstrip('.')}" if caches["note"] else ""
+            words.append(
+                f"{name}: the caches could not be emptied{because}. Its cold times are of a first run only."
+            )
+        elif caches and caches["note"]:
+            words.append(f"{name}, before each cold run: {caches['note'].rstrip('.')}.")
+        if target["in_process"]:
+            words.append(
+                f"{name} works inside Loadstone's own process: its times hold no way between client and "
+                "server."
+            )
+        words += [f"{name}: {ending}." for ending in target["incomplete"]]
+        words += [f"{name}: {note.rstrip('.')}." for note in target["notes"]]
+    return words
+
+
+def _imports(number: int, entry: Json, names: Mapping[str, str], summary: Json) -> Json:
+    identity = f"imports-{number}"
+    loads: dict[str, list[Json]] = {}
+    for load in entry["loads"]:
+        more = formats.variant(load["variant"])
+        title = f"{load['title']}{f': {more}' if more else ''}"
+        loads.setdefault(title, []).append({**load, "target": names.get(load["target"], load["target"])})
+    charts = [_rates(f"{identity}-{at}", title, same) for at, (title, same) in enumerate(loads.items())]
+    sizes = [{**size, "target": names.get(size["target"], size["target"])} for size in entry["sizes"]]
+    charts.append(_compression(f"{identity}-size", sizes, entry["published"]))
+    published = any(load["published"] for load in entry["loads"]) or entry["published"]
+    return {
+        "kind": "imports",
+        "id": identity,
+        "title": "Import and size",
+        "variant": "",
+        "why": "",
+        "charts": [chart for chart in charts if chart],
+        "loads": loads,
+        "beside": any(load["asked_beside"] for load in entry["loads"]),
+        "sizes": sizes,
+        "published": [figure for figure in entry["published"] if figure["metric"] != "rows_per_s"],
+        "values": any(size["plain_of"] == "values" for size in sizes),
+        "sources": sources(summary) if published else [],
+    }
+
+
+def _rates(identity: str, title: str, loads: Sequence[Json]) -> Chart | None:
+    bars = [
+        Bar(
+            load["target"],
+            "measured",
+            load["rows_per_s"]["value"],
+            formats.rate(load["rows_per_s"]["value"]),
+            load["rows_per_s"]["low"],
+            load["rows_per_s"]["high"],
+        )
+        for load in loads
+    ]
+    figures = {f["system"] or PUBLISHED: f["value"] for load in loads for f in load["published"]}
+    bars += [Bar(name, PUBLISHED, value, formats.rate(value)) for name, value in figures.items()]
+    return systems((identity, f"{title}, rows/s"), "rows/s", bars)
+
+
+def _compression(identity: str, sizes: Sequence[Json], published: Sequence[Json]) -> Chart | None:
+    """Draw how many bytes of text one byte of the table stands for; where that is unknown, bytes a row."""
+    if not any(size["ratio"] for size in sizes):
+        bars = [Bar(s["target"], "measured", s["row_bytes"], formats.size(s["row_bytes"])) for s in sizes]
+        return systems((identity, "Size of a row on disk"), "bytes", bars)
+    bars = [
+        Bar(
+            size["target"],
+            "measured",
+            size["ratio"],
+            f"{formats.digits(size['ratio'])}:1, {formats.size(size['table_bytes'])}",
+        )
+        for size in sizes
+    ]
+    bars += [
+        Bar(
+            figure["system"] or PUBLISHED,
+            PUBLISHED,
+            figure["value"],
+            f"{formats.digits(figure['value'])}:1{_noted(figure)}",
+        )
+        for figure in published
+        if figure["metric"] == "ratio"
+    ]
+    of = "text" if all(size["plain_of"] == "text" for size in sizes) else "the values"
+    return systems((identity, "Compression"), f"bytes of {of} for each byte of the table", bars)
+
+
+def _noted(figure: Json) -> str:
+    return f", {figure['note']}" if figure.get("note") and len(figure["note"]) <= 8 else ""  # noqa: PLR2004 - "37 GB"
+
+
+def _costs(summary: Json, names: Mapping[str, str]) -> Json:
+    """Lay the costs out: a row for each import, query and number of clients, a column for each target."""
+    targets = [cost["target"] for cost in summary["costs"]]
+    rows: dict[tuple[str, str], dict[str, float | None]] = {}
+    for cost in summary["costs"]:
+        for load in cost["imports"]:
+            more = formats.variant(load["variant"])
+            words = f"{load['title']}{f', {more}' if more else ''}"
+            rows.setdefault(("a million rows imported", words), {})[cost["target"]] = load[
+                "dollars_per_million_rows"
+            ]
+        for query in cost["questions"]:
+            rows.setdefault(("a thousand queries, one by one and warm", query["name"]), {})[
+                cost["target"]
+            ] = query["dollars_per_thousand"]
+        for point in cost["loads"]:
+            words = f"{point['clients']} client{'' if point['clients'] == 1 else 's'}"
+            rows.setdefault(("a thousand queries, under load", words), {})[cost["target"]] = point[
+                "dollars_per_thousand"
+            ]
+    return {
+        "kind": "costs",
+        "id": "costs",
+        "title": "Costs",
+        "variant": "",
+        "why": "",
+        "targets": [
+            f"{names.get(cost['target'], cost['target'])} at ${cost['dollars_per_hour']:g} an hour"
+            for cost in summary["costs"]
+        ],
+        "head": [names.get(target, target) for target in targets],
+        "rows": [
+            {"of": of, "words": words, "cells": [dollars(found.get(target)) for target in targets]}
+            for (of, words), found in rows.items()
+        ],
+        "unpriced": [names.get(t["id"], t["id"]) for t in summary["targets"] if t["id"] not in targets],
+    }
+
+
+def dollars(value: float | None) -> str:
+    """Return an amount with three digits: $0.00123."""
+    return formats.NONE if value is None else f"${formats.digits(value)}"

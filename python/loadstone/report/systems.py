@@ -1,0 +1,112 @@
+"""Systems beside each other as bars: what was measured, solid; what others published, hollow and dashed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadstone.report.charts import Block, Chart, Table, filled, rounded
+from loadstone.report.curves import log_domain, log_ticks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.report.charts import Width
+
+PUBLISHED = "published"
+COLOURS = {"cold": "var(--series-3)", "warm": "var(--series-1)", "measured": "var(--series-1)"}
+"""In the order in which the bars of one system stand."""
+WIDE_SPAN = 20
+"""Largest over least from which a linear axis would show single bars only."""
+ROOM = 0.42
+"""Of the axis, for the figures behind the bars."""
+BAR, GAP = 15, 9
+"""Height of a bar and of the space between two systems, in pixels."""
+LABEL_LIMIT, LETTER_WIDTH = 150, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar; None in place of a value leaves its words alone, such as "failed"."""
+
+    label: str
+    series: str
+    """Which kind of run: a name of COLOURS, or published."""
+    value: float | None
+    text: str
+    low: float | None = None
+    high: float | None = None
+
+
+def systems(
+    identity: tuple[str, str], unit: str, bars: Sequence[Bar], *, width: Width = "half", note: str = ""
+) -> Chart | None:
+    """Draw bars of systems, each in a place of its own; `identity` is (id, title). None without any value."""
+    known = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value]
+    if not known:
+        return None
+    slots = [name for name in COLOURS if any(bar.series == name for bar in bars)]
+    # Published figures are of one kind only, and lie where ours of that kind do.
+    place = slots[-1] if slots else PUBLISHED
+    wide = max(known) / min(known) > WIDE_SPAN
+    scale, begin, ticks = _logarithmic(known) if wide else _linear(known)
+    labels = list(dict.fromkeys(bar.label for bar in bars))
+    spec = filled(
+        "systems",
+        {
+            "height": len(labels) * (max(1, len(slots)) * BAR + GAP),
+            "x_title": f"{unit}, logarithmic" if wide else unit,
+            "x_values": ticks,
+            "y_extent": min(LABEL_LIMIT, LETTER_WIDTH * max(map(len, labels))),
+            "scale": scale,
+            "slots": slots or [PUBLISHED],
+            "series": slots or [PUBLISHED],
+            "colours": [COLOURS[name] for name in slots] or ["var(--muted)"],
+        },
+    )
+    columns: dict[str, Sequence[Any]] = {
+        "label": [bar.label for bar in bars],
+        "series": [place if bar.series == PUBLISHED else bar.series for bar in bars],
+        "published": [bar.series == PUBLISHED for bar in bars],
+        "from": [begin for _ in bars],
+        "value": [rounded(_or(bar.value, begin)) for bar in bars],
+        "low": [rounded(_or(bar.low, _or(bar.value, begin))) for bar in bars],
+        "high": [rounded(_or(bar.high, _or(bar.value, begin))) for bar in bars],
+        "end": [rounded(max(_or(bar.high, begin), _or(bar.value, begin))) for bar in bars],
+        "text": [bar.text for bar in bars],
+    }
+    several = len(slots) > 1
+    published = any(bar.series == PUBLISHED for bar in bars)
+    scaled = " The axis is logarithmic: lengths of bars do not compare, their ends do." if wide else ""
+    return Chart(
+        *identity,
+        f"{identity[1]}, {unit}: {'; '.join(_words(bar, several=several) for bar in bars)}.",
+        spec,
+        {"points": [Block({}, columns)]},
+        Table(("system", "kind", unit), [(bar.label, bar.series, bar.text) for bar in bars]),
+        width,
+        f"{note}{scaled}".strip(),
+        [(name, COLOURS[name]) for name in slots] if several or published else (),
+        [(PUBLISHED, "var(--muted)", "dashed")] if published else (),
+    )
+
+
+def _words(bar: Bar, *, several: bool) -> str:
+    kind = f" {bar.series}" if several or bar.series == PUBLISHED else ""
+    return f"{bar.label}{kind} {bar.text}"
+
+
+def _linear(values: Sequence[float]) -> tuple[dict[str, Any], float, list[float] | None]:
+    return {"domain": [0, max(values) / (1 - ROOM)], "nice": False}, 0.0, None
+
+
+def _logarithmic(values: Sequence[float]) -> tuple[dict[str, Any], float, list[float] | None]:
+    low, high = log_domain(values)
+    begin = low / 2
+    end = high * (high / begin) ** (ROOM / (1 - ROOM))
+    ticks = [tick for tick in log_ticks([begin, end]) if tick <= high]
+    return {"type": "log", "domain": [begin, end], "nice": False}, begin, ticks
+
+
+def _or(value: float | None, instead: float) -> float:
+    return instead if value is None else value
