@@ -56,8 +56,7 @@ def _content(control: Control, answers: TableAnswers, name: str, content: Conten
 
 def fingerprint(control: Control, answers: TableAnswers, name: str, content: Content) -> dict[str, Any]:
     """Read a table's fingerprint in the form of the core's."""
-    row = control.execute(answers.fingerprint(content.table, name).encode()).fetchone() or {}
-    return plain(row, _NUMBERS)
+    return plain(answers.read_fingerprint(control, content.table, name), _NUMBERS)
 
 
 def _expected(content: Content) -> dict[str, Any]:

@@ -270,9 +270,13 @@ class TableAnswers(NamedTables):
         )
 
     def sums(self, table: RowTable, name: str) -> str | None:
-        """Return a query for counts and sums in place of the fingerprint (bulk/sums.py); None: SQL can hash."""
+        """Return a query for counts and sums in place of the fingerprint (bulk/sums.py); None: it can hash."""
         del table, name
         return None
+
+    def read_fingerprint(self, control: Control, table: RowTable, name: str) -> Mapping[str, Any]:
+        """Ask for the fingerprint, and return its columns."""
+        return control.execute(self.fingerprint(table, name).encode()).fetchone() or {}
 
     def as_text(self, column: Column) -> str:
         """Return a value as the fingerprint's text; a NULL is a backslash and N."""
