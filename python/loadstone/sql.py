@@ -117,10 +117,11 @@ def placeholders(text: str, name: str = "SQL") -> Iterator[tuple[int, int, str]]
 
 
 def filled(text: str, values: Mapping[str, object]) -> str:
-    """Put values in the place of each `:name`."""
+    """Put values in the place of each `:name`; negative ones in parentheses, for `--` begins a comment."""
     parts, last = [], 0
     for start, end, name in placeholders(text):
-        parts += [text[last:start], str(values[name])]
+        value = str(values[name])
+        parts += [text[last:start], f"({value})" if value.startswith("-") else value]
         last = end
     return "".join([*parts, text[last:]])
 

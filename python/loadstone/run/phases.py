@@ -181,6 +181,8 @@ class PhaseRun:
         self._write(storage=outcome.account["load"]["storage"])
         state, reason = self._loaded(outcome.account, before)
         if state == "complete":
+            if bulk.rows.rows and not bulk.rows.files:
+                self.server.counted[bulk.table.name] = bulk.rows.rows
             return state, reason
         self.full = outcome.full
         return state, f"{outcome.full or reason}; {committed_words(outcome.account['load'])}"

@@ -151,25 +151,25 @@ class Server:
         """Empty the caches as far as that can be done; what stands in the way is only said."""
         troubles: tuple[type[Exception], ...] = (LoadstoneError, OSError, *self.engine.errors)
         try:
-            if self.opened.server is not None:
-                return self._restart_cold(self.opened.server)
-            caches = self.engine.flush_caches(self.control)
-            # Emptying may have let go of what the session held.
-            self.engine.claim_workspace(self.control, self.schema)
+            with self._monitor.paused():
+                if self.opened.server is not None:
+                    return self._restart_cold(self.opened.server)
+                caches = self.engine.flush_caches(self.control)
+                # Emptying may have let go of what the session held.
+                self.engine.claim_workspace(self.control, self.schema)
+                return caches
         except troubles as error:
             words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
             return {"emptied": False, "note": f"the caches could not be emptied: {words}"}
-        return caches
 
     def _restart_cold(self, server: EmbeddedServer) -> Caches:
         self.engine.checkpoint(self.control)
-        with self._monitor.paused():
-            for connection in (self.control, self._watching):
-                if connection is not None:
-                    connection.close()
-            caches = restart_cold(server)
-            self.revive()
-            self._monitor.watch_server(server.pid)
+        for connection in (self.control, self._watching):
+            if connection is not None:
+                connection.close()
+        caches = restart_cold(server)
+        self.revive()
+        self._monitor.watch_server(server.pid)
         return caches
 
     def cancel_clients(self) -> None:
