@@ -1,0 +1,184 @@
+"""How HeavyDB keeps plain tables: columns in fragments, texts as numbers of a dictionary.
+
+Types, encodings and sizes: HEAVY.AI's documentation, "Datatypes", "Tables" and "System Tables". A text gets a
+dictionary with 32-bit numbers: one of 16 bits holds 65,535 values and refuses more, and how many there will
+be is not known before the rows are.
+"""
+
+# ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.driving import drive_load
+from loadstone.engine.series import quoted
+from loadstone.engine.tables import USUAL, Circumstances, TableAnswers, TableSize
+from loadstone.engines.heavydb.control import HeavyError, heavy
+from loadstone.engines.heavydb.loading import HeavyLoader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from loadstone.engine.control import Control, Row
+    from loadstone.engine.series import Column
+    from loadstone.engine.tables import Account, RowTable
+    from loadstone.model import LoadMethod, PlainTable, TableForm
+
+FRAGMENT_ROWS = 32_000_000
+"""HeavyDB's own default, written down: the rows that one GPU or one CPU thread takes at a time."""
+_DICTIONARIES = """
+select table_name, sum(total_dictionary_data_file_size) as bytes from storage_details
+where database_name = '{database}' group by table_name
+"""
+_CATALOG = "information_schema"
+
+
+class HeavyTables(TableAnswers):
+    """What HeavyDB does in its own way."""
+
+    title = "HeavyDB"
+    methods: tuple[LoadMethod, ...] = ("arrow",)
+    takes_files = False
+    ledger = False
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    index_methods = ()
+    compressions = ()
+    splits = False
+    tablespaces = False
+    types: Mapping[str, str] = {
+        "timestamp": "timestamp(6)",
+        "date": "date encoding days(32)",
+        "int16": "smallint",
+        "int32": "integer",
+        "int64": "bigint",
+        "float32": "float",
+        "float64": "double",
+        "text": "text encoding dict(32)",
+        "json": "text encoding none",
+        "bool": "boolean",
+    }
+
+    def offers(self, control: Control) -> frozenset[str]:
+        """Tell what scenarios may require of plain tables: its column store is the only form."""
+        del control
+        return frozenset({"parallel loads", *(f"form:{form}" for form in self.forms)})
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Refuse nothing more: what HeavyDB does not have is known without asking."""
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        connect: Callable[[str], Control],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
+    ) -> Account | None:
+        """Load by threads of our own, each with a session."""
+        return drive_load(document, HeavyLoader(document, connect), stopped, show, stepped)
+
+    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statement that makes the table."""
+        self.refuse_wishes(table, wishes, where)
+        columns = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in table["columns"])
+        return (f"create table {quoted(wishes.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",)
+
+    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+        """Return nothing: rows that were only appended leave nothing to put in order."""
+        del wishes
+        return ()
+
+    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Say what is there in place of what scenarios wish."""
+        del wishes, where
+        return (
+            f"texts are numbers of a dictionary (32 bits), rows lie in fragments of {FRAGMENT_ROWS:,}",
+            "HeavyDB has no function that hashes: the content was compared by counts and sums",
+            "sessions that load one table at once wait for each other: an import locks it",
+        )
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table, if it is there."""
+        return f"drop table if exists {quoted(name)}"
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables there are already."""
+        there = {row["table_name"] for row in control.execute(b"show tables")}
+        return sorted(there.intersection(wanted))
+
+    def existing_columns(self, control: Control, name: str) -> list[Column]:
+        """Return nothing: files, whose columns this would be, cannot be loaded."""
+        del control, name
+        return []
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        return f"extract(epoch from {column}) * 1000000"
+
+    def sums(self, table: RowTable, name: str) -> str:
+        """Return a query for counts and sums of a table's content, as bulk/sums.py has them."""
+        listed = ["count(*) as row_count"]
+        for number, column in enumerate(table["columns"]):
+            listed += [f"{text} as c{number}_{what}" for what, text in _sums_of(column)]
+        return f"select {', '.join(listed)} from {quoted(name)}"
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read what a table takes: pages in use of its files, and its dictionaries where they are told."""
+        found = {row["table_name"]: row for row in details(control)}
+        row = found.get(table)
+        whole = used_bytes(row) if row else 0
+        return TableSize(whole + (dictionaries(control) or {}).get(table, 0), 0, 0)
+
+
+def _sums_of(column: Column) -> list[tuple[str, str]]:
+    name, kind = quoted(column["name"]), column["type"]
+    found = [("count", f"count({name})")]
+    if kind in ("int16", "int32"):
+        found.append(("sum", f"sum(cast({name} as bigint))"))
+    elif kind == "int64":
+        found.append(("sum", f"sum(mod({name}, 65521))"))
+    elif kind == "bool":
+        found.append(("sum", f"sum(case when {name} then 1 else 0 end)"))
+    elif kind in ("float32", "float64"):
+        found.append(("total", f"sum(cast({name} as double))"))
+    elif kind in ("timestamp", "date"):
+        found.append(("sum", f"sum(mod(extract(epoch from {name}), 65521))"))
+    elif kind == "text":
+        found.append(("distinct", f"count(distinct {name})"))
+    return found
+
+
+def details(control: Control) -> list[Row]:
+    """Return what the server says of each table's files."""
+    return control.execute(b"show table details").fetchall()
+
+
+def used_bytes(row: Row) -> int:
+    """Return the bytes of the pages in use: files are made at full length before they are filled."""
+    total = 0
+    for kind in ("data", "metadata"):
+        size, pages = row[f"total_{kind}_file_size"], row[f"total_{kind}_page_count"]
+        free = row[f"total_free_{kind}_page_count"] or 0
+        total += size * (pages - free) // pages if pages else 0
+    return total
+
+
+def file_bytes(row: Row) -> int:
+    """Return the length of a table's files, pages that hold nothing yet included."""
+    return int(row["total_data_file_size"] + row["total_metadata_file_size"])
+
+
+def dictionaries(control: Control) -> dict[str, int] | None:
+    """Return the bytes of the files of each table's dictionaries; None where the user may not see them."""
+    database = heavy(control).database
+    try:
+        link = database.elsewhere(_CATALOG)
+    except HeavyError:
+        return None
+    try:
+        rows = link.ask(_DICTIONARIES.format(database=database.workspace))
+    except HeavyError:
+        return None
+    finally:
+        link.close()
+    return {str(row["table_name"]): int(row["bytes"] or 0) for row in rows}

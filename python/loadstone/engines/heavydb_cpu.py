@@ -1,0 +1,23 @@
+"""HeavyDB on CPU cores only: the same server, whose sessions are told not to use a GPU."""
+
+from __future__ import annotations
+
+from loadstone.engines.heavydb.engine import HeavyDB
+
+
+class HeavyCpu(HeavyDB):
+    """HeavyDB with EXECUTOR_DEVICE set to CPU in every session."""
+
+    name = "heavydb_cpu"
+    title = "HeavyDB on the CPU"
+    schemes = ("heavydb-cpu",)
+    needs = (
+        "a HeavyDB server 6.1 or later, with a GPU or without, and the Python package pyheavydb: "
+        "pip install 'loadstone[heavydb]'"
+    )
+    device = "CPU"
+    needs_gpu = False
+    workspace_suffix = "_cpu"
+
+
+ENGINE = HeavyCpu()
