@@ -119,7 +119,7 @@ class PostgresFamily(Engine):
     def refuse_relatives(self, version_text: str) -> None:
         """Raise LoadstoneError when the text is that of another engine that speaks the same protocol."""
         for sign, relative in self.relatives.items():
-            if sign in version_text:
+            if sign.lower() in version_text.lower():
                 raise LoadstoneError(
                     f"the server is {relative}, not {self.title}: {version_text}",
                     "Name the engine in the URL's scheme; `loadstone engines` lists them.",

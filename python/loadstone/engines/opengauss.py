@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import one, tables
-from loadstone.engine.answers import Observation, Sizes, sized
+from loadstone.engine import connecting, one, tables
+from loadstone.engine.answers import Observation, ServerProcesses, Sizes, sized
+from loadstone.engine.doorman import Doorman
 from loadstone.engine.family import PostgresFamily
 from loadstone.engine.series import (
     USUAL,
@@ -228,22 +229,31 @@ class OpenGauss(PostgresFamily):
     schemes = ("opengauss", "uqbar", "mogdb")
     embedded_prefix = None
     relatives: Mapping[str, str] = {}
-    status = "not yet run; users whose password is kept as MD5 only"
+    needs = "openGauss 3 or later, MogDB or Uqbar; the user's password kept as SHA-256 or MD5"
     series = OpenGaussSeries()
     tables = OpenGaussTables()
 
     def connect(self, connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
-        """Open a control connection; openGauss's own way to log in is explained where it is asked for."""
+        """Open a control connection; where the server wants openGauss's own way to log in, by a doorman."""
         try:
             return super().connect(connection, autocommit=autocommit)
         except LoadstoneError as error:
             if not any(sign in error.message for sign in _LOG_IN):
                 raise
-            raise LoadstoneError(
-                f"{error.message}: openGauss's own way to log in (sha256) is not there yet",
-                "Set password_encryption_type = 0 or 1, give the user its password anew, and let pg_hba.conf "
-                "say md5 for it.",
-            ) from error
+        doorman = Doorman(connection)
+        try:
+            return super().connect(doorman.connection, autocommit=autocommit)
+        except LoadstoneError as error:
+            said = doorman.trouble or error
+            place = connecting.place(connection)
+            raise LoadstoneError(f"cannot connect to {place}: {said.message}", said.hint) from error
+        finally:
+            doorman.close()
+
+    def server_pids(self, connection: Control) -> ServerProcesses:
+        """Find nothing: the server is one process, and its sessions are threads."""
+        del connection
+        return ServerProcesses(None, "openGauss is one process of many threads, which is not looked for yet")
 
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is; `version_number` is that of the PostgreSQL it stems from."""

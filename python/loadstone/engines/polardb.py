@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from loadstone.engine.control import Control
 
 _SIGN = "polardb"
+_LOOK = """
+select current_setting('polar_version', true) as version,
+       (select count(*) from pg_settings where name like 'polar\\_%') as settings
+"""
 _VERSION = re.compile(r"polardb(?: for postgresql)? v?(\d[\w.]*)", re.IGNORECASE)
 
 
@@ -50,15 +54,18 @@ class PolarDB(PostgresFamily):
     def identify(self, connection: Control) -> Identity:
         """Ask the server what it is, and refuse what is not PolarDB."""
         found = super().identify(connection)
-        text = found["version_text"]
-        if _SIGN not in text.lower():
+        text, row = found["version_text"], connection.execute(_LOOK).fetchone() or {}
+        if _SIGN not in text.lower() and not row.get("settings"):
             raise LoadstoneError(
                 f"the server is not PolarDB: {text}",
                 "Name the engine in the URL's scheme; `loadstone engines` lists them.",
             )
         own = _VERSION.search(text)
-        version = f"{own[1]} on PostgreSQL {found['version']}" if own else found["version"]
-        return {**found, "version": version}
+        version = row.get("version") or (own[1] if own else None)
+        return {
+            **found,
+            "version": f"{version} on PostgreSQL {found['version']}" if version else found["version"],
+        }
 
     def postgres_version(self, identity: Identity) -> str | None:
         """Return the version of the PostgreSQL that it is built on."""
