@@ -7,12 +7,24 @@ import platform
 import sys
 from typing import TYPE_CHECKING
 
-from bench import bulk, ceiling, connections, fit, flights, generate, load, peer, queries, rows
+from bench import ask, bulk, ceiling, connections, fit, flights, generate, load, peer, queries, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("peer", "ceiling", "connections", "generate", "rows", "load", "bulk", "flights", "queries", "fit")
+PARTS = (
+    "peer",
+    "ceiling",
+    "connections",
+    "generate",
+    "rows",
+    "load",
+    "bulk",
+    "flights",
+    "queries",
+    "ask",
+    "fit",
+)
 
 
 def main() -> int:
@@ -34,6 +46,7 @@ def main() -> int:
         "bulk": lambda: bulk.run(given.target, given.rounds),
         "flights": lambda: flights.run(given.target, given.rounds),
         "queries": lambda: queries.run(given.rounds),
+        "ask": lambda: ask.run(given.target, given.rounds),
         "fit": lambda: fit.run(given.rounds),
     }
     for name in PARTS:
