@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,7 +47,13 @@ def test_scenarios_are_listed_with_their_titles() -> None:
 
 
 def test_engines_are_listed_with_how_to_name_them() -> None:
-    assert "postgres        postgres://, postgresql://" in call("engines").output
+    output = call("engines").output
+    assert re.search(
+        r"^postgres +postgres://, postgresql:// +verified against PostgreSQL", output, re.MULTILINE
+    )
+    assert re.search(
+        r"^citus_columnar +citus-columnar://.*\n +needs PostgreSQL with the extension", output, re.MULTILINE
+    )
 
 
 def test_a_plan_is_printed_and_nothing_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,9 +385,13 @@ def generate_command(
 
 @main.command("engines")
 def list_engines() -> None:
-    """List the engines, how targets name them, and against what they were verified."""
-    for engine in all_engines().values():
-        click.echo(f"{engine.name:<16}{', '.join(engine.target_forms):<60}{engine.status}")
+    """List the engines: how targets name them, against what they were verified, and what they need."""
+    engines = all_engines().values()
+    wide = max(len(engine.name) for engine in engines) + 2
+    for engine in engines:
+        click.echo(f"{engine.name:<{wide}}{', '.join(engine.target_forms):<60}{engine.status}")
+        if engine.needs:
+            click.echo(f"{'':<{wide}}needs {engine.needs}")
 
 
 @main.command("calibrate")

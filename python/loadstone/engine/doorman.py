@@ -3,8 +3,8 @@
 openGauss sends authentication code 10, which PostgreSQL uses for SASL, with data of its own: how the password
 is kept (0 or 2: SHA-256), 64 hexadecimal digits of salt, 8 of a token, and in protocol 3.0 a signature.
 K = PBKDF2-HMAC-SHA1(password, salt, 10,000 rounds, 32 bytes), ClientKey = HMAC-SHA256(K, "Client Key"), and
-the answer is hex(ClientKey xor HMAC-SHA256(SHA256(ClientKey), token)). The signature is the token's HMAC-SHA256
-under the key HMAC-SHA256(K, "Sever Key"), spelled so. The core's clients do the same (crates/wire,
+the answer is hex(ClientKey xor HMAC-SHA256(SHA256(ClientKey), token)). The signature is HMAC-SHA256 of the
+token under the key HMAC-SHA256(K, "Sever Key"), spelled so. The core's clients do the same (crates/wire,
 `sha256_challenge`); this is for control connections, which psycopg opens.
 """
 
