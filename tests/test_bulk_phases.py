@@ -70,7 +70,9 @@ name = "test"
 indexes = "{{ indexes }}"
 partition_column = "l"
 """
-ALL = frozenset({"load", "load:files", "load:insert", "load:copy_text", "brin", "hash"})
+ALL = frozenset(
+    {"load", "load:files", "load:insert", "load:copy_text", "parallel loads", "indexes", "brin", "hash"}
+)
 
 
 def plan_of(folder: Path, text: str = SCENARIO, size: str = "small", **overrides: str) -> Plan:
@@ -195,7 +197,11 @@ def test_files_are_sent_in_their_own_format(tmp_path: Path) -> None:
                 Rows("import", 9),
                 PlainTable("t", "a:BRIN, (b,c), d : gin(x_ops)", form="columnar", compression="lz4"),
             ),
-            ["load", "form:columnar", "compression:lz4", "brin", "gin"],
+            ["load", "form:columnar", "compression:lz4", "indexes", "brin", "gin"],
+        ),
+        (
+            BulkLoad(Rows("import", 9), PlainTable("t", primary_key="a"), workers=2),
+            ["load", "parallel loads", "primary keys"],
         ),
         (
             BulkLoad(Rows("import", 9), PlainTable("t", partition_rows=3, index_tablespace="fast")),
