@@ -1,0 +1,208 @@
+"""A control connection to ClickHouse, by whichever line its statements travel."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from loadstone.engine import SCHEMA
+from loadstone.engine.series import literal, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from loadstone.engine.control import Control, Row
+
+SESSION = {
+    # Aggregates over nothing and the missing side of a join are NULL, as the SQL standard has it.
+    "aggregate_functions_null_for_empty": "1",
+    "join_use_nulls": "1",
+    "union_default_mode": "'DISTINCT'",
+}
+"""Settings of every session of ours, as SQL writes their values."""
+
+
+class ClickError(Exception):
+    """What ClickHouse said when it refused a statement, or that it is gone."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def sqlstate(self) -> str:
+        """ClickHouse's own number of the error, for it has no SQLSTATEs."""
+        return "lost" if self.code is None else f"code {self.code}"
+
+
+class Line(Protocol):
+    """One connection's way to the engine; one statement at a time."""
+
+    def ask(self, sql: str) -> pa.Table | None:
+        """Run one statement to its end and return its whole answer, None when it has none.
+
+        Raises ClickError.
+        """
+
+    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+        """Insert rows into a table, named as SQL writes it. Raises ClickError."""
+
+    def close(self) -> None:
+        """End it, with what it still does; may be called again."""
+
+
+class Opened(Protocol):
+    """A database of ClickHouse's that is open."""
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Where its files lie."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the user sets for each session."""
+
+    @property
+    def pid(self) -> int | None:
+        """The engine's process, where it is ours to know."""
+
+    def line(self) -> Line:
+        """Open a connection. Raises ClickError."""
+
+    def hang_up(self, line: Line) -> None:
+        """End what a connection still does where asking for it did not help."""
+
+    def connect(self, name: str) -> ClickControl:
+        """Open a control connection of this name."""
+
+    def named(self, name: str) -> Sequence[ClickControl]:
+        """Return the open control connections of this name."""
+
+
+class ClickControl:
+    """A control connection; its line is opened when it is first needed, and anew when it was lost."""
+
+    _numbers = count(1)
+
+    def __init__(self, database: Opened, name: str) -> None:
+        self.database = database
+        self.name = name
+        self.mark = f"loadstone {next(self._numbers)}"
+        """What tells this connection's statements from all others on the server."""
+        self._closed = False
+        self._line: Line | None = None
+        self._busy = threading.Lock()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._closed
+
+    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> ClickResult:
+        """Run one statement to its end; values are written into its text."""
+        if params:
+            raise TypeError("statements for ClickHouse carry their values in their text")
+        found = self.table(query.decode() if isinstance(query, bytes) else query)
+        return ClickResult(found.to_pylist() if found is not None else [])
+
+    def table(self, sql: str) -> pa.Table | None:
+        """Run one statement to its end and return its whole answer; None when it has none."""
+        return self._by_line(lambda line: line.ask(sql))
+
+    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+        """Insert rows."""
+        self._by_line(lambda line: line.put(table, columns, rows))
+
+    def use(self, database: str) -> None:
+        """Make unqualified names mean what lies in a database."""
+        self.table(f"use {quoted(database)}")
+
+    def interrupt(self, limit_s: float = 2.0) -> None:
+        """Make the statement that another thread runs here fail: asked in words first, then cut off."""
+        line = self._line
+        if line is None or not self._busy.locked():
+            return
+        try:
+            with closing(self.database.line()) as other:
+                other.ask(KILL.format(mark=literal(self.mark)))
+        except ClickError:
+            self.database.hang_up(line)
+            return
+        if self._busy.acquire(timeout=limit_s):
+            self._busy.release()
+        elif self._line is line:
+            self.database.hang_up(line)
+
+    def close(self) -> None:
+        """End it; may be called again."""
+        self._closed = True
+        self._drop()
+
+    def _by_line(self, work: Callable[[Line], Any]) -> Any:
+        if self._closed:
+            raise ClickError("the connection is closed")
+        with self._busy:
+            try:
+                return work(self._opened())
+            except BaseException as error:
+                # A statement that was refused leaves the line as it was; anything else in the middle of one.
+                if not isinstance(error, ClickError) or error.code is None:
+                    self._drop()
+                raise
+
+    def _opened(self) -> Line:
+        if self._line is None:
+            line = self.database.line()
+            try:
+                self._set_up(line)
+            except BaseException:
+                line.close()
+                raise
+            self._line = line
+        return self._line
+
+    def _set_up(self, line: Line) -> None:
+        values = SESSION | {name: literal(value) for name, value in self.database.settings.items()}
+        values |= {"log_comment": literal(self.mark)}
+        line.ask("set " + ", ".join(f"{name} = {value}" for name, value in values.items()))
+        if line.ask(HAS_DATABASE.format(name=literal(SCHEMA))):
+            line.ask(f"use {quoted(SCHEMA)}")
+
+    def _drop(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
+
+
+class ClickResult:
+    """What a statement gave, whole: control statements give few rows."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = iter(rows)
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, None when there is no more."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows that are left."""
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._rows
+
+
+KILL = "kill query where Settings['log_comment'] = {mark} async"
+HAS_DATABASE = "select 1 as one from system.databases where name = {name}"
+
+
+def click(connection: Control) -> ClickControl:
+    """Return a control connection as ClickHouse's, for what only it can do."""
+    if not isinstance(connection, ClickControl):
+        raise TypeError(f"ClickHouse was given a {type(connection).__name__} for a connection")
+    return connection

@@ -1,0 +1,312 @@
+"""ClickHouse's answers: the base of its server and of chDB, the library."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from loadstone.engine import SCHEMA, not_one_value, one
+from loadstone.engine.answers import Observation, ServerProcesses, sized
+from loadstone.engine.driver import DriverEngine
+from loadstone.engine.series import literal, quoted
+from loadstone.engine.storage import Storage
+from loadstone.engines.clickhouse import statements
+from loadstone.engines.clickhouse.control import HAS_DATABASE, SESSION, ClickError, click
+from loadstone.engines.clickhouse.series import ClickSeries
+from loadstone.engines.clickhouse.tables import DURABLE, ClickTables
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    import pyarrow as pa
+
+    from loadstone.engine.answers import Durability, Identity, Setting, Sizes
+    from loadstone.engine.control import Control
+    from loadstone.engine.storage import TableStorage
+
+MARK = "made by Loadstone, which drops it with everything in it"
+_OLDEST = 230800
+"""Version 23.8: the first with all that is asked here."""
+
+
+class ClickFamily(DriverEngine):
+    """What ClickHouse answers, by whichever line it is asked."""
+
+    errors = (ClickError,)
+    series = ClickSeries()
+    tables: ClickTables = ClickTables()
+
+    def version(self, connection: Control) -> Identity:
+        """Ask the engine what it is."""
+        version = str(one(connection, statements.VERSION)["version"])
+        return {
+            "version": version,
+            "version_text": f"{self.title}: ClickHouse {version}",
+            "version_number": _number(version),
+            "standby": False,
+        }
+
+    def identify(self, connection: Control) -> Identity:
+        """Ask the engine what it is, and refuse it when it is too old."""
+        identity = self.version(connection)
+        if identity["version_number"] < _OLDEST:
+            raise LoadstoneError(
+                f"the server is ClickHouse {identity['version']}", "Loadstone needs version 23.8 or later."
+            )
+        return identity
+
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Say yes: ClickHouse has no locks that outlast a statement and end with a connection."""
+        del connection, schema
+        return True
+
+    def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Tell whether the database is there and marked as ours."""
+        return _comment(connection, schema) == MARK
+
+    def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
+        """Make the database, empty and marked as ours; refuse one with somebody else's tables in it."""
+        found = _comment(connection, schema)
+        held = self._tables_in(connection, schema)
+        if held and found != MARK and not replace:
+            raise LoadstoneError(
+                f'the database "{schema}" holds {len(held)} tables that Loadstone did not make',
+                "Name another server, or give --replace to drop that database with all it holds.",
+            )
+        if found is not None:
+            connection.execute(f"drop database {quoted(schema)} sync".encode())
+        connection.execute(f"create database {quoted(schema)} comment {literal(MARK)}".encode())
+        click(connection).use(schema)
+
+    def drop_workspace(
+        self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
+    ) -> None:
+        """Drop the database with everything in it, if it is ours; nobody holds locks for which to wait."""
+        del lock_wait_s
+        found = _comment(connection, schema)
+        if found is None:
+            return
+        if found != MARK:
+            raise LoadstoneError(
+                f'the database "{schema}" is not marked as made by Loadstone, so it stays',
+                "Drop it by hand if nobody needs it.",
+            )
+        click(connection).use("default")
+        connection.execute(f"drop database {quoted(schema)} sync".encode())
+
+    def settings(self, connection: Control) -> list[Setting]:
+        """Read the settings that are not at their defaults, and those worth recording anyway."""
+        given = click(connection).database.settings
+        found: list[Setting] = []
+        for row in connection.execute(statements.SETTINGS):
+            name = row["name"]
+            ours = "Loadstone" if name in SESSION else "--setting" if name in given else "server"
+            source = ours if row["changed"] else "default"
+            found.append({"name": name, "value": str(row["value"]), "source": source})
+        found += [
+            {"name": f"merge_tree.{name}", "value": str(value), "source": "Loadstone"}
+            for name, value in DURABLE.items()
+        ]
+        return found
+
+    def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
+        """Judge the settings that decide whether rows that were taken survive a crash."""
+        rows = connection.execute(statements.TABLES.format(schema=literal(schema)).encode()).fetchall()
+        loose = [row["name"] for row in rows if "fsync_after_insert = 1" not in row["engine_full"]]
+        return [
+            {
+                "setting": "fsync_after_insert",
+                "value": f"off for {', '.join(loose)}" if loose else "1",
+                "durable": not loose,
+                "why": "an insert is answered before its files are forced to the disk: a crash of the machine "
+                "can lose it"
+                if loose
+                else "an insert is answered after its files, and their folder, are on the disk",
+            },
+            {
+                "setting": "min_rows_to_fsync_after_merge",
+                "value": "0 for some" if loose else "1",
+                "durable": not loose,
+                "why": "a merge takes the place of its parts before it is on the disk"
+                if loose
+                else "a merge is on the disk before it takes the place of its parts",
+            },
+        ]
+
+    def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
+        """Read what the active parts of each table take on disk."""
+        rows = connection.execute(statements.PARTS.format(schema=literal(schema)).encode()).fetchall()
+        relations = [
+            {
+                "name": row["name"],
+                "kind": "table",
+                "table": row["name"],
+                "bytes": int(row["bytes"]),
+                "rows_estimate": int(row["rows"]),
+            }
+            for row in rows
+        ]
+        whole = one(connection, statements.ALL_PARTS)
+        return sized(int(whole["bytes"] or 0), None, relations)  # type: ignore[arg-type]
+
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for the active parts of tables; what merges have left behind counts nowhere."""
+        del data_directory
+        found = Storage([])
+        for name in tables:
+            names = {"schema": literal(schema), "table": literal(name)}
+            row = one(connection, statements.STORAGE.format(**names).encode())  # type: ignore[arg-type]
+            found.tables.append(_stored(name, row))
+            packed, plain = int(row["packed"] or 0), int(row["plain"] or 0)
+            if packed:
+                found.notes.append(
+                    f"{name}: {int(row['parts']):,} parts; columns of {plain:,} bytes are compressed "
+                    f"{plain / packed:.2f}:1"
+                )
+        found.notes.append("parts that a merge has replaced stay for eight minutes and are not counted")
+        return found
+
+    def counters(self, connection: Control) -> Observation:
+        """Read the cumulative events that tell of loads, merges and queries."""
+        return _observed(connection, statements.EVENTS)
+
+    def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
+        """Read memory, parts, merges and queries under way."""
+        del schema
+        return _observed(connection, statements.METRICS)
+
+    def waits(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, f"{self.title} does not show what its threads wait for")
+
+    def server_pids(self, connection: Control) -> ServerProcesses:
+        """Return the engine's process where it is ours to know."""
+        pid = click(connection).database.pid
+        reason = None if pid is not None else "ClickHouse does not tell its process by SQL"
+        return ServerProcesses(pid, reason)
+
+    def cancel(self, connection: Control, application_name: str) -> int:
+        """Interrupt the connections of this name."""
+        found = click(connection).database.named(application_name)
+        for control in found:
+            control.interrupt()
+        return len(found)
+
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require; time series are not among it."""
+        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
+        return frozenset(words | self.tables.offers(connection))
+
+    def checkpoint(self, connection: Control) -> str | None:
+        """Do nothing: an insert is in its table's files, and they are on the disk, when it is answered."""
+        del connection
+
+    def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
+        """Raise LoadstoneError when the server has no room for that many queries at once."""
+        row = connection.execute(statements.ROOM).fetchone()
+        most = int(row["value"]) if row is not None else 0
+        if 0 < most < clients:
+            raise LoadstoneError(
+                f"{clients} clients are asked for, and {self.title} takes {most} queries at once",
+                "Ask for fewer, or raise max_concurrent_queries in its configuration.",
+            )
+
+    def text_value(self, connection: Control, sql: str) -> str | None:
+        """Run a query that gives one value; returns it as ClickHouse writes it, None for null."""
+        found = self.answer(connection, f"select columns('.*') apply toString from (\n{sql}\n)")  # noqa: S608
+        if (found.num_rows, found.num_columns) != (1, 1):
+            raise not_one_value(found.num_rows, found.num_columns, sql)
+        value: Any = found.column(0)[0].as_py()
+        return None if value is None else str(value)
+
+    def answer(self, connection: Control, sql: str) -> pa.Table:
+        """Run a query and return its whole answer."""
+        found = click(connection).table(sql)
+        if found is None:
+            raise not_one_value(0, 0, sql)
+        return found
+
+    def explain(self, connection: Control, sql: str) -> str | None:
+        """Return the plan, with what its indexes leave out, without running the query."""
+        rows = connection.execute(f"explain indexes = 1 {sql}".encode()).fetchall()
+        return "\n".join(str(next(iter(row.values()))) for row in rows)
+
+    @contextlib.contextmanager
+    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
+        """Interrupt what the connection does after a while."""
+        timer = threading.Timer(limit_s, click(connection).interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _tables_in(self, connection: Control, schema: str) -> list[str]:
+        rows = connection.execute(statements.TABLES.format(schema=literal(schema)).encode())
+        return [str(row["name"]) for row in rows]
+
+
+def drop_caches(connection: Control) -> list[str]:
+    """Empty the engine's own caches, those that this version has; returns their names."""
+    emptied = []
+    for cache in statements.CACHES:
+        with contextlib.suppress(ClickError):
+            connection.execute(f"system drop {cache} cache".encode())
+            emptied.append(cache)
+    return emptied
+
+
+def _comment(connection: Control, schema: str) -> str | None:
+    """Return a database's comment; None when there is no such database."""
+    text = HAS_DATABASE.replace("1 as one", "comment").format(name=literal(schema))
+    row = connection.execute(text.encode()).fetchone()
+    return None if row is None else str(row["comment"])
+
+
+def _observed(connection: Control, statement: str) -> Observation:
+    try:
+        rows = connection.execute(statement.encode()).fetchall()
+    except ClickError as error:
+        if error.code is None:
+            raise
+        return Observation(None, f"ClickHouse refuses: {error}")
+    return Observation({_snake(row["name"]): int(row["value"]) for row in rows})
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _stored(name: str, row: Any) -> TableStorage:
+    indexes, maps = int(row["indexes"] or 0), int(row["marks"] or 0)
+    return {
+        "name": name,
+        "rows": None,
+        "logical_bytes": None,
+        "heap_bytes": int(row["bytes"] or 0) - indexes - maps,
+        "toast_bytes": 0,
+        "index_bytes": indexes,
+        "map_bytes": maps,
+        "free_bytes": 0,
+        "allocated_bytes": None,
+        "indexes": [],
+    }
+
+
+def _number(version: str) -> int:
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    major, minor, patch = parts + [0] * (3 - len(parts))
+    return major * 10000 + minor * 100 + patch

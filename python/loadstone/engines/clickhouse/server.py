@@ -1,0 +1,147 @@
+"""A ClickHouse server behind its HTTP interface, by the driver that its makers offer."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import clickhouse_connect
+from clickhouse_connect.driver.exceptions import ClickHouseError
+
+from loadstone.engines.clickhouse.control import ClickControl, ClickError
+from loadstone.engine.places import listener
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from loadstone.model import Connection
+
+_READS = re.compile(r"\s*(?:\(\s*)*(?:select|with|show|explain|describe|desc|exists|values)\b", re.IGNORECASE)
+_SET = re.compile(r"\s*set\s+(.*)", re.IGNORECASE | re.DOTALL)
+_USE = re.compile(r'\s*use\s+"?((?:[^"]|"")*)"?\s*', re.IGNORECASE)
+_ONE_SET = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.|'')*'|[^,]+)\s*(?:,|\Z)")
+_CODE = re.compile(r"(?:Code: |error code )(\d+)")
+_ANSWER_S = 24 * 3600
+"""Longer than any limit of ours: it is we who end what takes too long."""
+
+
+class HttpLine:
+    """One connection: HTTP has no sessions here, so its settings and database go with each statement."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def ask(self, sql: str) -> pa.Table | None:
+        """Run one statement to its end and return its whole answer, None when it has none."""
+        chosen, assigned = _USE.fullmatch(sql), _SET.fullmatch(sql)
+        if chosen:
+            self._client.database = chosen.group(1).replace('""', '"')
+            return None
+        with _told():
+            if assigned:
+                for name, value in _ONE_SET.findall(assigned.group(1)):
+                    self._client.set_client_setting(name, _plain(value))
+                return None
+            if _READS.match(sql):
+                return self._client.query_arrow(sql, use_strings=True)
+            self._client.command(sql)
+            return None
+
+    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+        """Insert rows, which travel as an Arrow stream."""
+        del columns  # the rows bear their names
+        with _told():
+            self._client.insert_arrow(table.strip('"'), rows)
+
+    def close(self) -> None:
+        """End it, and with its socket what the server still does for it."""
+        self._client.close()
+
+
+class ClickServer:
+    """A server that is reached over HTTP."""
+
+    def __init__(self, server: Connection) -> None:
+        """Reach it. Raises LoadstoneError when that is not possible."""
+        self._server = server
+        self._controls: weakref.WeakSet[ClickControl] = weakref.WeakSet()
+        self.settings: Mapping[str, str] = {}
+        self.pid = listener(server).pid
+        try:
+            self.line().close()
+        except ClickError as error:
+            raise LoadstoneError(
+                f"cannot connect to {server.host}:{server.port} (user {server.user}): {error}",
+                "Is the server running, with its HTTP interface on that port, and is the password right?",
+            ) from error
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Say nothing: its files are not ours to see."""
+        return None
+
+    def connect(self, name: str) -> ClickControl:
+        """Open a control connection. Raises LoadstoneError when that is not possible."""
+        control = ClickControl(self, name)
+        try:
+            control.execute("select 1")
+        except ClickError as error:
+            raise LoadstoneError(f"the server cannot be used: {error}", "Is it running?") from error
+        self._controls.add(control)
+        return control
+
+    def line(self) -> HttpLine:
+        """Open a connection."""
+        server = self._server
+        with _told():
+            client = clickhouse_connect.get_client(
+                host=server.host,
+                port=server.port,
+                username=server.user,
+                password=server.password or "",
+                secure=server.sslmode != "disable",
+                verify=server.sslmode == "verify-full",
+                ca_cert=server.sslrootcert,
+                connect_timeout=round(server.connect_timeout_s),
+                send_receive_timeout=_ANSWER_S,
+                autogenerate_session_id=False,
+                query_retries=0,
+            )
+        return HttpLine(client)
+
+    def hang_up(self, line: object) -> None:
+        """Close a connection's socket: a server ends a query whose asker is gone when it next looks."""
+        if isinstance(line, HttpLine):
+            line.close()
+
+    def named(self, name: str) -> list[ClickControl]:
+        """Return the connections of this name that are open."""
+        return [control for control in list(self._controls) if control.name == name and not control.closed]
+
+    def close(self) -> None:
+        """End all connections."""
+        for control in list(self._controls):
+            control.close()
+
+
+@contextlib.contextmanager
+def _told() -> Any:
+    try:
+        yield
+    except ClickHouseError as error:
+        said = str(error).strip()
+        code = _CODE.search(said)
+        raise ClickError(said, int(code.group(1)) if code else None) from error
+    except OSError as error:
+        raise ClickError(f"the server is gone: {error}") from error
+
+
+def _plain(value: str) -> str:
+    value = value.strip()
+    return value[1:-1].replace("''", "'") if value.startswith("'") else value

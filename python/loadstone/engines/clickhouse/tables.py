@@ -1,0 +1,226 @@
+"""How ClickHouse keeps plain tables: MergeTree in the order of the growing column, every insert forced to disk.
+
+Types follow ClickHouse's advice: `Nullable` only where the data may hold NULLs, and `LowCardinality` for
+texts that repeat (https://clickhouse.com/docs/best-practices/select-data-types). What the data say of a
+column comes with it; where they say nothing, it may be NULL and is a plain `String`.
+"""
+
+# ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.driving import drive_load
+from loadstone.engine.series import literal, quoted
+from loadstone.engine.tables import USUAL, TableAnswers, TableSize
+from loadstone.engines.clickhouse.loading import ClickLoader
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.indexes import Index
+    from loadstone.engine.series import Column
+    from loadstone.engine.tables import Account, Circumstances, RowTable
+    from loadstone.model import LoadMethod, PlainTable, TableForm
+
+DURABLE = {
+    "fsync_after_insert": 1,
+    "fsync_part_directory": 1,
+    "min_rows_to_fsync_after_merge": 1,
+    "min_compressed_bytes_to_fsync_after_merge": 1,
+}
+"""Settings of each table: an insert is answered, and a merge takes the place of its parts, once on the disk."""
+_SKIPPING = ("minmax", "bloom_filter")
+_NULL = r"'\\N'"
+_SIZE = """
+select sum(bytes_on_disk) as whole, sum(secondary_indices_compressed_bytes + secondary_indices_marks_bytes)
+       as indexes from system.parts where active and database = currentDatabase() and table = {table}
+"""
+_COLUMNS = """
+select name, type from system.columns where database = currentDatabase() and table = {table} order by position
+"""
+_TABLES = """
+select name as table_name from system.tables where database = currentDatabase() and name in ({names})
+order by name
+"""
+
+
+class ClickTables(TableAnswers):
+    """What ClickHouse does in its own way."""
+
+    title = "ClickHouse"
+    methods: tuple[LoadMethod, ...] = ("arrow",)
+    takes_files = False
+    ledger = False
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    types: Mapping[str, str] = {
+        "timestamp": "DateTime64(6, 'UTC')",
+        "date": "Date32",
+        "int16": "Int16",
+        "int32": "Int32",
+        "int64": "Int64",
+        "float32": "Float32",
+        "float64": "Float64",
+        "text": "String",
+        "json": "String",
+        "bool": "Bool",
+    }
+
+    def offers(self, control: Control) -> frozenset[str]:
+        """Tell what scenarios may require of plain tables: its column store is the only form."""
+        del control
+        return frozenset({"form:default", "form:columnar", *_SKIPPING})
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Refuse nothing more: what ClickHouse does not have is known without asking."""
+
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+        """Raise LoadstoneError for wishes that contradict the table, or that ClickHouse cannot fulfil."""
+        super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
+        if wishes.partition_rows:
+            raise LoadstoneError(
+                "ClickHouse's partitions are for dropping old data and make queries no faster: none is made",
+                "Take partition_rows away; the primary key finds ranges.",
+            )
+        if wishes.tablespace or wishes.index_tablespace:
+            raise LoadstoneError("ClickHouse has no tablespaces", "Take them away.")
+        for index in self.index_list(wishes.indexes, table):
+            if index.method not in ("", *_SKIPPING) or index.operators or len(index.columns) > 1:
+                raise LoadstoneError(
+                    f"ClickHouse cannot make the index {index}",
+                    f"It skips data by one column each: {', '.join(f'c:{name}' for name in _SKIPPING)}.",
+                )
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        connect: Callable[[str], Control],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
+    ) -> Account | None:
+        """Load by threads of our own, each with a connection."""
+        return drive_load(document, ClickLoader(document, connect), stopped, show, stepped)
+
+    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statement that makes the table."""
+        self.refuse_wishes(table, wishes, where)
+        key = wishes.primary_key or table["sequence"]
+        by = quoted(key) if key else "tuple()"
+        columns = ", ".join(f"{quoted(c['name'])} {column_type(c, key)}" for c in table["columns"])
+        settings = ", ".join(f"{name} = {value}" for name, value in DURABLE.items())
+        made = f"create table {quoted(wishes.name)} ({columns})"
+        return (f"{made} engine = MergeTree order by {by} settings {settings}",)
+
+    def indexes(
+        self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL, *, again: bool = False
+    ) -> tuple[str, ...]:
+        """Return the statements that make the data-skipping indexes; rows that are there are indexed too."""
+        del where
+        if_new = "if not exists " if again else ""
+        found = []
+        for index in self.index_list(wishes.indexes, table):
+            name, method = quoted(index.name(wishes.name)), index.method or _SKIPPING[0]
+            alter = f"alter table {quoted(wishes.name)}"
+            found.append(f"{alter} add index {if_new}{name} {index.keys} type {method} granularity 1")
+            if wishes.index_when == "after":
+                found.append(f"{alter} materialize index {name} settings mutations_sync = 2")
+        return tuple(found)
+
+    def using(self, index: Index) -> str:
+        """Say nothing: kinds of index are named elsewhere."""
+        del index
+        return ""
+
+    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+        """Return the statement that merges the parts into one: what background merges come to in time."""
+        return (f"optimize table {quoted(wishes.name)} final",)
+
+    def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
+        """Say which wishes have no meaning here, and what is there instead."""
+        del where
+        found = [
+            "fsync_after_insert and its kin are on: every insert and merge is on the disk when it counts"
+        ]
+        if wishes.indexes.strip() not in ("", "0"):
+            found.append("indexes skip ranges of rows (minmax, granularity 1); they find no single row")
+        if wishes.primary_key:
+            found.append("the primary key is the order of the rows; nothing keeps it unique")
+        if wishes.compression != "default":
+            found.append("ClickHouse compresses every column (LZ4), whether that is asked for or not")
+        return tuple(found)
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table and its files at once, if it is there."""
+        return f"drop table if exists {quoted(name)} sync"
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables (or views) there are already."""
+        names = ", ".join(literal(name) for name in wanted)
+        return [str(row["table_name"]) for row in control.execute(_TABLES.format(names=names).encode())]
+
+    def existing_columns(self, control: Control, name: str) -> list[Column]:
+        """Return the columns of a table that is there; a type of which nothing is known counts as text."""
+        back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
+        rows = control.execute(_COLUMNS.format(table=literal(name)).encode())
+        return [{"name": row["name"], "type": back.get(_bare(row["type"]), "text")} for row in rows]
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read what a table's active parts take on disk."""
+        row = control.execute(_SIZE.format(table=literal(table)).encode()).fetchone() or {}
+        indexes = int(row["indexes"] or 0)
+        return TableSize(int(row["whole"] or 0) - indexes, indexes, 0)
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        return f"toUnixTimestamp64Micro({column})"
+
+    def as_text(self, column: Column) -> str:
+        """Return a value as the fingerprint's text; a NULL is a backslash and N."""
+        name, kind = quoted(column["name"]), column["type"]
+        if kind == "bool":
+            return f"multiIf(isNull({name}), {_NULL}, {name}, '1', '0')"
+        if kind == "timestamp":
+            name = self.microseconds(name)
+        return f"ifNull(toString({name}), {_NULL})"
+
+    def fingerprint(self, table: RowTable, name: str) -> str:
+        """Return a query for the fingerprint of a table's content, as `TableAnswers.fingerprint` has it."""
+        columns = table["columns"]
+        texts = [quoted(c["name"]) for c in columns if c["type"] in ("text", "json")]
+        floats = [quoted(c["name"]) for c in columns if c["type"] in ("float32", "float64")]
+        parts = [self.as_text(c) for c in columns if c["type"] not in ("float32", "float64")]
+        row = f"arrayStringConcat([{', '.join(parts)}], '|')" if parts else "''"
+        octets = " + ".join(f"ifNull(length({text}), 0)" for text in texts) or "0"
+        terms = " + ".join(f"ifNull(toFloat64({text}), 0) * {n}" for n, text in enumerate(floats, start=1))
+        missing = ", ".join(f"isNull({quoted(c['name'])}) as loadstone_n{n}" for n, c in enumerate(columns))
+        passed = ", ".join(f"loadstone_n{n}" for n in range(len(columns)))
+        nulls = ", ".join(f"countIf(loadstone_n{n})" for n in range(len(columns)))
+        value = "toInt128(floor((loadstone_s - floor(loadstone_s / 65521) * 65521) * 1048576))"
+        number = "reinterpretAsUInt32(reverse(substring(MD5(loadstone_r), 1, 4)))"
+        return (
+            "select toString(count()) as rows, toString(ifNull(sum(loadstone_o), 0)) as bytes, "
+            "toString(ifNull(sum(toInt128(loadstone_k)), 0)) as content, "
+            f"toString(ifNull(sum((1 + loadstone_k % 65521) * {value}), 0)) as numbers, [{nulls}] as nulls "
+            f"from (select {number} as loadstone_k, loadstone_o, loadstone_s, {passed} "
+            f"from (select {row} as loadstone_r, toInt64({octets}) as loadstone_o, "
+            f"{terms or 'toFloat64(0)'} as loadstone_s, {missing} from {quoted(name)}))"
+        )
+
+
+def column_type(column: Column, key: str | None = None) -> str:
+    """Return a column's type in SQL; the column that rows are ordered by is never NULL."""
+    kind = ClickTables.types[column["type"]]
+    if column.get("nulls", True) and column["name"] != key:
+        kind = f"Nullable({kind})"
+    return f"LowCardinality({kind})" if column["type"] == "text" and column.get("repeats") else kind
+
+
+def _bare(kind: str) -> str:
+    for around in ("LowCardinality(", "Nullable("):
+        if kind.startswith(around):
+            kind = kind.removeprefix(around)[:-1]
+    return kind

@@ -1,0 +1,309 @@
+"""QuestDB: columns by time, in a server that speaks PostgreSQL's wire protocol and little of its SQL."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from loadstone.engine import SCHEMA, not_one_value, one
+from loadstone.engine.answers import Observation, ServerProcesses, sized
+from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.places import listener, server_place
+from loadstone.engine.series import SeriesAnswers, literal, quoted
+from loadstone.engine.storage import Storage
+from loadstone.engines.questdb.control import quest
+from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
+from loadstone.engines.questdb.tables import OURS, QuestTables, made
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from loadstone.engine.answers import Caches, Durability, Identity, RelationSize, Setting, Sizes
+    from loadstone.engine.control import Control
+
+_PORT = 8812
+_PASSWORD = "QUESTDB_PASSWORD"  # noqa: S105 - the name of a variable
+_USUAL_PASSWORD = "quest"  # noqa: S105 - what every QuestDB begins with
+_WORTH_RECORDING = (
+    "cairo.commit.mode", "cairo.sql.parallel.filter.enabled", "cairo.sql.parallel.groupby.enabled",
+    "cairo.wal.apply.parallel.sql.enabled", "cairo.wal.segment.rollover.row.count", "query.timeout",
+    "shared.worker.count", "wal.apply.worker.count", "ram.usage.limit.bytes",
+)  # fmt: skip
+_SETTINGS = "select property_path as name, value, value_source as source, sensitive from (show parameters)"
+_STORAGE = "select tableName as name, rowCount as rows, diskSize as bytes from table_storage() order by 3 desc"
+_MEMORY = "select memory_tag as name, bytes as value from memory_metrics()"
+_LAG = "select coalesce(sum(sequencerTxn - writerTxn), 0) as waiting from wal_tables()"
+
+
+class QuestSeries(SeriesAnswers):
+    """Says no."""
+
+    title = "QuestDB"
+
+    def refuse(self, control: Control) -> None:
+        """Raise LoadstoneError: tables of this shape were not made for QuestDB."""
+        del control
+        raise LoadstoneError(
+            "Loadstone keeps no data of TSBS in QuestDB, only plain tables",
+            "Load a plain data set, or name another target.",
+        )
+
+
+class QuestDB(DriverEngine):
+    """QuestDB, private or the user's own."""
+
+    name = "questdb"
+    title = "QuestDB"
+    schemes = ("questdb",)
+    errors = (psycopg.Error,)
+    status = "not yet run"
+    needs = "Java 17 or later (JAVA_HOME, in PATH, or: pip install 'loadstone[questdb]'); QuestDB is fetched"
+    series = QuestSeries()
+    tables: QuestTables = QuestTables()
+
+    @property
+    def target_forms(self) -> tuple[str, ...]:
+        """A private server, the user's own."""
+        return ("questdb:", "questdb://")
+
+    def place(self, text: str) -> Place:
+        """Understand what follows `questdb:`; the password may also be in QUESTDB_PASSWORD."""
+        if text in ("", "//"):
+            return Place("questdb", "a private server", "questdb:", needs_folder=True, private=True)
+        place = server_place("questdb", text, port=_PORT, user="admin", database=DATABASE, variable=_PASSWORD)
+        assert place.server is not None  # noqa: S101 - it names one
+        server = replace(place.server, password=place.server.password or _USUAL_PASSWORD)
+        return replace(place, server=server)
+
+    def open(self, place: Place, folder: Path | None, settings: Mapping[str, str]) -> QuestDatabase:
+        """Start a private server, or reach the user's."""
+        return QuestDatabase(place.server, folder, settings)
+
+    def version(self, connection: Control) -> Identity:
+        """Ask the server what it is."""
+        text = str(one(connection, "select build() as build")["build"])
+        match = re.search(r"QuestDB (\d+(?:\.\d+)*)", text)
+        version = match.group(1) if match else ""
+        return {"version": version, "version_text": text, "version_number": _number(version), "standby": False}
+
+    def identify(self, connection: Control) -> Identity:
+        """Ask the server what it is, and refuse it when it is not QuestDB or too old."""
+        try:
+            identity = self.version(connection)
+        except psycopg.Error as error:
+            raise LoadstoneError(
+                f"the server does not answer as QuestDB does: {str(error).strip()}",
+                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+            ) from error
+        if identity["version_number"] < _OLDEST:
+            raise LoadstoneError(f"the server is {identity['version_text']}", "Loadstone needs version 9 or later.")
+        return identity
+
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Say yes: QuestDB has no locks that outlast a statement and end with a connection."""
+        del connection, schema
+        return True
+
+    def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+        """Tell whether the table is there that lists ours."""
+        del schema
+        return bool(self.tables.existing(connection, [OURS]))
+
+    def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
+        """Drop what an earlier run made, and begin a new list; nobody else's table is touched."""
+        del replace
+        self.drop_workspace(connection, schema)
+        connection.execute(f"create table {OURS} (name varchar)".encode())
+
+    def drop_workspace(
+        self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
+    ) -> None:
+        """Drop the tables that are booked as ours, then the list of them."""
+        del schema, lock_wait_s
+        for name in sorted(made(connection)):
+            connection.execute(self.tables.drop(name).encode())
+        connection.execute(self.tables.drop(OURS).encode())
+
+    def settings(self, connection: Control) -> list[Setting]:
+        """Read the settings that are not at their defaults, and those worth recording anyway."""
+        found: list[Setting] = []
+        for row in connection.execute(_SETTINGS.encode()):
+            name, source = str(row["name"]), str(row["source"])
+            if source == "default" and name not in _WORTH_RECORDING:
+                continue
+            ours = source != "default" and name in PINNED
+            hidden = row["sensitive"] or "password" in name
+            value = "***" if hidden else str(row["value"] or "")
+            found.append({"name": name, "value": value, "source": "Loadstone" if ours else source})
+        return found
+
+    def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
+        """Judge the setting that decides whether a commit survives a crash."""
+        del schema
+        values = {row["name"]: row["value"] for row in self.settings(connection)}
+        mode = values.get("cairo.commit.mode", "nosync")
+        forced = mode in ("sync", "adaptive")
+        why = (
+            "a commit is answered after its files are on the disk"
+            if forced
+            else "a commit is answered before its files are forced to the disk: a crash of the machine loses it"
+        )
+        return [{"setting": "cairo.commit.mode", "value": mode, "durable": forced, "why": why}]
+
+    def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
+        """Read what the files of each of our tables take."""
+        del schema
+        ours = made(connection)
+        rows = connection.execute(_STORAGE.encode()).fetchall()
+        relations: list[RelationSize] = [
+            {
+                "name": row["name"],
+                "kind": "table",
+                "table": row["name"],
+                "bytes": int(row["bytes"]),
+                "rows_estimate": int(row["rows"]),
+            }
+            for row in rows
+            if row["name"] in ours
+        ]
+        return sized(sum(int(row["bytes"]) for row in rows), None, relations)
+
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for the files of tables; QuestDB does not tell columns and indexes apart."""
+        del data_directory, schema
+        found = Storage([], ["the newest partition's files are up to 16 MiB a column longer than what they hold"])
+        for name in tables:
+            size = self.tables.size(connection, name)
+            found.tables.append(
+                {
+                    "name": name,
+                    "rows": None,
+                    "logical_bytes": None,
+                    "heap_bytes": size.table_bytes,
+                    "toast_bytes": 0,
+                    "index_bytes": 0,
+                    "map_bytes": 0,
+                    "free_bytes": None,
+                    "allocated_bytes": None,
+                    "indexes": [],
+                }
+            )
+        return found
+
+    def counters(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, "QuestDB tells no counters of what it has done so far by SQL")
+
+    def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
+        """Read what memory it takes, and how many transactions cannot be seen yet."""
+        del schema
+        memory = {row["name"]: int(row["value"]) for row in connection.execute(_MEMORY.encode())}
+        waiting = one(connection, _LAG)["waiting"]
+        return Observation(
+            {
+                "memory_bytes": memory.get("TOTAL_USED"),
+                "transactions_not_visible": int(waiting),
+            }
+        )
+
+    def waits(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, "QuestDB does not show what its threads wait for")
+
+    def server_pids(self, connection: Control) -> ServerProcesses:
+        """Find the server's process: our own, or the one that listens at the user's port."""
+        database = reached(connection)
+        return ServerProcesses(database.pid) if database.pid is not None else listener(database.server)
+
+    def cancel(self, connection: Control, application_name: str) -> int:
+        """Interrupt the connections of this name."""
+        found = reached(connection).named(application_name)
+        for control in found:
+            control.interrupt()
+        return len(found)
+
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require; time series of TSBS are not among it."""
+        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
+        return frozenset(words | self.tables.offers(connection))
+
+    def checkpoint(self, connection: Control) -> str | None:
+        """Do nothing: a commit is on the disk when it is answered."""
+        del connection
+
+    def flush_caches(self, connection: Control) -> Caches:
+        """Start a private server anew, with the system's pages of its files forgotten."""
+        if not reached(connection).restart():
+            note = "QuestDB keeps no cache of its own; the pages that its operating system keeps are not ours to drop"
+            return {"emptied": False, "note": note, "restart_would_help": True}
+        note = "the server was restarted, and the system was asked to forget its files; Java compiles anew, too"
+        return {"emptied": True, "note": note}
+
+    def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
+        """Raise LoadstoneError when the server takes fewer connections."""
+        rows = connection.execute(f"{_SETTINGS} where property_path = 'pg.net.connection.limit'".encode())
+        row = rows.fetchone()
+        most = int(row["value"]) if row is not None else 0
+        if 0 < most < clients + CONTROL_CONNECTIONS:
+            raise LoadstoneError(
+                f"{clients} clients are asked for, and QuestDB takes {most} connections",
+                "Ask for fewer, or raise pg.net.connection.limit.",
+            )
+
+    def text_value(self, connection: Control, sql: str) -> str | None:
+        """Run a query that gives one value; returns it as QuestDB writes it, None for null."""
+        found = quest(connection).text(sql)
+        if len(found) != 1 or len(found[0]) != 1:
+            raise not_one_value(len(found), len(found[0]) if found else 0, sql)
+        return found[0][0]
+
+    def answer(self, connection: Control, sql: str) -> pa.Table:
+        """Run a query and return its whole answer."""
+        return quest(connection).table(sql)
+
+    def explain(self, connection: Control, sql: str) -> str | None:
+        """Return the plan without running the query."""
+        rows = connection.execute(f"explain {sql}".encode()).fetchall()
+        return "\n".join(str(next(iter(row.values()))) for row in rows)
+
+    @contextlib.contextmanager
+    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
+        """Interrupt what the connection does after a while."""
+        timer = threading.Timer(limit_s, quest(connection).interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+CONTROL_CONNECTIONS = 2
+"""Beside the clients: one that plans and checks, one that watches."""
+_OLDEST = 90000
+
+
+def _number(version: str) -> int:
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    major, minor, patch = parts + [0] * (3 - len(parts))
+    return major * 10000 + minor * 100 + patch
+
+
+ENGINE = QuestDB()

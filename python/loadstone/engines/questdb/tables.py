@@ -1,0 +1,241 @@
+"""How QuestDB keeps plain tables: columns in the order of the designated timestamp, where the set has one.
+
+Types follow QuestDB's advice: SYMBOL for texts that repeat, VARCHAR for others. SHORT and BOOLEAN know no NULL:
+columns that may hold one are INT.
+"""
+
+# ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.driving import drive_load
+from loadstone.engine.series import literal, quoted
+from loadstone.engine.tables import USUAL, TableAnswers, TableSize
+from loadstone.engines.questdb.loading import QuestLoader
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from loadstone.engine.control import Control, Row
+    from loadstone.engine.series import Column
+    from loadstone.engine.tables import Account, Circumstances, RowTable
+    from loadstone.model import LoadMethod, PlainTable
+
+OURS = "loadstone_tables"
+"""A table that lists those that Loadstone made: QuestDB has no schemas."""
+_DAY_US = 86_400_000_000
+_DAYS, _MONTHS = 40 * _DAY_US, 1461 * _DAY_US
+"""Spans up to which partitions are days, and months."""
+_WITHOUT_NULL = {"int16": "int", "bool": "int"}
+_NULL = r"'\N'"
+_DIGITS = 8
+
+
+class QuestTables(TableAnswers):
+    """What QuestDB does in its own way."""
+
+    title = "QuestDB"
+    methods: tuple[LoadMethod, ...] = ("arrow", "insert")
+    takes_files = False
+    ledger = False
+    forms = ("default", "columnar")
+    types: Mapping[str, str] = {
+        "timestamp": "timestamp",
+        "date": "date",
+        "int16": "short",
+        "int32": "int",
+        "int64": "long",
+        "float32": "float",
+        "float64": "double",
+        "text": "varchar",
+        "json": "varchar",
+        "bool": "boolean",
+    }
+
+    def offers(self, control: Control) -> frozenset[str]:
+        """Tell what scenarios may require of plain tables: columns are the only form."""
+        del control
+        return frozenset({"form:default", "form:columnar"})
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Raise LoadstoneError when a table of this name is there that Loadstone did not make."""
+        del table
+        if self.existing(control, [wishes.name]) and wishes.name not in made(control):
+            raise LoadstoneError(
+                f"QuestDB holds a table {wishes.name} that Loadstone did not make",
+                "QuestDB has no schemas: rename that table, or name another server.",
+            )
+
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+        """Raise LoadstoneError for wishes that contradict the table, or that QuestDB cannot fulfil."""
+        super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
+        if wishes.partition_rows:
+            raise LoadstoneError(
+                "QuestDB's partitions are hours, days, months or years, not rows", "Take partition_rows away."
+            )
+        if wishes.tablespace or wishes.index_tablespace:
+            raise LoadstoneError("QuestDB has no tablespaces", "Take them away.")
+        for index in self.index_list(wishes.indexes, table):
+            if index.method:
+                raise LoadstoneError(f"QuestDB cannot make the index {index}", "Name columns only.")
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        connect: Callable[[str], Control],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
+    ) -> Account | None:
+        """Load by threads of our own, each with a connection."""
+        return drive_load(document, QuestLoader(document, connect), stopped, show, stepped)
+
+    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+        """Return the statements that make the table, and book it as ours."""
+        self.refuse_wishes(table, wishes, where)
+        columns = ", ".join(f"{quoted(c['name'])} {column_type(c)}" for c in table["columns"])
+        kinds = {column["name"]: column["type"] for column in table["columns"]}
+        growing, end = table["sequence"], ""
+        if growing is not None and kinds[growing] == "timestamp":
+            part = _partition(where.rows * (table["sequence_step"] or 1))
+            end = f" timestamp({quoted(growing)}) partition by {part} wal"
+        return (
+            f"create table {quoted(wishes.name)} ({columns}){end}",
+            f"insert into {OURS} values ({literal(wishes.name)})",
+        )
+
+    def indexes(
+        self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL, *, again: bool = False
+    ) -> tuple[str, ...]:
+        """Return nothing: only symbols can be indexed, and which columns are is decided by the data."""
+        del table, wishes, where, again
+        return ()
+
+    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+        """Return nothing: once its rows can be seen, a table is in order."""
+        del wishes
+        return ()
+
+    def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
+        """Say which wishes have no meaning here, and what is there instead."""
+        del where
+        found = [
+            "rows come in as Parquet files that a private server reads, and by INSERT into any other; a batch "
+            "counts once it is in the write-ahead log, and the load ends when all rows can be seen"
+        ]
+        if wishes.indexes.strip() not in ("", "0"):
+            found.append("no index is made: QuestDB finds rows by their time, and can index symbols only")
+        if wishes.primary_key:
+            found.append("no primary key is made: QuestDB has none")
+        if wishes.compression != "default":
+            found.append("QuestDB does not compress values, and its long values lie in columns of their own")
+        return tuple(found)
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a table, if it is there."""
+        return f"drop table if exists {quoted(name)}"
+
+    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
+        """Return which of these tables there are already."""
+        names = ", ".join(literal(name) for name in wanted)
+        text = f"select table_name as name from tables() where table_name in ({names}) order by 1"
+        return [str(row["name"]) for row in control.execute(text.encode())]
+
+    def existing_columns(self, control: Control, name: str) -> list[Column]:
+        """Return the columns of a table that is there; a type of which nothing is known counts as text."""
+        back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
+        rows = control.execute(f"show columns from {quoted(name)}".encode())
+        return [
+            {"name": row["column"], "type": back.get(str(row["type"]).lower(), "text")} for row in rows
+        ]
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read what the files of a table's partitions take; those of its log are not counted."""
+        text = f"select sum(diskSize) as size from table_partitions({literal(table)})"
+        row = control.execute(text.encode()).fetchone() or {"size": 0}
+        return TableSize(int(row["size"] or 0), 0, 0)
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        return f"cast({column} as long)"
+
+    def as_text(self, column: Column) -> str:
+        """Return a value as the fingerprint's text; a NULL is a backslash and N."""
+        name, kind = quoted(column["name"]), column["type"]
+        if kind == "bool" and not column.get("nulls", True):
+            return f"case when {name} then '1' else '0' end"
+        if kind == "timestamp":
+            name = self.microseconds(name)
+        if kind == "date":
+            name = f"to_str({name}, 'yyyy-MM-dd')"
+        return f"coalesce(cast({name} as varchar), {_NULL})"
+
+    def fingerprint(self, table: RowTable, name: str) -> str:
+        """Return a query for the parts of a fingerprint: sums in two halves, for QuestDB's are of 64 bits."""
+        columns = table["columns"]
+        texts = [quoted(c["name"]) for c in columns if c["type"] in ("text", "json")]
+        floats = [quoted(c["name"]) for c in columns if c["type"] in ("float32", "float64")]
+        parts = [self.as_text(c) for c in columns if c["type"] not in ("float32", "float64")]
+        row = f"concat({', '.join(_joined(parts))})" if parts else "''"
+        lengths = [f"coalesce(length_bytes(cast({text} as varchar)), 0)" for text in texts]
+        terms = " + ".join(f"coalesce(cast({text} as double), 0.0) * {n}" for n, text in enumerate(floats, start=1))
+        missing = ", ".join(_missing(column, n) for n, column in enumerate(columns))
+        passed = ", ".join(f"n{n}" for n in range(len(columns)))
+        nulls = ", ".join(f"sum(n{n}) n{n}" for n in range(len(columns)))
+        digits = " + ".join(
+            f"(strpos('0123456789abcdef', substring(h, {at}, 1)) - 1) * {16 ** (_DIGITS - at)}L"
+            for at in range(1, _DIGITS + 1)
+        )
+        value = "cast(floor((s - floor(s / 65521.0) * 65521.0) * 1048576.0) as long)"
+        return (
+            f"select count() loaded, sum(o) bytes, sum(k) content, sum(v / 67108864) high, sum(v % 67108864) low, "
+            f"{nulls} from (select k, o, (1 + k % 65521) * {value} v, {passed} "
+            f"from (select {digits} k, o, s, {passed} from (select md5({row}) h, {' + '.join(lengths) or '0'} o, "
+            f"{terms or '0.0'} s, {missing} from {quoted(name)})))"
+        )
+
+    def read_fingerprint(self, control: Control, table: RowTable, name: str) -> Row:
+        """Read a table's fingerprint, as `TableAnswers.fingerprint` has its columns."""
+        row = control.execute(self.fingerprint(table, name).encode()).fetchone() or {}
+        return {
+            "rows": str(row["loaded"]),
+            "bytes": str(row["bytes"] or 0),
+            "content": str(row["content"] or 0),
+            "numbers": str((row["high"] or 0) * 67108864 + (row["low"] or 0)),
+            "nulls": [int(row[f"n{number}"] or 0) for number in range(len(table["columns"]))],
+        }
+
+
+def column_type(column: Column) -> str:
+    """Return a column's type in SQL."""
+    if column["type"] == "text" and column.get("repeats"):
+        return "symbol"
+    if column.get("nulls", True) and column["type"] in _WITHOUT_NULL:
+        return _WITHOUT_NULL[column["type"]]
+    return QuestTables.types[column["type"]]
+
+
+def made(control: Control) -> set[str]:
+    """Return the names of the tables that are booked as ours."""
+    if not QuestTables().existing(control, [OURS]):
+        return set()
+    return {str(row["name"]) for row in control.execute(f"select name from {OURS}".encode())}
+
+
+def _partition(span_us: int) -> str:
+    if span_us <= _DAYS:
+        return "day"
+    return "month" if span_us <= _MONTHS else "year"
+
+
+def _joined(parts: Sequence[str]) -> list[str]:
+    return [part for number, text in enumerate(parts) for part in (["'|'"] if number else []) + [text]]
+
+
+def _missing(column: Column, number: int) -> str:
+    if column["type"] in ("bool", "int16") and not column.get("nulls", True):
+        return f"0 n{number}"
+    return f"case when {quoted(column['name'])} is null then 1 else 0 end n{number}"
