@@ -88,6 +88,7 @@ def seconds_of_questions(questions: Questions) -> float:
 
 
 def _mode_clashes(ask: Mapping[str, Any], kind: PhaseKind, path: Path) -> Iterator[Problem]:
+    wrong: tuple[str, ...]
     if kind == "load":
         wrong = (*_IN_TURN, "duration_s")
         words, hint = "questions beside a load go round until it ends.", "Remove it."

@@ -192,7 +192,7 @@ class _Turns:
                 _skip([run], "the run before it failed")
             else:
                 _skip([run], account["reason"] or "it was not begun")
-        if broken is not None:
+        if broken is not None and not self._is_interrupted():
             self._revive()
 
     def _explain(self, sql: str) -> None:

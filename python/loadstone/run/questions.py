@@ -106,12 +106,13 @@ def rows_of(questions: Questions, stage: Stage) -> int | None:
         return None
     if table not in server.counted:
         engine = server.engine
+        troubles: tuple[type[Exception], ...] = (LoadstoneError, *engine.errors)
         text = engine.in_words(f"select count(*) from {quoted(table)}")  # noqa: S608 - a quoted name
         try:
             control = stage.control()
             with engine.at_most(control, questions.timeout_s):
                 server.counted[table] = server.count(text)
-        except (LoadstoneError, *engine.errors) as error:
+        except troubles as error:
             stage.signals.check()
             words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
             stage.tell(f"the rows of {table} could not be counted: {words}")

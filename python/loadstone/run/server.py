@@ -151,6 +151,7 @@ class Server:
         """Empty the caches as far as that can be done; what stands in the way is only said."""
         troubles: tuple[type[Exception], ...] = (LoadstoneError, OSError, *self.engine.errors)
         try:
+            self.revive()
             with self._monitor.paused():
                 if self.opened.server is not None:
                     return self._restart_cold(self.opened.server)
