@@ -115,8 +115,8 @@ def estimated_seconds(plan: Plan) -> float:
     """Return about how long the plan runs: warm-up, duration, loads and the authors' estimates of set-ups.
 
     A phase that ends by a number of transactions or queries counts by its rate, and with 0 when it has none.
-    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`); so do questions that are
-    asked one by one (`questionphase`).
+    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`); questions that are
+    asked one by one count cautiously too (`questionphase`).
     """
     phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
     return sum(phase.setup_estimate_s + _measured_seconds(phase) for phase in phases)

@@ -156,8 +156,12 @@ class Server:
                 if self.opened.server is not None:
                     return self._restart_cold(self.opened.server)
                 caches = self.engine.flush_caches(self.control)
-                # Emptying may have let go of what the session held.
+                # Emptying may have let go of what the session held, and started the server anew.
+                self.revive()
                 self.engine.claim_workspace(self.control, self.schema)
+                found = self.engine.server_pids(self.control)
+                if found.pid is not None:
+                    self._monitor.watch_server(found.pid)
                 return caches
         except troubles as error:
             words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
