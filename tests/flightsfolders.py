@@ -136,8 +136,9 @@ def _give_import(home: Path) -> None:
         for name, value in (("MapD (GPU)", 275_000), ("Vertica", 142_000))
     ]
     published += [
-        {"metric": "ratio", "system": "MapD (GPU)", "value": 2.27, "unit": "", "note": "37 GB"},
-        {"metric": "ratio", "system": "Vertica", "value": 13.12, "unit": "", "note": "6.4 GB"},
+        {"metric": "ratio", "system": "MapD (GPU)", "value": 2.27, "unit": ": 1", "note": ""},
+        {"metric": "table_bytes", "system": "MapD (GPU)", "value": 37 * 2**30, "unit": "B", "note": ""},
+        {"metric": "ratio", "system": "Vertica", "value": 13.12, "unit": ": 1", "note": ""},
     ]
     held = TABLE_BYTES[target]
     table = {
@@ -319,13 +320,14 @@ def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int
         "rows_per_transaction": None,
         "published": [
             {
-                "metric": "warm_ms",
+                "metric": f"{kind}_ms",
                 "question": question,
                 "system": system,
-                "value": values[at],
+                "value": values[at] * (4 if kind == "cold" else 1),
                 "unit": "ms",
                 "note": "210 M rows",
             }
+            for kind in ("cold", "warm")
             for system, values in PUBLISHED.items()
             for at, question in enumerate(QUESTIONS)
         ],

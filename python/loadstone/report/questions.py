@@ -60,14 +60,23 @@ def rows_of(entry: Json, names: Mapping[str, str]) -> list[Json]:
                 }
                 for target in entry["targets"]
             ],
-            "published": [
-                {**figure, "metric": figure["metric"].removesuffix("_ms")}
-                for figure in entry["published"]
-                if figure.get("question") == name and figure["metric"] in ("cold_ms", "warm_ms")
-            ],
+            "published": _published(name, entry["published"]),
         }
         for name in entry["questions"]
     ]
+
+
+def _published(name: str, figures: Sequence[Json]) -> list[Json]:
+    """Return what others published of a query: a row for each system, with its cold and warm time in ms."""
+    rows: dict[str, Json] = {}
+    for figure in figures:
+        kind = figure["metric"].removesuffix("_ms")
+        if figure.get("question") == name and kind in KINDS:
+            system = str(figure.get("system") or PUBLISHED)
+            row = rows.setdefault(system, {"system": system, "note": "", **dict.fromkeys(KINDS)})
+            row[kind] = figure["value"]
+            row["note"] = row["note"] or figure.get("note") or ""
+    return list(rows.values())
 
 
 def span(times: Json) -> str:
@@ -116,9 +125,10 @@ def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) ->
 def _bars(identity: str, group: Json) -> Chart | None:
     bars = [bar for row in group["rows"] for kind in KINDS if (bar := _bar(row, kind))]
     bars += [
-        Bar(str(figure["system"] or "published"), PUBLISHED, figure["value"], formats.digits(figure["value"]))
-        for figure in group["published"]
-        if figure["metric"] == "warm"
+        Bar(row["system"], kind, row[kind], formats.digits(row[kind]), published=True)
+        for row in group["published"]
+        for kind in KINDS
+        if row[kind] is not None
     ]
     return systems((identity, group["name"]), "ms", bars)
 
@@ -169,25 +179,27 @@ def _share(rate: float | None, limit: float | None) -> float | None:
 
 def _sentences(entry: Json, names: Mapping[str, str]) -> list[str]:
     """Say what was not possible, and what the figures of single targets do not hold."""
-    words = []
+    said: dict[str, list[str]] = {}
     for target in entry["targets"]:
-        name = names.get(target["target"], target["target"])
-        caches = target["caches"]
-        if caches and not caches["emptied"]:
-            because = f": {caches['note'].rstrip('.')}" if caches["note"] else ""
-            words.append(
-                f"{name}: the caches could not be emptied{because}. Its cold times are of a first run only."
-            )
-        elif caches and caches["note"]:
-            words.append(f"{name}, before each cold run: {caches['note'].rstrip('.')}.")
-        if target["in_process"]:
-            words.append(
-                f"{name} works inside Loadstone's own process: its times hold no way between client and "
-                "server."
-            )
-        words += [f"{name}: {ending}." for ending in target["incomplete"]]
-        words += [f"{name}: {note.rstrip('.')}." for note in target["notes"]]
-    return words
+        for words in _told(target):
+            said.setdefault(words, []).append(names.get(target["target"], target["target"]))
+    return [f"{', '.join(whose)}: {words.rstrip('.')}." for words, whose in said.items()]
+
+
+def _told(target: Json) -> list[str]:
+    caches = target["caches"]
+    words = []
+    if caches and not caches["emptied"]:
+        because = f": {caches['note'].rstrip('.')}" if caches["note"] else ""
+        words.append(f"the caches could not be emptied{because}. Cold times are of a first run only")
+    elif caches and caches["note"]:
+        words.append(f"before each cold run, {caches['note']}")
+    if target["in_process"]:
+        words.append("works inside Loadstone's own process: no way between client and server is in its times")
+    # What failed or was wrong stands beside its query.
+    if not any(question["failed"] or question["wrong"] for question in target["questions"]):
+        words += target["incomplete"]
+    return words + list(target["notes"])
 
 
 def _imports(number: int, entry: Json, names: Mapping[str, str], summary: Json) -> Json:
@@ -230,7 +242,9 @@ def _rates(identity: str, title: str, loads: Sequence[Json]) -> Chart | None:
         for load in loads
     ]
     figures = {f["system"] or PUBLISHED: f["value"] for load in loads for f in load["published"]}
-    bars += [Bar(name, PUBLISHED, value, formats.rate(value)) for name, value in figures.items()]
+    bars += [
+        Bar(name, "measured", value, formats.rate(value), published=True) for name, value in figures.items()
+    ]
     return systems((identity, f"{title}, rows/s"), "rows/s", bars)
 
 
@@ -251,9 +265,10 @@ def _compression(identity: str, sizes: Sequence[Json], published: Sequence[Json]
     bars += [
         Bar(
             figure["system"] or PUBLISHED,
-            PUBLISHED,
+            "measured",
             figure["value"],
-            f"{formats.digits(figure['value'])}:1{_noted(figure)}",
+            f"{formats.digits(figure['value'])}:1{_sized(figure, published)}",
+            published=True,
         )
         for figure in published
         if figure["metric"] == "ratio"
@@ -262,8 +277,10 @@ def _compression(identity: str, sizes: Sequence[Json], published: Sequence[Json]
     return systems((identity, "Compression"), f"bytes of {of} for each byte of the table", bars)
 
 
-def _noted(figure: Json) -> str:
-    return f", {figure['note']}" if figure.get("note") and len(figure["note"]) <= 8 else ""  # noqa: PLR2004 - "37 GB"
+def _sized(ratio: Json, published: Sequence[Json]) -> str:
+    """Return the published size that goes with a published ratio."""
+    sizes = [f["value"] for f in published if f["metric"] == "table_bytes" and f["system"] == ratio["system"]]
+    return f", {formats.size(sizes[0])}" if sizes else ""
 
 
 def _costs(summary: Json, names: Mapping[str, str]) -> Json:

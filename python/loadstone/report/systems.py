@@ -31,11 +31,12 @@ class Bar:
 
     label: str
     series: str
-    """Which kind of run: a name of COLOURS, or published."""
+    """Which kind of run: a name of COLOURS."""
     value: float | None
     text: str
     low: float | None = None
     high: float | None = None
+    published: bool = False
 
 
 def systems(
@@ -46,8 +47,6 @@ def systems(
     if not known:
         return None
     slots = [name for name in COLOURS if any(bar.series == name for bar in bars)]
-    # Published figures are of one kind only, and lie where ours of that kind do.
-    place = slots[-1] if slots else PUBLISHED
     wide = max(known) / min(known) > WIDE_SPAN
     scale, begin, ticks = _logarithmic(known) if wide else _linear(known)
     labels = list(dict.fromkeys(bar.label for bar in bars))
@@ -59,15 +58,14 @@ def systems(
             "x_values": ticks,
             "y_extent": min(LABEL_LIMIT, LETTER_WIDTH * max(map(len, labels))),
             "scale": scale,
-            "slots": slots or [PUBLISHED],
-            "series": slots or [PUBLISHED],
-            "colours": [COLOURS[name] for name in slots] or ["var(--muted)"],
+            "slots": slots,
+            "colours": [COLOURS[name] for name in slots],
         },
     )
     columns: dict[str, Sequence[Any]] = {
         "label": [bar.label for bar in bars],
-        "series": [place if bar.series == PUBLISHED else bar.series for bar in bars],
-        "published": [bar.series == PUBLISHED for bar in bars],
+        "series": [bar.series for bar in bars],
+        "published": [bar.published for bar in bars],
         "from": [begin for _ in bars],
         "value": [rounded(_or(bar.value, begin)) for bar in bars],
         "low": [rounded(_or(bar.low, _or(bar.value, begin))) for bar in bars],
@@ -76,14 +74,14 @@ def systems(
         "text": [bar.text for bar in bars],
     }
     several = len(slots) > 1
-    published = any(bar.series == PUBLISHED for bar in bars)
+    published = any(bar.published for bar in bars)
     scaled = " The axis is logarithmic: lengths of bars do not compare, their ends do." if wide else ""
     return Chart(
         *identity,
         f"{identity[1]}, {unit}: {'; '.join(_words(bar, several=several) for bar in bars)}.",
         spec,
         {"points": [Block({}, columns)]},
-        Table(("system", "kind", unit), [(bar.label, bar.series, bar.text) for bar in bars]),
+        Table(("system", "kind", unit), [(bar.label, _kind(bar), bar.text) for bar in bars]),
         width,
         f"{note}{scaled}".strip(),
         [(name, COLOURS[name]) for name in slots] if several or published else (),
@@ -92,8 +90,14 @@ def systems(
 
 
 def _words(bar: Bar, *, several: bool) -> str:
-    kind = f" {bar.series}" if several or bar.series == PUBLISHED else ""
+    kind = f" {_kind(bar)}" if several or bar.published else ""
     return f"{bar.label}{kind} {bar.text}"
+
+
+def _kind(bar: Bar) -> str:
+    if not bar.published:
+        return bar.series
+    return PUBLISHED if bar.series == "measured" else f"{bar.series}, {PUBLISHED}"
 
 
 def _linear(values: Sequence[float]) -> tuple[dict[str, Any], float, list[float] | None]:

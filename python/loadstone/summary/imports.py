@@ -45,17 +45,33 @@ def _entry(scenario: str, groups: Sequence[Json], phases: Sequence[Json], asking
 def _load(group: Json, phase: Json) -> Json:
     load = phase["load"] or {}
     each = load.get("text_row_bytes") or load.get("logical_row_bytes")
+    finish_s = load.get("finish_s") or 0.0
+    rate = _finished(group["rows_per_s"], load.get("rows"), finish_s)
     return {
-        **{name: group[name] for name in ("id", "title", "variant", "target", "rows_per_s", "incomplete")},
+        **{name: group[name] for name in ("id", "title", "variant", "target", "incomplete")},
+        "rows_per_s": rate,
         "rows": load.get("rows"),
-        "seconds": load.get("seconds"),
+        "seconds": None if load.get("seconds") is None else load["seconds"] + finish_s,
+        "finish_s": finish_s,
         "method": load.get("method"),
         "workers": load.get("workers"),
-        "bytes_per_s": group["rows_per_s"]["value"] * each if each else None,
+        "bytes_per_s": rate["value"] * each if each else None,
         "bytes_of": _bytes_of(load),
         "asked_beside": _beside(phase),
         "published": [figure for figure in group["published"] if figure["metric"] == "rows_per_s"],
     }
+
+
+def _finished(rate: Json, rows: int | None, finish_s: float) -> Json:
+    """Return a rate that counts the engine's own end of the load: its interval moves with it."""
+    if not finish_s or not rows:
+        return rate
+    longer = {
+        name: None if rate[name] is None else rows / (rows / rate[name] + finish_s)
+        for name in ("value", "low", "high")
+        if rate[name] != 0
+    }
+    return {**rate, **longer}
 
 
 def _bytes_of(load: Json) -> str | None:

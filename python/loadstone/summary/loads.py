@@ -40,6 +40,7 @@ def summarise_load(drive: Json | None, phase: Json) -> Json | None:
         "logical_row_bytes": load["logical_bytes"] / load["rows"]
         if load["rows"] and load.get("logical_bytes")
         else None,
+        "finish_s": _finishing(load),
         "text_row_bytes": (load.get("table") or {}).get("text_row_bytes"),
         "bytes_per_row_on_the_wire": drive["bytes_sent"] / load["rows"]
         if load["rows"] and drive["bytes_sent"] is not None
@@ -59,7 +60,7 @@ def _built(load: Json, steps: Json | None, seconds: float) -> Json | None:
     points = [point for point in (steps or {}).get("points") or [] if point["state"] == "complete"]
     rows_s = sum(point["seconds"] or 0 for point in points) if points else seconds
     indexes_s = sum(entry["seconds"] for entry in made)
-    whole_s = rows_s + indexes_s
+    whole_s = rows_s + indexes_s + _finishing(load)
     return {
         "indexes": len(made),
         "rows_s": rows_s,
@@ -67,6 +68,11 @@ def _built(load: Json, steps: Json | None, seconds: float) -> Json | None:
         "whole_s": whole_s,
         "rows_per_s": load["rows"] / whole_s if whole_s else None,
     }
+
+
+def _finishing(load: Json) -> float:
+    """Return the seconds of the statements by which an engine itself ends a load."""
+    return float(sum(entry["seconds"] for entry in load.get("after") or [] if entry.get("part_of_load")))
 
 
 def with_cpu(load: Json, usage: Json | None) -> Json:
