@@ -13,7 +13,6 @@ import sys
 import tempfile
 import threading
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.engines.chdb import messages
@@ -22,6 +21,7 @@ from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
     from typing import Any, BinaryIO
 
     import pyarrow as pa
@@ -80,7 +80,7 @@ _GONE = "the process that holds chDB is gone"
 
 
 class ChdbDatabase:
-    """A folder of ClickHouse's that a process of ours has open; the process is started again when it is gone."""
+    """A folder that a process of ours has open; the process is started again when it is gone."""
 
     _open: set[Path] = set()  # noqa: RUF012 - one process a folder, in all of this run
     _guard = threading.Lock()
@@ -167,14 +167,23 @@ class ChdbDatabase:
             for control in list(self._controls):
                 control.close()
             self._end()
+            self._hush()
             with self._guard:
                 self._open.discard(self.folder)
 
     def _start(self) -> None:
         door, theirs = socket.socketpair()
+        self._hush()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - read when the process fails
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "loadstone.engines.chdb.serving", str(self.folder), str(theirs.fileno())],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "loadstone.engines.chdb.serving",
+                str(self.folder),
+                str(theirs.fileno()),
+            ],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=self._said,
@@ -222,6 +231,11 @@ class ChdbDatabase:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(_STOP_S)
+
+    def _hush(self) -> None:
+        said, self._said = self._said, None
+        if said is not None:
+            said.close()
 
     def _there(self) -> socket.socket:
         if self._door is None:

@@ -1,7 +1,7 @@
 """The process that holds chDB: answers statements, one thread and one of chDB's connections for each socket.
 
-Run as a module (`python -m loadstone.engines.chdb.serving DATA DOOR`). The descriptor DOOR is a socket by which
-whoever started it sends sockets, one for each connection; when it is closed, this process ends.
+Run as a module (`python -m loadstone.engines.chdb.serving DATA DOOR`). The descriptor DOOR is a socket by
+which whoever started it sends sockets, one for each connection; when it is closed, this process ends.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ SESSION = {
     "aggregate_functions_null_for_empty": "1",
     "join_use_nulls": "1",
     "union_default_mode": "'DISTINCT'",
+    # A batch is a large insert: it goes into the table itself, not into a buffer first.
+    "async_insert": "0",
 }
 """Settings of every session of ours, as SQL writes their values."""
 
@@ -149,10 +151,10 @@ class ClickControl:
         with self._busy:
             try:
                 return work(self._opened())
-            except BaseException as error:
-                # A statement that was refused leaves the line as it was; anything else in the middle of one.
-                if not isinstance(error, ClickError) or error.code is None:
-                    self._drop()
+            except BaseException:
+                # The next statement gets another line: chDB 26.9 answers the first one after a query that was
+                # cancelled with nothing.
+                self._drop()
                 raise
 
     def _opened(self) -> Line:

@@ -123,8 +123,7 @@ class ClickFamily(DriverEngine):
                 "setting": "fsync_after_insert",
                 "value": f"off for {', '.join(loose)}" if loose else "1",
                 "durable": not loose,
-                "why": "an insert is answered before its files are forced to the disk: a crash of the machine "
-                "can lose it"
+                "why": "an insert is answered before it is on the disk: a crash of the machine loses it"
                 if loose
                 else "an insert is answered after its files, and their folder, are on the disk",
             },
@@ -287,7 +286,7 @@ def _observed(connection: Control, statement: str) -> Observation:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _stored(name: str, row: Any) -> TableStorage:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import clickhouse_connect
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.engine.places import listener
+from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:

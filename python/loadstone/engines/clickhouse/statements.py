@@ -5,7 +5,8 @@ from __future__ import annotations
 VERSION = "select version() as version"
 SETTINGS = """
 select name, value, changed from system.settings
-where changed or name in ('max_threads', 'max_memory_usage', 'max_insert_block_size', 'async_insert',
+where changed and name not in ('database', 'log_comment')
+    or name in ('max_threads', 'max_memory_usage', 'max_insert_block_size', 'async_insert',
     'max_bytes_before_external_group_by', 'use_uncompressed_cache', 'load_balancing')
 order by name
 """
@@ -30,7 +31,7 @@ select event as name, value from system.events where event in (
 """
 METRICS = """
 select metric as name, value from system.metrics where metric in (
-    'MemoryTracking', 'PartsActive', 'Merge', 'Query', 'GlobalThreadActive', 'TCPConnection', 'HTTPConnection')
+    'MemoryTracking', 'PartsActive', 'Merge', 'Query', 'GlobalThreadActive', 'HTTPConnection')
 """
 ROOM = "select value from system.server_settings where name = 'max_concurrent_queries'"
 CACHES = ("mark", "primary index", "uncompressed", "index mark", "index uncompressed", "mmap", "query",

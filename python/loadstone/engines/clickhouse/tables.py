@@ -1,4 +1,4 @@
-"""How ClickHouse keeps plain tables: MergeTree in the order of the growing column, every insert forced to disk.
+"""How ClickHouse keeps plain tables: MergeTree in the order of the growing column, inserts forced to disk.
 
 Types follow ClickHouse's advice: `Nullable` only where the data may hold NULLs, and `LowCardinality` for
 texts that repeat (https://clickhouse.com/docs/best-practices/select-data-types). What the data say of a
@@ -32,7 +32,7 @@ DURABLE = {
     "min_rows_to_fsync_after_merge": 1,
     "min_compressed_bytes_to_fsync_after_merge": 1,
 }
-"""Settings of each table: an insert is answered, and a merge takes the place of its parts, once on the disk."""
+"""Settings of each table: an insert is answered, a merge takes the place of its parts, once on the disk."""
 _SKIPPING = ("minmax", "bloom_filter")
 _NULL = r"'\\N'"
 _SIZE = """

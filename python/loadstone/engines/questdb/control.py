@@ -1,4 +1,4 @@
-"""A control connection to QuestDB by PostgreSQL's wire protocol; it lives on when the server was started anew."""
+"""A control connection to QuestDB by PostgreSQL's wire protocol; it outlives a restart of the server."""
 
 from __future__ import annotations
 

@@ -71,7 +71,9 @@ class QuestLoader:
         with closing(self._connect("loadstone")) as control:
             while row := control.execute(_NOT_VISIBLE.format(tables=names).encode()).fetchone():
                 if row["suspended"]:
-                    raise psycopg.OperationalError(f"the table {row['name']} is suspended: its log is not applied")
+                    raise psycopg.OperationalError(
+                        f"the table {row['name']} is suspended: its log is not applied"
+                    )
                 if time.monotonic() > end:
                     raise psycopg.OperationalError(
                         f"{row['waiting']} transactions were still not applied after {self._timeout_s:g} s"
@@ -99,7 +101,9 @@ class QuestSession:
             rows, columns = pa.record_batch(part), where["columns"]
             with self._turn:
                 if self._folder is not None:
-                    self._by_file(where["name"], columns, rows, self._folder / f"batch-{batch.number}.parquet")
+                    self._by_file(
+                        where["name"], columns, rows, self._folder / f"batch-{batch.number}.parquet"
+                    )
                 else:
                     self._by_values(where["name"], columns, rows)
 
@@ -111,7 +115,9 @@ class QuestSession:
     def _by_file(self, table: str, columns: Sequence[str], rows: pa.RecordBatch, path: Path) -> None:
         _write(path, rows)
         listed = ", ".join(columns)
-        text = f"insert atomic into {table} ({listed}) select {listed} from read_parquet({literal(path.name)})"
+        text = (
+            f"insert atomic into {table} ({listed}) select {listed} from read_parquet({literal(path.name)})"
+        )
         try:
             self._control.execute(text)
         finally:

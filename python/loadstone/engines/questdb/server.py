@@ -99,7 +99,7 @@ class QuestDatabase:
             where = f"{self.server.host}:{self.server.port} (user {self.server.user})"
             raise LoadstoneError(
                 f"cannot connect to {where}: {' '.join(str(error).split())}",
-                "Is QuestDB running, with PostgreSQL's wire protocol on that port, and is the password right?",
+                "Is QuestDB running, with PostgreSQL's protocol on that port, and is the password right?",
             ) from error
         self._controls.add(control)
         return control

@@ -1,7 +1,7 @@
 """How QuestDB keeps plain tables: columns in the order of the designated timestamp, where the set has one.
 
-Types follow QuestDB's advice: SYMBOL for texts that repeat, VARCHAR for others. SHORT and BOOLEAN know no NULL:
-columns that may hold one are INT.
+Types follow QuestDB's advice: SYMBOL for texts that repeat, VARCHAR for others. SHORT and BOOLEAN know no
+NULL: columns that may hold one are INT.
 """
 
 # ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
@@ -32,6 +32,8 @@ _DAYS, _MONTHS = 40 * _DAY_US, 1461 * _DAY_US
 _WITHOUT_NULL = {"int16": "int", "bool": "int"}
 _NULL = r"'\N'"
 _DIGITS = 8
+_HALF = 1 << 26
+"""Where sums are parted: a term has 52 bits, and QuestDB adds in 64."""
 
 
 class QuestTables(TableAnswers):
@@ -122,10 +124,8 @@ class QuestTables(TableAnswers):
     def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is there instead."""
         del where
-        found = [
-            "rows come in as Parquet files that a private server reads, and by INSERT into any other; a batch "
-            "counts once it is in the write-ahead log, and the load ends when all rows can be seen"
-        ]
+        how = "a private server reads rows as Parquet files, any other gets INSERTs"
+        found = [f"{how}; a batch counts once it is logged, and the load ends when all rows can be seen"]
         if wishes.indexes.strip() not in ("", "0"):
             found.append("no index is made: QuestDB finds rows by their time, and can index symbols only")
         if wishes.primary_key:
@@ -148,9 +148,7 @@ class QuestTables(TableAnswers):
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
         back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
         rows = control.execute(f"show columns from {quoted(name)}".encode())
-        return [
-            {"name": row["column"], "type": back.get(str(row["type"]).lower(), "text")} for row in rows
-        ]
+        return [{"name": row["column"], "type": back.get(str(row["type"]).lower(), "text")} for row in rows]
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what the files of a table's partitions take; those of its log are not counted."""
@@ -181,7 +179,8 @@ class QuestTables(TableAnswers):
         parts = [self.as_text(c) for c in columns if c["type"] not in ("float32", "float64")]
         row = f"concat({', '.join(_joined(parts))})" if parts else "''"
         lengths = [f"coalesce(length_bytes(cast({text} as varchar)), 0)" for text in texts]
-        terms = " + ".join(f"coalesce(cast({text} as double), 0.0) * {n}" for n, text in enumerate(floats, start=1))
+        doubles = [f"coalesce(cast({text} as double), 0.0)" for text in floats]
+        terms = " + ".join(f"{text} * {n}" for n, text in enumerate(doubles, start=1))
         missing = ", ".join(_missing(column, n) for n, column in enumerate(columns))
         passed = ", ".join(f"n{n}" for n in range(len(columns)))
         nulls = ", ".join(f"sum(n{n}) n{n}" for n in range(len(columns)))
@@ -191,9 +190,10 @@ class QuestTables(TableAnswers):
         )
         value = "cast(floor((s - floor(s / 65521.0) * 65521.0) * 1048576.0) as long)"
         return (
-            f"select count() loaded, sum(o) bytes, sum(k) content, sum(v / 67108864) high, sum(v % 67108864) low, "
-            f"{nulls} from (select k, o, (1 + k % 65521) * {value} v, {passed} "
-            f"from (select {digits} k, o, s, {passed} from (select md5({row}) h, {' + '.join(lengths) or '0'} o, "
+            f"select count() loaded, sum(o) bytes, sum(k) content, sum(v / {_HALF}) high, "
+            f"sum(v % {_HALF}) low, {nulls} from (select k, o, (1 + k % 65521) * {value} v, {passed} "
+            f"from (select {digits} k, o, s, {passed} "
+            f"from (select md5({row}) h, {' + '.join(lengths) or '0'} o, "
             f"{terms or '0.0'} s, {missing} from {quoted(name)})))"
         )
 
@@ -204,7 +204,7 @@ class QuestTables(TableAnswers):
             "rows": str(row["loaded"]),
             "bytes": str(row["bytes"] or 0),
             "content": str(row["content"] or 0),
-            "numbers": str((row["high"] or 0) * 67108864 + (row["low"] or 0)),
+            "numbers": str((row["high"] or 0) * _HALF + (row["low"] or 0)),
             "nulls": [int(row[f"n{number}"] or 0) for number in range(len(table["columns"]))],
         }
 
