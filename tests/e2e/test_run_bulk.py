@@ -169,7 +169,7 @@ def test_questions_go_round_while_rows_come_in(desk: Desk, database: Database, e
     loaded = read_json(folder_of(ended, "0") / "drive.json")
     assert (loaded["load"]["rows"], loaded["load"]["verified"]) == (60_000, True)
     asked = read_json(folder_of(ended, "0") / "queries" / "drive.json")
-    assert [label["name"] for label in asked["queries"]["labels"]] == ["all", "some"]
+    assert [label["label"] for label in asked["queries"]["labels"]] == ["all", "some"]
     assert asked["asking"]["table"] == "test"
     assert asked["counts"]["done"] > 0
     assert asked["counts"]["failed"] == 0
