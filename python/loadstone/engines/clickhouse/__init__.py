@@ -28,7 +28,7 @@ class ClickHouse(ClickFamily):
     name = "clickhouse"
     title = "ClickHouse"
     schemes = ("clickhouse",)
-    status = "not yet run"
+    status = "not yet run against a server; its driver, HTTP and the engine of chDB 4.4.0 together"
     needs = "a server, and the Python package clickhouse-connect: pip install 'loadstone[clickhouse]'"
 
     @property

@@ -78,6 +78,7 @@ class ClickFamily(DriverEngine):
                 f'the database "{schema}" holds {len(held)} tables that Loadstone did not make',
                 "Name another server, or give --replace to drop that database with all it holds.",
             )
+        click(connection).use("default")
         if found is not None:
             connection.execute(f"drop database {quoted(schema)} sync".encode())
         connection.execute(f"create database {quoted(schema)} comment {literal(MARK)}".encode())
@@ -211,6 +212,7 @@ class ClickFamily(DriverEngine):
     def checkpoint(self, connection: Control) -> str | None:
         """Do nothing: an insert is in its table's files, and they are on the disk, when it is answered."""
         del connection
+        return None
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server has no room for that many queries at once."""

@@ -258,6 +258,7 @@ class QuestDB(DriverEngine):
     def checkpoint(self, connection: Control) -> str | None:
         """Do nothing: a commit is on the disk when it is answered."""
         del connection
+        return None
 
     def flush_caches(self, connection: Control) -> Caches:
         """Start a private server anew, with the system's pages of its files forgotten."""

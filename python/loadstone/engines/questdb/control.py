@@ -54,7 +54,8 @@ class QuestControl:
     def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> Result:
         """Run one statement to its end; parameters are written `%(name)s`."""
         text = query.encode() if isinstance(query, str) else query
-        return self._with(lambda own: own.execute(text, params))
+        found: Result = self._with(lambda own: own.execute(text, params))
+        return found
 
     def table(self, sql: str) -> pa.Table:
         """Run a query and return its whole answer as Arrow."""
@@ -82,7 +83,8 @@ class QuestControl:
             ]
             return [[None if v is None else v.decode(errors="replace") for v in row] for row in values]
 
-        return self._with(work)
+        told: list[list[str | None]] = self._with(work)
+        return told
 
     def interrupt(self, limit_s: float = 2.0) -> None:
         """Make the statement that another thread runs here fail: asked first, then cut off."""

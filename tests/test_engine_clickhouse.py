@@ -1,0 +1,124 @@
+"""ClickHouse behind HTTP, by its own driver: the engine is chDB's, the interface is made here."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import clickhousefront
+import pytest
+from bulkdesk import IMPORT, UNION, USUAL, load, value
+
+from loadstone.engines.clickhouse import ENGINE as CLICKHOUSE
+from loadstone.engines.clickhouse.control import ClickError
+from loadstone.errors import LoadstoneError
+from loadstone.model import BulkLoad, PlainTable
+from loadstone.target import open_target, parse_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.model import Rows
+    from loadstone.target import OpenTarget
+
+BULK = BulkLoad(rows=IMPORT, table=PlainTable("test", indexes="a:bloom_filter"), batch_rows=5_000, workers=2)
+SLOW = "select count(*) from numbers(100000000000) where sipHash64(number) = 7"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    folder = tmp_path_factory.mktemp("clickhouse")
+    command = [sys.executable, str(Path(clickhousefront.__file__)), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.kill()
+
+
+@pytest.fixture
+def target(port: int) -> Iterator[OpenTarget]:
+    with open_target(parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{port}"), 4) as opened:
+        with closing(opened.connect("test")) as control:
+            CLICKHOUSE.create_workspace(control)
+        yield opened
+
+
+@pytest.mark.parametrize("rows", [IMPORT, UNION], ids=["import", "types"])
+def test_what_was_generated_is_in_the_table(target: OpenTarget, tmp_path: Path, rows: Rows) -> None:
+    table = PlainTable("test", indexes="a:bloom_filter" if rows is IMPORT else "0", index_when="after")
+    bulk = BulkLoad(rows=rows, table=table, batch_rows=5_000, workers=2, storage=True)
+    account = load(target, bulk, tmp_path, USUAL)
+    assert (account["state"], account["load"]["verified"]) == ("complete", True), account["load"]["checks"]
+    assert value(target, "select count(*) from test") == str(rows.rows)
+    with closing(target.connect("looking")) as control:
+        assert CLICKHOUSE.explain(control, "select count(*) from test where 1 = 1")
+        assert all(line["durable"] for line in CLICKHOUSE.durability(control))
+        caches = CLICKHOUSE.flush_caches(control)
+        assert not caches["emptied"]
+        assert "operating system" in caches["note"]
+
+
+def test_a_query_that_takes_too_long_is_killed(target: OpenTarget) -> None:
+    with closing(target.connect("slow")) as control:
+        begun = time.monotonic()
+        with CLICKHOUSE.at_most(control, 0.5), pytest.raises(ClickError):
+            CLICKHOUSE.answer(control, SLOW)
+        assert time.monotonic() - begun < 60, "it ran to its end"
+        assert CLICKHOUSE.text_value(control, "select 1") == "1"
+
+
+def test_errors_bear_the_numbers_of_clickhouse(target: OpenTarget) -> None:
+    with closing(target.connect("wrong")) as control, pytest.raises(ClickError, match="nonsense") as raised:
+        control.execute(b"select nonsense")
+    assert raised.value.sqlstate == "code 47"
+
+
+def test_somebody_elses_tables_are_not_touched(target: OpenTarget) -> None:
+    with closing(target.connect("other")) as control:
+        control.execute(b"create database others")
+        control.execute(b"create table others.theirs (a Int32) engine = MergeTree order by a")
+        with pytest.raises(LoadstoneError, match="holds 1 tables that Loadstone did not make"):
+            CLICKHOUSE.create_workspace(control, "others")
+        with pytest.raises(LoadstoneError, match="not marked"):
+            CLICKHOUSE.drop_workspace(control, "others")
+        control.execute(b"drop database others sync")
+
+
+def test_the_password_shows_nowhere(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{port}")
+    assert "sec" not in f"{target}{target.url}"
+    monkeypatch.setenv("CLICKHOUSE_PASSWORD", "elsewhere")
+    place = parse_target("clickhouse://host").place
+    assert place is not None
+    assert place.server is not None
+    assert (place.server.password, place.server.port, place.server.user) == ("elsewhere", 8123, "default")
+
+
+@pytest.mark.parametrize("text", ["clickhouse:", "clickhouse://", "clickhouse://h:x", "clickhouse://h/a/b"])
+def test_what_names_no_server_is_refused(text: str) -> None:
+    with pytest.raises(LoadstoneError):
+        parse_target(text)
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    refused = pytest.raises(LoadstoneError, match=f"cannot connect to 127.0.0.1:{port}")
+    with refused, open_target(parse_target(f"clickhouse://me:secret@127.0.0.1:{port}"), 4):
+        pass
+
+
+def test_a_missing_driver_is_told_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    place = parse_target("clickhouse://host").place
+    assert place is not None
+    with pytest.raises(LoadstoneError, match="clickhouse-connect is missing") as refused:
+        CLICKHOUSE.open(place, None, {})
+    assert "loadstone[clickhouse]" in refused.value.hint
