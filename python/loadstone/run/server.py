@@ -136,6 +136,7 @@ class Server:
             try:
                 self.control = self.opened.connect("loadstone")
                 self.engine.claim_workspace(self.control, self.schema)
+                self._watch_anew()
             except troubles as error:
                 # It may die, or be seen to be dead, only after we have looked.
                 if self._restart_dead():
@@ -159,13 +160,17 @@ class Server:
                 # Emptying may have let go of what the session held, and started the server anew.
                 self.revive()
                 self.engine.claim_workspace(self.control, self.schema)
-                found = self.engine.server_pids(self.control)
-                if found.pid is not None:
-                    self._monitor.watch_server(found.pid)
+                self._watch_anew()
                 return caches
         except troubles as error:
             words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
             return {"emptied": False, "note": f"the caches could not be emptied: {words}"}
+
+    def _watch_anew(self) -> None:
+        """Watch the process that the server has now."""
+        found = self.engine.server_pids(self.control)
+        if found.pid is not None:
+            self._monitor.watch_server(found.pid)
 
     def _restart_cold(self, server: EmbeddedServer) -> Caches:
         self.engine.checkpoint(self.control)
