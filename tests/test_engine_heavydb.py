@@ -182,7 +182,7 @@ def test_a_server_without_gpu_is_measured_on_the_cpu_only() -> None:
             pass
         assert "heavydb-cpu://" in refused.value.hint
         with opened(port, "heavydb-cpu") as target:
-            assert target.label.startswith("HeavyDB on the CPU 8.1.0")
+            assert target.label.startswith("HeavyDB (CPU only) 8.1.0")
             assert target.identity["version_text"] == "HeavyDB 8.1.0-20250101-abcdef, 0 GPUs, 16 CPU threads"
             assert target.local
 

@@ -9,7 +9,7 @@ class HeavyCpu(HeavyDB):
     """HeavyDB with EXECUTOR_DEVICE set to CPU in every session."""
 
     name = "heavydb_cpu"
-    title = "HeavyDB on the CPU"
+    title = "HeavyDB (CPU only)"
     schemes = ("heavydb-cpu",)
     needs = (
         "a HeavyDB server 6.1 or later, with a GPU or without, and the Python package pyheavydb: "

@@ -118,10 +118,6 @@ class HeavyDB(DriverEngine):
             )
         return identity
 
-    def label(self, identity: Identity) -> str:
-        """Name engine, version and device."""
-        return f"{self.title} {identity['version']}"
-
     def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Take our database for this target; what other processes do there HeavyDB gives no lock for."""
         del schema

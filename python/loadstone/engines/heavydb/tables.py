@@ -93,7 +93,7 @@ class HeavyTables(TableAnswers):
         del wishes, where
         return (
             f"texts are numbers of a dictionary (32 bits), rows lie in fragments of {FRAGMENT_ROWS:,}",
-            "HeavyDB has no function that hashes: the content was compared by counts and sums",
+            "HeavyDB's SQL cannot hash: what is compared of the content are counts and sums",
             "sessions that load one table at once wait for each other: an import locks it",
         )
 
