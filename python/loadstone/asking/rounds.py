@@ -220,6 +220,8 @@ class _Turns:
         engine = self.opened.engine
         try:
             control = self.hands.control()
+            if self.opened.private:
+                engine.checkpoint(control)  # what is only in a log has no size yet
             self.table_bytes = engine.tables.size(control, self.questions.table).table_bytes
         except self._troubles() as error:
             self._check_signals()
