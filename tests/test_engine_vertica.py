@@ -147,6 +147,11 @@ def test_copy_reads_back_what_was_written(rows: list[tuple[str | None, int | Non
     assert list(_fields(payload(batch).decode())) == wanted
 
 
+def test_a_single_float_is_written_as_the_double_that_it_is() -> None:
+    tenth = pa.RecordBatch.from_arrays([pa.array([0.1, None], pa.float32())], names=["f"])
+    assert payload(tenth) == b"0.10000000149011612\n\x01\n"
+
+
 def test_our_schema_is_made_marked_and_dropped_and_another_stays(
     server: FakeVertica, control: VerticaControl
 ) -> None:

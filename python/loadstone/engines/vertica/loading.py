@@ -42,6 +42,8 @@ def _texts(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.timestamp("us"))
+    if pa.types.is_float32(kind):
+        column = column.cast(pa.float64())  # its shortest text would be another double
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     texts = column.cast(pa.string())
     if is_text:

@@ -143,6 +143,11 @@ class VerticaTables(TableAnswers):
 
     def as_text(self, column: Column) -> str:
         """Return a value as the fingerprint's text; a NULL is a backslash and N."""
+        name, kind = quoted(column["name"]), column["type"]
+        if kind == "text":
+            return f"coalesce({name}, {self.null_text})"  # a cast without a length may cut it off
+        if kind == "json":
+            return f"coalesce({name}::varchar({TEXT_OCTETS}), {self.null_text})"
         return super().as_text(column).replace("::text", "::varchar")
 
     def size(self, control: Control, table: str) -> TableSize:
