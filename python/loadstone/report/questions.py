@@ -291,17 +291,15 @@ def _costs(summary: Json, names: Mapping[str, str]) -> Json:
         for load in cost["imports"]:
             more = formats.variant(load["variant"])
             words = f"{load['title']}{f', {more}' if more else ''}"
-            rows.setdefault(("a million rows imported", words), {})[cost["target"]] = load[
-                "dollars_per_million_rows"
-            ]
+            rows.setdefault(("a million rows imported", words), {})[cost["target"]] = load["per_million_rows"]
         for query in cost["questions"]:
             rows.setdefault(("a thousand queries, one by one and warm", query["name"]), {})[
                 cost["target"]
-            ] = query["dollars_per_thousand"]
+            ] = query["per_thousand"]
         for point in cost["loads"]:
             words = f"{point['clients']} client{'' if point['clients'] == 1 else 's'}"
             rows.setdefault(("a thousand queries, under load", words), {})[cost["target"]] = point[
-                "dollars_per_thousand"
+                "per_thousand"
             ]
     return {
         "kind": "costs",
@@ -310,18 +308,13 @@ def _costs(summary: Json, names: Mapping[str, str]) -> Json:
         "variant": "",
         "why": "",
         "targets": [
-            f"{names.get(cost['target'], cost['target'])} at ${cost['dollars_per_hour']:g} an hour"
+            f"{names.get(cost['target'], cost['target'])} at {cost['price_per_hour']:g} an hour"
             for cost in summary["costs"]
         ],
         "head": [names.get(target, target) for target in targets],
         "rows": [
-            {"of": of, "words": words, "cells": [dollars(found.get(target)) for target in targets]}
+            {"of": of, "words": words, "cells": [formats.digits(found.get(target)) for target in targets]}
             for (of, words), found in rows.items()
         ],
         "unpriced": [names.get(t["id"], t["id"]) for t in summary["targets"] if t["id"] not in targets],
     }
-
-
-def dollars(value: float | None) -> str:
-    """Return an amount with three digits: $0.00123."""
-    return formats.NONE if value is None else f"${formats.digits(value)}"

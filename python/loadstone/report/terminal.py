@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.report import formats, stepped, storage
+from loadstone.report.questiontables import questions_json, questions_table
 from loadstone.report.view import chunks, columns, headline, phase_title, target_label, variant_words
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ def summary_table(summary: Json) -> RenderableType:
     """Return the final tables of a run: rates, percentiles; knees and advice; what a row takes on disk."""
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
     held = _storage(summary)
-    return Group(_rates(summary), *steps, *([held] if held else [])) if steps or held else _rates(summary)
+    names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
+    more = [*questions_table(summary, names), *steps, *([held] if held else [])]
+    if not summary["groups"] and more:
+        return Group(*more)
+    return Group(_rates(summary), *more) if more else _rates(summary)
 
 
 def _rates(summary: Json) -> Table:
@@ -87,6 +92,7 @@ def headline_json(summary: Json) -> Json:
             }
             for phase, look in storage.costs(summary)
         ],
+        **questions_json(summary),
         "warnings": summary["warnings"],
         "skipped": summary["skipped"],
     }

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-from loadstone import __version__, environment
+from loadstone import __version__, bandwidth, environment
 from loadstone.calibrate import calibrate_for
 from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError
@@ -231,6 +231,10 @@ class _Run:
         if self.left and self.folder.read_json("environment.json"):
             return
         facts = environment.collect(paths, clients=clients)
+        if any(phase.questions and phase.skip is None for t in plan.targets for phase in t.phases):
+            self.listener.said("measuring how fast this machine's memory and disk are …")
+            ours = {f"data of {s.id}" for s in servers if s.opened.private} | {"results"}
+            facts["bandwidth"] = bandwidth.measure({n: path for n, path in paths.items() if n in ours})
         self.folder.write_json("environment.json", facts)
         for warning in facts["warnings"]:
             self.folder.event("warning", "warning", warning["message"], hint=warning.get("hint"))

@@ -1,4 +1,4 @@
-"""What work costs at the prices that were given: dollars an hour of each target's machine."""
+"""What work costs at the prices that were given for an hour of each target, in the user's currency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MILLION, THOUSAND = 1e6, 1e3
 def summarise_costs(
     prices: Mapping[str, float], imports: Sequence[Json], asked: Sequence[Json], concurrency: Sequence[Json]
 ) -> list[Json]:
-    """Return for each priced target: dollars a million rows imported, and a thousand queries answered.
+    """Return for each priced target what a million rows imported and a thousand queries answered cost.
 
     One by one, a query keeps its target's machine to itself for the median of its warm runs; under a load,
     the machine is shared by all clients. Wrong answers cost nothing: they have no price at all.
@@ -24,7 +24,7 @@ def summarise_costs(
     return [
         {
             "target": target,
-            "dollars_per_hour": price,
+            "price_per_hour": price,
             "imports": [
                 _import(load, price)
                 for entry in imports
@@ -32,14 +32,14 @@ def summarise_costs(
                 if load["target"] == target
             ],
             "questions": [
-                {**_names(entry), "name": question["name"], "dollars_per_thousand": _query(question, price)}
+                {**_names(entry), "name": question["name"], "per_thousand": _query(question, price)}
                 for entry in asked
                 for one in entry["targets"]
                 if one["target"] == target
                 for question in one["questions"]
             ],
             "loads": [
-                {**_names(entry), "clients": point["clients"], "dollars_per_thousand": _shared(point, price)}
+                {**_names(entry), "clients": point["clients"], "per_thousand": _shared(point, price)}
                 for entry in concurrency
                 for one in entry["targets"]
                 if one["target"] == target
@@ -56,8 +56,8 @@ def _names(entry: Json) -> Json:
 
 def _import(load: Json, price: float) -> Json:
     rate = load["rows_per_s"]["value"]
-    dollars = price / SECONDS * MILLION / rate if rate else None
-    return {**{name: load[name] for name in ("id", "title", "variant")}, "dollars_per_million_rows": dollars}
+    cost = price / SECONDS * MILLION / rate if rate else None
+    return {**{name: load[name] for name in ("id", "title", "variant")}, "per_million_rows": cost}
 
 
 def _query(question: Json, price: float) -> float | None:
