@@ -1,7 +1,7 @@
 //! Record batches as bytes: what `COPY` takes, and CSV.
 //!
-//! Every encoder takes batches with columns of the types `Int32`, `Int64`, `Float32`, `Float64`, `Utf8`,
-//! `Boolean` and `Timestamp` (nanoseconds or microseconds), in any number and order, sliced or not, and
+//! Every encoder takes batches with columns of the types `Int16`, `Int32`, `Int64`, `Float32`, `Float64`, `Utf8`,
+//! `Boolean`, `Date32` and `Timestamp` (nanoseconds or microseconds), in any number and order, sliced or not, and
 //! appends their rows. Times are read as UTC.
 //!
 //! A `Utf8` column whose field is marked as Arrow's extension type `arrow.json` (see [`json_field`]) is
@@ -21,6 +21,7 @@ use arrow_schema::{DataType, Field};
 pub use self::copy_binary::copy_binary;
 pub use self::copy_text::copy_text;
 pub use self::csv::{csv, csv_header};
+pub(crate) use self::time::put_date;
 
 /// Why a batch cannot be encoded. Nothing of it has been written then.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -26,6 +26,55 @@ static THREE_DIGITS: [u64; 1000] = {
     table
 };
 
+/// 0000 to 9999, the first digit in the lowest byte.
+#[expect(clippy::cast_possible_truncation, reason = "digits")]
+static FOUR_DIGITS: [u32; 10_000] = {
+    let mut table = [0; 10_000];
+    let mut n = 0;
+    while n < 10_000 {
+        let digits = [n / 1000, n / 100 % 10, n / 10 % 10, n % 10];
+        table[n] = u32::from_le_bytes([
+            b'0' + digits[0] as u8,
+            b'0' + digits[1] as u8,
+            b'0' + digits[2] as u8,
+            b'0' + digits[3] as u8,
+        ]);
+        n += 1;
+    }
+    table
+};
+const ZEROS: u32 = u32::from_le_bytes(*b"0000");
+
+/// A comma and a number of 16 bits.
+#[inline]
+pub(crate) fn put_small(out: &mut [u8], at: usize, value: i16) -> usize {
+    let Some(&digits) = FOUR_DIGITS.get(usize::from(value.unsigned_abs())) else {
+        return put_integer(out, at, value.into());
+    };
+    // Zero has a digit too.
+    let zeros = ((digits ^ ZEROS).trailing_zeros() / 8).min(3);
+    let sign = usize::from(value < 0);
+    let word = u64::from(b',') | u64::from(digits >> (8 * zeros)) << 8;
+    out[at + sign..at + sign + 8].copy_from_slice(&word.to_le_bytes());
+    if sign > 0 {
+        out[at..at + 2].copy_from_slice(b",-");
+    }
+    at + sign + 5 - zeros as usize
+}
+
+/// A comma and `scaled` / 10^4 below 1000, as the shortest decimal.
+#[inline]
+pub(crate) fn put_ten_thousandths(out: &mut [u8], at: usize, scaled: i32) -> usize {
+    let magnitude = scaled.unsigned_abs();
+    let (whole, fraction) = (magnitude / 10_000, magnitude % 10_000);
+    let at = put_signed(out, at, scaled < 0, |out, at| put_first(out, at, whole));
+    let digits = FOUR_DIGITS[fraction as usize];
+    out[at] = b'.';
+    out[at + 1..at + 5].copy_from_slice(&digits.to_le_bytes());
+    let zeros = (digits ^ ZEROS).leading_zeros() as usize / 8;
+    if fraction == 0 { at } else { at + 5 - zeros }
+}
+
 /// A comma and a number below 1000.
 #[inline]
 fn put_first(out: &mut [u8], at: usize, value: u32) -> usize {
@@ -201,6 +250,14 @@ mod tests {
             prop_assert_eq!(text, format!(",{fine}"));
             let coarse = f64::from(scaled) / 10.0;
             prop_assert_eq!(written(|out| put_tenths(out, 0, scaled)), format!(",{coarse}"));
+        }
+
+        #[test]
+        fn small_numbers_are_written_in_decimal(value: i16, scaled in -9_999_999..10_000_000_i32) {
+            prop_assert_eq!(written(|out| put_small(out, 0, value)), format!(",{value}"));
+            let fine = f64::from(scaled) / 10_000.0;
+            let text = written(|out| put_ten_thousandths(out, 0, scaled));
+            prop_assert_eq!(text, format!(",{fine}"));
         }
 
         #[test]

@@ -23,6 +23,7 @@
 
 mod columns;
 pub mod fingerprint;
+mod flights;
 mod import;
 mod number;
 mod types;
@@ -72,7 +73,7 @@ pub struct Choice {
 }
 
 /// Every set, a line each.
-pub const SETS: &[Known] = &[import::KNOWN, types::KNOWN];
+pub const SETS: &[Known] = &[import::KNOWN, types::KNOWN, flights::KNOWN];
 
 /// So many rows can be numbered, with every row's random numbers.
 const ROWS_MAX: u64 = 1 << 48;
@@ -309,8 +310,8 @@ impl Source for RowsSource {
     }
 }
 
-/// Bytes of what the rows say, however they are stored: integers and doubles their width, times 8, booleans 1, texts
-/// their octets, nothing for null.
+/// Bytes of what the rows say, however they are stored: integers, singles and doubles their width, dates 4, times 8,
+/// booleans 1, texts their octets, nothing for null.
 #[must_use]
 pub fn logical_bytes(rows: &RecordBatch) -> u64 {
     rows.columns().iter().map(column_bytes).sum()
@@ -320,7 +321,8 @@ fn column_bytes(column: &ArrayRef) -> u64 {
     use arrow_array::cast::AsArray;
     let values = (column.len() - column.null_count()) as u64;
     match column.data_type() {
-        DataType::Int32 | DataType::Float32 => 4 * values,
+        DataType::Int16 => 2 * values,
+        DataType::Int32 | DataType::Float32 | DataType::Date32 => 4 * values,
         DataType::Boolean => values,
         DataType::Utf8 => {
             let texts = column.as_string::<i32>();

@@ -220,10 +220,12 @@ fn plain_document(plain: &Plain) -> PlainDocument<'_> {
     }
 }
 
-fn kind(field: &Field) -> &'static str {
+pub(super) fn kind(field: &Field) -> &'static str {
     match field.data_type() {
         _ if sql_type(field) == Some("json") => "json",
         DataType::Timestamp(..) => "timestamp",
+        DataType::Date32 => "date",
+        DataType::Int16 => "int16",
         DataType::Int32 => "int32",
         DataType::Int64 => "int64",
         DataType::Float32 => "float32",

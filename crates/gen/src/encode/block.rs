@@ -3,6 +3,8 @@
 //! Each row of a block has a place of its own, as wide as the longest can be and then some: what is written
 //! may reach beyond a value's end, and copies have fixed sizes. At the end the rows are moved together.
 
+use arrow_buffer::NullBuffer;
+
 use super::column::Texts;
 
 /// Most rows of a block.
@@ -106,5 +108,43 @@ fn put_wide<const H: usize, const W: usize>(
         window[..H].copy_from_slice(&head(length));
         window[H..].copy_from_slice(&texts.bytes()[start..start + W]);
         *end += H + length;
+    }
+}
+
+/// As [`put_texts`]; where `nulls` say so, `null` writes to the end of a row and says where it ends then, within `behind`
+/// bytes.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what put_texts takes, and two more"
+)]
+pub(super) fn put_texts_or_null<const H: usize>(
+    texts: Texts,
+    nulls: &NullBuffer,
+    behind: usize,
+    first: usize,
+    out: &mut [u8],
+    ends: &mut [usize],
+    head: impl Fn(usize) -> [u8; H],
+    null: impl Fn(&mut [u8], usize) -> usize,
+) {
+    let span = texts.span(first, ends.len());
+    let widest = span.spare.min(behind);
+    // Rows without a text take none of the window's bytes.
+    let mut put = |width: usize, end: &mut usize, row: usize, (start, length): (usize, usize)| {
+        if nulls.is_null(row) {
+            *end = null(out, *end);
+            return;
+        }
+        let begin = *end + H;
+        out[*end..begin].copy_from_slice(&head(length));
+        out[begin..begin + width].copy_from_slice(&texts.bytes()[start..start + width]);
+        *end = begin + length;
+    };
+    let rows = (first..).zip(texts.places(first, ends.len())).zip(ends);
+    match span.longest {
+        0..=8 if widest >= 8 => rows.for_each(|((row, place), end)| put(8, end, row, place)),
+        0..=16 if widest >= 16 => rows.for_each(|((row, place), end)| put(16, end, row, place)),
+        0..=32 if widest >= 32 => rows.for_each(|((row, place), end)| put(32, end, row, place)),
+        _ => rows.for_each(|((row, place), end)| put(place.1, end, row, place)),
     }
 }

@@ -2,8 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampNanosecondType,
+    Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -20,6 +20,7 @@ pub(super) struct Column<'a> {
 
 /// The values of a column; rows that are null have some value too.
 pub(super) enum Values<'a> {
+    Int16(&'a [i16]),
     Int32(&'a [i32]),
     Int64(&'a [i64]),
     Float32(&'a [f32]),
@@ -27,6 +28,8 @@ pub(super) enum Values<'a> {
     Text(Texts<'a>),
     Json(Texts<'a>),
     Bool(&'a BooleanBuffer),
+    /// Days since 1970.
+    Days(&'a [i32]),
     /// Nanoseconds since 1970 UTC.
     Nanoseconds(&'a [i64]),
     /// Microseconds since 1970 UTC.
@@ -173,6 +176,8 @@ impl<'a> Column<'a> {
             Texts::new(texts.value_offsets(), texts.value_data())
         };
         let values = match array.data_type() {
+            DataType::Int16 => Values::Int16(array.as_primitive::<Int16Type>().values()),
+            DataType::Date32 => Values::Days(array.as_primitive::<Date32Type>().values()),
             DataType::Int32 => Values::Int32(array.as_primitive::<Int32Type>().values()),
             DataType::Int64 => Values::Int64(array.as_primitive::<Int64Type>().values()),
             DataType::Float32 => Values::Float32(array.as_primitive::<Float32Type>().values()),

@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use super::EncodeError;
 use super::block;
 use super::column::{Column, Texts, Values};
-use super::time::to_postgres;
+use super::time::{days_to_postgres, to_postgres};
 
 /// What comes before the first row: the signature, no flags, no extension.
 pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -59,7 +59,8 @@ pub fn copy_binary(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeEr
 fn least_bytes(column: &Column) -> usize {
     let value = match &column.values {
         _ if column.nulls.is_some() => 0,
-        Values::Int32(_) | Values::Float32(_) => 4,
+        Values::Int16(_) => 2,
+        Values::Int32(_) | Values::Float32(_) | Values::Days(_) => 4,
         Values::Bool(_) => 1,
         Values::Text(texts) => texts.shortest(),
         Values::Json(texts) => texts.shortest() + 1,
@@ -102,7 +103,8 @@ fn lay_out(columns: &[Column], first: usize, rows: &mut [usize], start: usize) -
 /// Bytes of a value that is not null, without its length.
 fn value_bytes(values: &Values, row: usize) -> usize {
     match values {
-        Values::Int32(_) | Values::Float32(_) => 4,
+        Values::Int16(_) => 2,
+        Values::Int32(_) | Values::Float32(_) | Values::Days(_) => 4,
         Values::Bool(_) => 1,
         Values::Text(texts) => texts.get(row).len(),
         Values::Json(texts) => texts.get(row).len() + 1,
@@ -121,6 +123,13 @@ fn put<const N: usize>(out: &mut [u8], at: &mut usize, bytes: [u8; N]) {
 /// are still to be written behind them.
 fn put_column(column: &Column, first: usize, at: &mut [usize], out: &mut [u8], behind: usize) {
     match &column.values {
+        Values::Int16(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            let [high, low] = v.to_be_bytes();
+            [0, 0, 0, 2, high, low]
+        }),
+        Values::Days(v) => put_fixed(column, &v[first..], first, at, out, |v| {
+            field4(days_to_postgres(v).to_be_bytes())
+        }),
         Values::Int32(v) => put_fixed(column, &v[first..], first, at, out, |v| {
             field4(v.to_be_bytes())
         }),

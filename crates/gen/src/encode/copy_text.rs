@@ -23,6 +23,7 @@ impl Format for CopyText {
     const SEPARATOR: u8 = b'\t';
     const CARRIAGE_RETURN: bool = false;
     const NULL: &'static [u8] = b"\\N";
+    const EMPTY_IS_PLAIN: bool = true;
     const TRUE: &'static [u8] = b"t";
     const FALSE: &'static [u8] = b"f";
 

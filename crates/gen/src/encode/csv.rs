@@ -40,6 +40,7 @@ impl Format for Csv {
     const SEPARATOR: u8 = b',';
     const CARRIAGE_RETURN: bool = true;
     const NULL: &'static [u8] = b"";
+    const EMPTY_IS_PLAIN: bool = false;
     const TRUE: &'static [u8] = b"true";
     const FALSE: &'static [u8] = b"false";
 

@@ -3,11 +3,12 @@
 use arrow_array::RecordBatch;
 
 use super::EncodeError;
-use super::block::{self, Block, put_texts};
+use super::block::{self, Block, put_texts, put_texts_or_null};
 use super::column::{Column, Values};
 use super::time::Clock;
 use crate::number::{
-    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, SLACK, put_hundred_thousandths, put_integer,
+    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, put_hundred_thousandths, put_integer, put_small,
+    put_ten_thousandths,
 };
 
 /// What tells one format of lines from another.
@@ -18,6 +19,8 @@ pub(super) trait Format {
     const CARRIAGE_RETURN: bool;
     /// A field without a value.
     const NULL: &'static [u8];
+    /// Whether a text without a byte is a field without a byte.
+    const EMPTY_IS_PLAIN: bool;
     const TRUE: &'static [u8];
     const FALSE: &'static [u8];
 
@@ -33,19 +36,26 @@ pub(super) trait Format {
     fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize;
 }
 
-/// Bytes of every value but texts, with its separator and what is overwritten after it.
-const VALUE_BYTES_MAX: usize = {
-    let number = if FLOAT_BYTES_MAX > INTEGER_BYTES_MAX {
-        FLOAT_BYTES_MAX
-    } else {
-        INTEGER_BYTES_MAX
-    };
-    if number > Clock::BYTES_MAX + 1 + SLACK {
-        number
-    } else {
-        Clock::BYTES_MAX + 1 + SLACK
+/// The longest single: `-1.17549435E-38`.
+const SINGLE_BYTES_MAX: usize = 16;
+
+/// Bytes that a value which is no text takes at most, with its separator. What is overwritten after it lies within the
+/// next value's bytes, or within what is free behind each row.
+fn value_bytes_max(values: &Values) -> usize {
+    1 + match values {
+        Values::Int16(_) => 6,
+        Values::Int32(_) => 11,
+        Values::Int64(_) => 20,
+        Values::Bool(_) => 5,
+        Values::Days(_) => Clock::DATE_BYTES_MAX,
+        Values::Float32(_) => SINGLE_BYTES_MAX,
+        Values::Nanoseconds(_) | Values::Microseconds(_) => Clock::BYTES_MAX,
+        _ => FLOAT_BYTES_MAX,
     }
-};
+}
+
+// What numbers and times may write beyond a row's end is free there.
+const _: () = assert!(INTEGER_BYTES_MAX < block::SLACK && Clock::BYTES_MAX < block::SLACK);
 
 /// Appends the rows of a batch as lines.
 pub(super) fn put_rows<F: Format>(
@@ -108,11 +118,16 @@ fn is_plain<F: Format>(column: &Column, first: usize, count: usize) -> bool {
     let (Values::Text(texts) | Values::Json(texts)) = &column.values else {
         return true;
     };
-    column.nulls.is_none()
-        && F::are_plain(
-            texts.joined(first, count),
-            texts.span(first, count).shortest,
-        )
+    let shortest = match column.nulls {
+        None => texts.span(first, count).shortest,
+        Some(_) if F::EMPTY_IS_PLAIN => 0,
+        Some(nulls) => {
+            let rows = (first..).zip(texts.places(first, count));
+            let lengths = rows.filter(|(row, _)| nulls.is_valid(*row));
+            lengths.map(|(_, (_, length))| length).min().unwrap_or(1)
+        }
+    };
+    F::are_plain(texts.joined(first, count), shortest)
 }
 
 /// Bytes that a value of so many rows of a column takes at most, with its separator and what is overwritten.
@@ -121,11 +136,11 @@ fn widest<F: Format>(column: &Column, plain: bool, first: usize, count: usize) -
         Values::Text(texts) | Values::Json(texts) => {
             let longest = texts.span(first, count).longest;
             if plain {
-                return 1 + longest;
+                return 1 + longest.max(F::NULL.len());
             }
             1 + F::text_bytes_max(longest).max(F::NULL.len())
         }
-        _ => VALUE_BYTES_MAX,
+        values => value_bytes_max(values).max(1 + F::NULL.len()),
     }
 }
 
@@ -140,7 +155,23 @@ fn put_column<F: Format>(
 ) {
     match &column.values {
         Values::Text(texts) | Values::Json(texts) if plain => {
-            put_texts(*texts, block::SLACK, first, out, ends, |_| [F::SEPARATOR]);
+            let head = |_| [F::SEPARATOR];
+            match column.nulls {
+                None => put_texts(*texts, block::SLACK, first, out, ends, head),
+                Some(nulls) => put_texts_or_null(
+                    *texts,
+                    nulls,
+                    block::SLACK,
+                    first,
+                    out,
+                    ends,
+                    head,
+                    |out, at| {
+                        out[at] = F::SEPARATOR;
+                        put(out, at + 1, F::NULL)
+                    },
+                ),
+            }
         }
         Values::Text(texts) | Values::Json(texts) => {
             put_values::<F>(column, first, out, ends, |out, at, row| {
@@ -156,8 +187,14 @@ fn put_column<F: Format>(
         Values::Float32(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
             put_single(out, at, values[row])
         }),
+        Values::Int16(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            put_small(out, at, values[row])
+        }),
         Values::Int32(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
             put_integer(out, at, values[row].into())
+        }),
+        Values::Days(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
+            clock.put_days(out, at + 1, values[row])
         }),
         Values::Int64(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
             put_integer(out, at, values[row])
@@ -186,8 +223,16 @@ fn put_values<F: Format>(
     ends: &mut [usize],
     mut value: impl FnMut(&mut [u8], usize, usize) -> usize,
 ) {
+    let Some(nulls) = column.nulls else {
+        for (row, end) in (first..).zip(ends) {
+            let next = value(out, *end, row);
+            out[*end] = F::SEPARATOR;
+            *end = next;
+        }
+        return;
+    };
     for (row, end) in (first..).zip(ends) {
-        let next = if column.is_null(row) {
+        let next = if nulls.is_null(row) {
             put(out, *end + 1, F::NULL)
         } else {
             value(out, *end, row)
@@ -205,7 +250,17 @@ fn put(out: &mut [u8], at: usize, bytes: &[u8]) -> usize {
 }
 
 /// A comma and a single: the shortest decimal that reads back as it.
+#[inline]
 fn put_single(out: &mut [u8], at: usize, value: f32) -> usize {
+    if let Some(scaled) = ten_thousandths(value) {
+        return put_ten_thousandths(out, at, scaled);
+    }
+    put_long_single(out, at, value)
+}
+
+/// [`put_single`] for what is no short decimal.
+#[inline(never)]
+fn put_long_single(out: &mut [u8], at: usize, value: f32) -> usize {
     if let Some(whole) = whole(f64::from(value)) {
         return put_integer(out, at, whole);
     }
@@ -257,6 +312,21 @@ fn hundred_thousandths(value: f64) -> Option<i32> {
     let scaled = (value * 100_000.0 + 0.5_f64.copysign(value)) as i32;
     let same = (f64::from(scaled) / 100_000.0).to_bits() == value.to_bits();
     same.then_some(scaled)
+}
+
+/// A single times 10^4, if it is below 1000 and the single nearest to that whole number divided by 10^4. Singles lie closer
+/// together there than such decimals, so no other one, and no shorter one, reads back as the same single.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "what does not come back the same is refused"
+)]
+fn ten_thousandths(value: f32) -> Option<i32> {
+    let wide = f64::from(value);
+    let scaled = (wide * 10_000.0 + 0.5_f64.copysign(wide)) as i32;
+    // Minus zero has bits of its own, and is written by others.
+    let same = ((f64::from(scaled) / 10_000.0) as f32).to_bits() == value.to_bits();
+    (same && wide.abs() < 999.99995).then_some(scaled)
 }
 
 /// How PostgreSQL names what is no number.

@@ -5,6 +5,8 @@ use crate::number::put_three;
 /// Microseconds from 1970 to 2000, PostgreSQL's first moment.
 const EPOCH_US: i64 = 946_684_800_000_000;
 const DAY_S: i64 = 86_400;
+/// Days from 1970 to 2000.
+const EPOCH_DAYS: i32 = 10_957;
 
 /// Microseconds since 1970 as PostgreSQL counts them, since 2000.
 ///
@@ -12,6 +14,12 @@ const DAY_S: i64 = 86_400;
 #[inline]
 pub(super) fn to_postgres(micros: i64) -> i64 {
     micros.saturating_sub(EPOCH_US).max(i64::MIN + 1)
+}
+
+/// Days since 1970 as PostgreSQL counts them, since 2000; its two infinities are never the result.
+#[inline]
+pub(super) fn days_to_postgres(days: i32) -> i32 {
+    days.saturating_sub(EPOCH_DAYS).max(i32::MIN + 1)
 }
 
 /// How a time is written.
@@ -23,12 +31,16 @@ pub(super) enum Style {
     Iso,
 }
 
-/// Writes times. The last second is kept as text, because rows that follow each other often share it.
+/// Writes times and dates. The last second and day are kept as text, because rows that follow each other often share
+/// them.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     style: Style,
     second: i64,
+    day: i64,
     text: [u8; Self::SECOND_BYTES_MAX],
+    /// Of the date.
+    date_length: usize,
     length: usize,
     before_christ: bool,
 }
@@ -38,15 +50,22 @@ impl Clock {
     const SECOND_BYTES_MAX: usize = 24;
     /// The longest time, and what may be overwritten after it.
     pub(super) const BYTES_MAX: usize = Self::SECOND_BYTES_MAX + 16 + 8;
+    /// The longest date is `5877642-06-23 BC`, longer ones than `-5877641-06-23` being written in one style only.
+    pub(super) const DATE_BYTES_MAX: usize = 16;
+    /// No time has this second.
+    const NO_SECOND: i64 = i64::MIN;
 
     pub(super) fn new(style: Style) -> Self {
         let mut clock = Self {
             style,
-            second: 0,
+            second: Self::NO_SECOND,
+            day: 0,
             text: [0; Self::SECOND_BYTES_MAX],
+            date_length: 0,
             length: 0,
             before_christ: false,
         };
+        clock.set_day(0);
         clock.set(0);
         clock
     }
@@ -71,6 +90,23 @@ impl Clock {
         self.put(out, at, second, part, 6)
     }
 
+    /// Writes a date in days since 1970, and returns where it ends.
+    #[inline]
+    pub(super) fn put_days(&mut self, out: &mut [u8], at: usize, days: i32) -> usize {
+        let day = i64::from(days);
+        if day != self.day {
+            self.set_day(day);
+            self.second = Self::NO_SECOND;
+        }
+        out[at..at + Self::SECOND_BYTES_MAX].copy_from_slice(&self.text);
+        let at = at + self.date_length;
+        if self.before_christ && self.style == Style::Postgres {
+            out[at..at + 3].copy_from_slice(b" BC");
+            return at + 3;
+        }
+        at
+    }
+
     #[inline]
     fn put(&mut self, out: &mut [u8], at: usize, second: i64, part: i64, places: usize) -> usize {
         if second != self.second {
@@ -91,48 +127,81 @@ impl Clock {
     }
 
     /// Lays a second out as text.
+    #[inline]
     fn set(&mut self, second: i64) {
         self.second = second;
         let (day, rest) = (second.div_euclid(DAY_S), second.rem_euclid(DAY_S));
+        if day != self.day {
+            self.set_day(day);
+        }
+        let at = self.date_length;
+        let divider = match self.style {
+            Style::Postgres => b' ',
+            Style::Iso => b'T',
+        };
+        let [a, b] = pair(rest / 3600);
+        let [c, d] = pair(rest / 60 % 60);
+        let [e, f] = pair(rest % 60);
+        self.text[at..at + 9].copy_from_slice(&[divider, a, b, b':', c, d, b':', e, f]);
+        self.length = at + 9;
+    }
+
+    /// Lays a day out as text.
+    fn set_day(&mut self, day: i64) {
+        self.day = day;
         let (year, month, day) = date(day);
         self.before_christ = year < 1;
-        let (shown, divider) = match self.style {
-            Style::Postgres if self.before_christ => (1 - year, b' '),
-            Style::Postgres => (year, b' '),
-            Style::Iso => (year, b'T'),
+        let shown = match self.style {
+            Style::Postgres if self.before_christ => 1 - year,
+            _ => year,
         };
         let mut at = 0;
-        let mut push = |byte| {
-            self.text[at] = byte;
-            at += 1;
-        };
-        if shown < 0 {
-            push(b'-');
+        if (0..10_000).contains(&shown) {
+            self.text[..2].copy_from_slice(&pair(shown / 100));
+            self.text[2..4].copy_from_slice(&pair(shown % 100));
+            at = 4;
+        } else {
+            let magnitude = shown.abs();
+            let places = (4..8).find(|&n| magnitude < 10_i64.pow(n)).unwrap_or(7);
+            if shown < 0 {
+                self.text[0] = b'-';
+                at = 1;
+            }
+            for place in (0..places).rev() {
+                self.text[at] = pair(magnitude / 10_i64.pow(place) % 10)[1];
+                at += 1;
+            }
         }
-        let magnitude = shown.abs();
-        let places = (4..7).find(|&n| magnitude < 10_i64.pow(n)).unwrap_or(6);
-        for place in (0..places).rev() {
-            push(digit(magnitude / 10_i64.pow(place)));
-        }
-        let parts = [
-            (b'-', month),
-            (b'-', day),
-            (divider, rest / 3600),
-            (b':', rest / 60 % 60),
-            (b':', rest % 60),
-        ];
-        for (before, part) in parts {
-            push(before);
-            push(digit(part / 10));
-            push(digit(part));
-        }
-        self.length = at;
+        let [a, b] = pair(month);
+        let [c, d] = pair(day);
+        self.text[at..at + 6].copy_from_slice(&[b'-', a, b, b'-', c, d]);
+        self.date_length = at + 6;
     }
 }
 
-/// The last digit of a number.
-fn digit(number: i64) -> u8 {
-    b'0' + u8::try_from(number % 10).unwrap_or(0)
+/// 00 to 99.
+#[expect(clippy::cast_possible_truncation, reason = "digits")]
+static PAIRS: [[u8; 2]; 100] = {
+    let mut table = [[b'0'; 2]; 100];
+    let mut n = 0;
+    while n < 100 {
+        table[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        n += 1;
+    }
+    table
+};
+
+/// The two digits of a number below 100.
+#[inline]
+fn pair(number: i64) -> [u8; 2] {
+    PAIRS[usize::try_from(number).unwrap_or(0) % 100]
+}
+
+/// Appends a date, days since 1970, as PostgreSQL writes it in its style ISO.
+pub(crate) fn put_date(days: i32, out: &mut Vec<u8>) {
+    let mut text = [0; Clock::SECOND_BYTES_MAX];
+    let end = Clock::new(Style::Postgres).put_days(&mut text, 0, days);
+    out.extend_from_slice(&text[..end]);
 }
 
 /// A point and the decimals of a part, six or nine, less the zeros at its end.
@@ -152,11 +221,40 @@ fn put_fraction(out: &mut [u8], at: usize, part: i64, places: usize) -> usize {
     at + 16 - zeros.leading_zeros() as usize / 8
 }
 
-/// Year, month and day of a number of days since 1970, by the Gregorian calendar. A year is counted from
-/// March on, so that the leap day is its last; 400 years always have 146,097 days.
+/// Year, month and day of a number of days since 1970, by the Gregorian calendar.
 fn date(days: i64) -> (i64, i64, i64) {
-    const CYCLE_DAYS: i64 = 146_097;
-    const MARCH_OF_YEAR_0: i64 = -719_468;
+    match u32::try_from(days - MARCH_OF_YEAR_0) {
+        Ok(days) if days < NEAR_DAYS => near_date(days),
+        _ => far_date(days),
+    }
+}
+
+/// The first of March of year 0.
+const MARCH_OF_YEAR_0: i64 = -719_468;
+const CYCLE_DAYS: i64 = 146_097;
+/// About 2 million years, which products of 32 bits can count.
+const NEAR_DAYS: u32 = 1 << 29;
+
+/// The same for days since [`MARCH_OF_YEAR_0`], with multiplications in place of divisions (C. Neri and L. Schneider,
+/// Euclidean affine functions and their application to calendar algorithms, 2023).
+fn near_date(days: u32) -> (i64, i64, i64) {
+    const CYCLE: u32 = 146_097;
+    let quarters = 4 * days + 3;
+    let (century, rest) = (quarters / CYCLE, quarters % CYCLE / 4);
+    let product = 2_939_745 * u64::from(4 * rest + 3);
+    let [year, part] = [product >> 32, product & 0xffff_ffff];
+    let day_of_year = part / 2_939_745 / 4;
+    let month = 2141 * day_of_year + 197_913;
+    let day = (month & 0xffff) / 2141 + 1;
+    // A year is counted from March on, so that the leap day is its last.
+    let later = day_of_year >= 306;
+    let month = (month >> 16) - if later { 12 } else { 0 };
+    let year = u64::from(100 * century) + year + u64::from(later);
+    [year, month, day].map(u64::cast_signed).into()
+}
+
+/// The same for any days; 400 years always have 146,097.
+fn far_date(days: i64) -> (i64, i64, i64) {
     let days = days - MARCH_OF_YEAR_0;
     let (cycle, day) = (days.div_euclid(CYCLE_DAYS), days.rem_euclid(CYCLE_DAYS));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -169,4 +267,21 @@ fn date(days: i64) -> (i64, i64, i64) {
         (month - 9, 1)
     };
     (cycle * 400 + year + later, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_a_date_agree() {
+        let near = i64::from(NEAR_DAYS);
+        let every = (0..400_000)
+            .chain((0..near).step_by(99_991))
+            .chain([near - 1]);
+        for days in every {
+            let small = u32::try_from(days).unwrap();
+            assert_eq!(near_date(small), far_date(days + MARCH_OF_YEAR_0), "{days}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, PrimitiveArray, StringArray};
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 /// What one batch leaves for the next: fresh memory costs as much as the values that are written into it.
@@ -32,10 +32,15 @@ impl Memory {
         last.unwrap_or_default()
     }
 
-    fn strings(&mut self, bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
+    fn strings(
+        &mut self,
+        bounds: OffsetBuffer<i32>,
+        bytes: Vec<u8>,
+        nulls: Option<&NullBuffer>,
+    ) -> ArrayRef {
         let bytes = Buffer::from_vec(bytes);
         self.last.push_back(bytes.clone());
-        strings(bounds, bytes)
+        strings(bounds, bytes, nulls.cloned())
     }
 
     fn bounds(&mut self, length: usize, count: usize) -> OffsetBuffer<i32> {
@@ -50,17 +55,17 @@ impl Memory {
 }
 
 /// Texts that this module's callers have put together of whole characters.
-fn strings(bounds: OffsetBuffer<i32>, bytes: Buffer) -> ArrayRef {
+fn strings(bounds: OffsetBuffer<i32>, bytes: Buffer, nulls: Option<NullBuffer>) -> ArrayRef {
     if cfg!(debug_assertions) {
-        return Arc::new(StringArray::new(bounds, bytes, None));
+        return Arc::new(StringArray::new(bounds, bytes, nulls));
     }
-    // SAFETY: every text is made of tables of ASCII and of whole characters of three bytes; tests, which are
+    // SAFETY: every text is made of tables of ASCII, of whole texts and of whole characters; tests, which are
     // built with debug assertions, have it checked above.
     #[expect(
         unsafe_code,
         reason = "checking each text takes a third of the time of making it"
     )]
-    let texts = unsafe { StringArray::new_unchecked(bounds, bytes, None) };
+    let texts = unsafe { StringArray::new_unchecked(bounds, bytes, nulls) };
     Arc::new(texts)
 }
 
@@ -76,13 +81,23 @@ pub(super) fn texts_of<const L: usize, P: Copy>(
         write(place, value);
     }
     let bounds = memory.bounds(L, bytes.len() / L);
-    memory.strings(bounds, bytes)
+    memory.strings(bounds, bytes, None)
 }
 
 /// Texts of at most `M` bytes each: `write` fills a window and says how much of it counts.
 pub(super) fn texts_up_to<const M: usize, P: Copy>(
     memory: &mut Memory,
     places: impl ExactSizeIterator<Item = P>,
+    write: impl Fn(P, &mut [u8; M]) -> usize,
+) -> ArrayRef {
+    texts_up_to_or_null(memory, places, None, write)
+}
+
+/// The same; where `nulls` say so there is no text, and nothing may be written.
+pub(super) fn texts_up_to_or_null<const M: usize, P: Copy>(
+    memory: &mut Memory,
+    places: impl ExactSizeIterator<Item = P>,
+    nulls: Option<&NullBuffer>,
     write: impl Fn(P, &mut [u8; M]) -> usize,
 ) -> ArrayRef {
     let mut bytes = memory.bytes(places.len() * M);
@@ -97,7 +112,7 @@ pub(super) fn texts_up_to<const M: usize, P: Copy>(
     }
     bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    memory.strings(bounds, bytes)
+    memory.strings(bounds, bytes, nulls)
 }
 
 /// Bytes that a value may write beyond its end.
@@ -119,7 +134,7 @@ pub(super) fn texts<P>(
     }
     bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    memory.strings(bounds, bytes)
+    memory.strings(bounds, bytes, None)
 }
 
 /// So many bytes from a place on, whatever they are.
@@ -133,8 +148,16 @@ pub(super) fn room(bytes: &mut Vec<u8>, at: usize, count: usize) -> &mut [u8] {
 
 /// Numbers.
 pub(super) fn numbers<T: ArrowPrimitiveType>(values: impl Iterator<Item = T::Native>) -> ArrayRef {
+    numbers_or_null::<T>(values, None)
+}
+
+/// Numbers; none where `nulls` say so.
+pub(super) fn numbers_or_null<T: ArrowPrimitiveType>(
+    values: impl Iterator<Item = T::Native>,
+    nulls: Option<&NullBuffer>,
+) -> ArrayRef {
     let values: Vec<_> = values.collect();
-    Arc::new(PrimitiveArray::<T>::new(values.into(), None))
+    Arc::new(PrimitiveArray::<T>::new(values.into(), nulls.cloned()))
 }
 
 /// Times, microseconds since 1970.
@@ -148,6 +171,11 @@ pub(super) fn times(microseconds: Vec<i64>) -> ArrayRef {
 /// A column without nulls.
 pub(super) fn field(name: &str, kind: DataType) -> Field {
     Field::new(name, kind, false)
+}
+
+/// A column that can be null.
+pub(super) fn nullable(name: &str, kind: DataType) -> Field {
+    Field::new(name, kind, true)
 }
 
 /// The type of [`times`].

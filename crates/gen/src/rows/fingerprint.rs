@@ -3,10 +3,11 @@
 //! Every step is exact or one operation of IEEE 754 double arithmetic, so that a database computes the same
 //! numbers from what it holds. For each row:
 //!
-//! * *r* is the text of all values but doubles, in the order of the columns, joined by `|`: integers in decimal, times
-//!   as whole microseconds since 1970 UTC, booleans 1 or 0, texts as they are, `\N` for null;
+//! * *r* is the text of all values but singles and doubles, in the order of the columns, joined by `|`: integers in
+//!   decimal, times as whole microseconds since 1970 UTC, dates as `2008-02-29`, booleans 1 or 0, texts as they are, `\N`
+//!   for null;
 //! * *k* is the number that the first eight hexadecimal digits of *r*'s MD5 are;
-//! * *s* = *f*₁ 1 + *f*₂ 2 + … over the columns of doubles, from left to right, 0 for null, and *v* is what is
+//! * *s* = *f*₁ 1 + *f*₂ 2 + … over the columns of singles (widened) and doubles, from left to right, 0 for null, and *v* is what is
 //!   left of it by 65521 in units of 2^-20, rounded down, as for time series ([`crate::fingerprint`]).
 //!
 //! Over all rows `content` = sum(*k*), `numbers` = sum((1 + *k* mod 65521) *v*), `bytes` the octets of the texts; beside
@@ -17,12 +18,14 @@ use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampNanosecondType,
+    Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use md5::{Digest, Md5};
 
+use crate::encode::put_date;
 use crate::fingerprint::{MODULUS, fraction};
 
 /// The fingerprint of one plain table.
@@ -106,10 +109,10 @@ impl Fingerprint {
         text.clear();
         let (mut sum, mut factor) = (0.0, 0.0);
         for column in columns {
-            if column.data_type() == &DataType::Float64 {
+            if let Some(value) = real(column, row) {
                 factor += 1.0;
                 if column.is_valid(row) {
-                    sum += column.as_primitive::<Float64Type>().value(row) * factor;
+                    sum += value * factor;
                 }
                 continue;
             }
@@ -152,13 +155,13 @@ impl Fingerprint {
         self.bytes
     }
 
-    /// The sum over all values but doubles, see above.
+    /// The sum over all values but singles and doubles, see above.
     #[must_use]
     pub fn content(&self) -> u128 {
         self.content
     }
 
-    /// The sum over the doubles, see above; 0 where there are none.
+    /// The sum over the singles and doubles, see above; 0 where there are none.
     #[must_use]
     pub fn numbers(&self) -> i128 {
         self.numbers
@@ -172,12 +175,21 @@ impl Fingerprint {
 }
 
 fn is_known(column: &ArrayRef) -> bool {
-    use DataType::{Boolean, Float64, Int32, Int64, Timestamp, Utf8};
+    use DataType::{Boolean, Date32, Float32, Float64, Int16, Int32, Int64, Timestamp, Utf8};
     use TimeUnit::{Microsecond, Nanosecond};
-    matches!(
-        column.data_type(),
-        Boolean | Float64 | Int32 | Int64 | Utf8 | Timestamp(Microsecond | Nanosecond, _)
-    )
+    match column.data_type() {
+        Boolean | Date32 | Float32 | Float64 | Int16 | Int32 | Int64 | Utf8 => true,
+        kind => matches!(kind, Timestamp(Microsecond | Nanosecond, _)),
+    }
+}
+
+/// A value of a column of singles or doubles, whatever it is where there is none.
+fn real(column: &ArrayRef, row: usize) -> Option<f64> {
+    match column.data_type() {
+        DataType::Float32 => Some(column.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => Some(column.as_primitive::<Float64Type>().value(row)),
+        _ => None,
+    }
 }
 
 fn text_bytes(column: &ArrayRef) -> u64 {
@@ -199,7 +211,12 @@ fn put_value(column: &ArrayRef, row: usize, text: &mut Vec<u8>) {
             text.extend_from_slice(value.as_bytes());
             return;
         }
+        DataType::Date32 => {
+            put_date(column.as_primitive::<Date32Type>().value(row), text);
+            return;
+        }
         DataType::Boolean => i64::from(column.as_boolean().value(row)),
+        DataType::Int16 => i64::from(column.as_primitive::<Int16Type>().value(row)),
         DataType::Int32 => i64::from(column.as_primitive::<Int32Type>().value(row)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             column.as_primitive::<TimestampMicrosecondType>().value(row)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
-    StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+    ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
 };
 use arrow_schema::{Field, Schema};
 use loadstone_gen::encode::json_field;
@@ -13,6 +13,7 @@ use proptest::prelude::*;
 /// A type of column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
+    Int16,
     Int32,
     Int64,
     Float32,
@@ -20,11 +21,13 @@ pub(crate) enum Kind {
     Text,
     Json,
     Bool,
+    Days,
     Nanos,
     Micros,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 11] = [
+    Kind::Int16,
     Kind::Int32,
     Kind::Int64,
     Kind::Float32,
@@ -32,6 +35,7 @@ const KINDS: [Kind; 9] = [
     Kind::Text,
     Kind::Json,
     Kind::Bool,
+    Kind::Days,
     Kind::Nanos,
     Kind::Micros,
 ];
@@ -40,6 +44,7 @@ const KINDS: [Kind; 9] = [
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Null,
+    Int16(i16),
     Int32(i32),
     Int64(i64),
     Float32(u32),
@@ -47,6 +52,7 @@ pub(crate) enum Value {
     Text(String),
     Json(String),
     Bool(bool),
+    Days(i32),
     Nanos(i64),
     Micros(i64),
 }
@@ -120,6 +126,8 @@ impl Batch {
 fn kind(value: &Value) -> Kind {
     match value {
         Value::Null | Value::Int32(_) => Kind::Int32,
+        Value::Int16(_) => Kind::Int16,
+        Value::Days(_) => Kind::Days,
         Value::Int64(_) => Kind::Int64,
         Value::Float32(_) => Kind::Float32,
         Value::Float64(_) => Kind::Float64,
@@ -145,6 +153,8 @@ macro_rules! collect {
 fn array(kind: Kind, values: &[Value]) -> ArrayRef {
     use std::convert::identity;
     match kind {
+        Kind::Int16 => collect!(Int16Array, values, Int16, identity),
+        Kind::Days => collect!(Date32Array, values, Days, identity),
         Kind::Int32 => collect!(Int32Array, values, Int32, identity),
         Kind::Int64 => collect!(Int64Array, values, Int64, identity),
         Kind::Float32 => collect!(Float32Array, values, Float32, f32::from_bits),
@@ -172,6 +182,9 @@ pub(crate) fn single(value: f32) -> Value {
 /// Microseconds that PostgreSQL's number can stand for.
 const MICROS: std::ops::RangeInclusive<i64> = i64::MIN + 946_684_800_000_001..=i64::MAX;
 
+/// Days that PostgreSQL's number can stand for.
+const DAYS: std::ops::RangeInclusive<i32> = i32::MIN + 10_958..=i32::MAX;
+
 fn value(kind: Kind) -> BoxedStrategy<Value> {
     let text = prop_oneof![
         "[a-z/_]{0,20}",
@@ -180,11 +193,19 @@ fn value(kind: Kind) -> BoxedStrategy<Value> {
     ];
     let whole = (any::<i64>(), 0..64_u32).prop_map(|(bits, shift)| bits >> shift);
     match kind {
+        Kind::Int16 => prop_oneof![any::<i16>(), -1200..1200_i16]
+            .prop_map(Value::Int16)
+            .boxed(),
+        Kind::Days => prop_oneof![DAYS, -800_000..80_000_i32]
+            .prop_map(Value::Days)
+            .boxed(),
         Kind::Int32 => any::<i32>().prop_map(Value::Int32).boxed(),
         Kind::Int64 => whole.prop_map(Value::Int64).boxed(),
         Kind::Float32 => prop_oneof![
             any::<u32>().prop_map(|bits| single(f32::from_bits(bits))),
-            (-1000..1000_i16).prop_map(|n| single(f32::from(n) / 8.0))
+            (-1000..1000_i16).prop_map(|n| single(f32::from(n) / 8.0)),
+            any::<i16>().prop_map(|n| single(f32::from(n) / 10_000.0)),
+            (-1_100_000..1_100_000_i32).prop_map(|n| single((f64::from(n) / 1000.0) as f32)),
         ]
         .boxed(),
         Kind::Float64 => prop_oneof![

@@ -4,6 +4,7 @@ use super::batch::{Kind, Value, double, single};
 use super::calendar;
 
 const EPOCH_US: i64 = 946_684_800_000_000;
+const EPOCH_DAYS: i32 = 10_957;
 
 /// Bytes that are read from the front.
 pub(crate) struct Read<'a>(&'a [u8]);
@@ -44,6 +45,8 @@ impl<'a> Read<'a> {
 
     fn value(&mut self, kind: Kind) -> Option<Value> {
         Some(match kind {
+            Kind::Int16 => Value::Int16(i16::from_be_bytes(self.array()?)),
+            Kind::Days => Value::Days(i32::from_be_bytes(self.array()?).wrapping_add(EPOCH_DAYS)),
             Kind::Int32 => Value::Int32(i32::from_be_bytes(self.array()?)),
             Kind::Int64 => Value::Int64(i64::from_be_bytes(self.array()?)),
             Kind::Float32 => single(f32::from_be_bytes(self.array()?)),
@@ -80,6 +83,8 @@ pub(crate) fn binary(bytes: &[u8], kinds: &[Kind]) -> Vec<Vec<Value>> {
 /// A value as text, in any of the formats.
 fn parse(kind: Kind, text: &str) -> Option<Value> {
     Some(match kind {
+        Kind::Int16 => Value::Int16(text.parse().ok()?),
+        Kind::Days => Value::Days(date(text)?),
         Kind::Int32 => Value::Int32(text.parse().ok()?),
         Kind::Int64 => Value::Int64(text.parse().ok()?),
         Kind::Float32 => single(text.parse().ok()?),
@@ -114,6 +119,15 @@ fn time(text: &str) -> Option<i128> {
     };
     let part: i128 = format!("{part:0<9}").parse().ok()?;
     Some(i128::from(second) * 1_000_000_000 + part)
+}
+
+/// Days since 1970 of `2016-01-01`, also with `BC`.
+fn date(text: &str) -> Option<i32> {
+    let midnight = match text.strip_suffix(" BC") {
+        Some(text) => format!("{text} 00:00:00+00 BC"),
+        None => format!("{text}T00:00:00Z"),
+    };
+    i32::try_from(time(&midnight)? / 86_400_000_000_000).ok()
 }
 
 /// Lines of `COPY`'s text format.

@@ -11,7 +11,7 @@ mod decode;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Date32Array, Int32Array, RecordBatch};
+use arrow_array::{ArrayRef, Date64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use loadstone_gen::encode::{
     EncodeError, copy_binary, copy_text, csv, csv_header, is_json, json_field,
@@ -88,13 +88,16 @@ fn what_postgresql_documents_is_written_byte_for_byte() {
         Value::Text("a\\b\tc\nd\r\\N".to_owned()),
         Value::Bool(true),
         Value::Float32(1.5_f32.to_bits()),
+        Value::Int16(-2),
+        Value::Days(10_956),
     ]);
     let binary = encoded(copy_binary, &row);
-    let expected = b"\0\x07\0\0\0\x08\0\0\0\0\0\0\0\x01\0\0\0\x04\xff\xff\xff\xfe\xff\xff\xff\xff\
-        \0\0\0\x03\x01{}\0\0\0\x0aa\\b\tc\nd\r\\N\0\0\0\x01\x01\0\0\0\x04\x3f\xc0\0\0";
+    let expected = b"\0\x09\0\0\0\x08\0\0\0\0\0\0\0\x01\0\0\0\x04\xff\xff\xff\xfe\xff\xff\xff\xff\
+        \0\0\0\x03\x01{}\0\0\0\x0aa\\b\tc\nd\r\\N\0\0\0\x01\x01\0\0\0\x04\x3f\xc0\0\0\
+        \0\0\0\x02\xff\xfe\0\0\0\x04\xff\xff\xff\xff";
     assert_eq!(binary, expected);
     let text = encoded(copy_text, &row);
-    let expected = "2000-01-01 00:00:00.000001+00\t-2\t\\N\t{}\ta\\\\b\\tc\\nd\\r\\\\N\tt\t1.5\n";
+    let expected = "2000-01-01 00:00:00.000001+00\t-2\t\\N\t{}\ta\\\\b\\tc\\nd\\r\\\\N\tt\t1.5\t-2\t1999-12-31\n";
     assert_eq!(String::from_utf8_lossy(&text), expected);
 }
 
@@ -162,18 +165,51 @@ fn times_far_away_stay_what_they_are() {
 }
 
 #[test]
+fn dates_far_away_stay_what_they_are() {
+    for (days, postgres, iso) in [
+        (i32::MAX, "5881580-07-11", "5881580-07-11"),
+        (-719_163, "0001-12-31 BC", "0000-12-31"),
+        (-719_162, "0001-01-01", "0001-01-01"),
+        (13_938, "2008-02-29", "2008-02-29"),
+        (i32::MIN, "5877642-06-23 BC", "-5877641-06-23"),
+    ] {
+        let row = Batch::single(Value::Days(days));
+        let lines = [
+            (encoded(copy_text, &row), format!("{postgres}\n")),
+            (encoded(csv, &row), format!("{iso}\r\n")),
+        ];
+        for (line, expected) in lines {
+            assert_eq!(String::from_utf8_lossy(&line), expected);
+        }
+    }
+    // PostgreSQL takes the least and the greatest number as -infinity and infinity.
+    let binary = encoded(copy_binary, &Batch::single(Value::Days(i32::MIN)));
+    assert_eq!(binary[6..], (i32::MIN + 1).to_be_bytes());
+}
+
+#[test]
+fn singles_are_written_as_the_shortest_decimals() {
+    for tenths in (-9_999_999..10_000_000).step_by(97) {
+        let value = (f64::from(tenths) / 10_000.0) as f32;
+        let batch = Batch::single(Value::Float32(value.to_bits()));
+        let expected = format!("{value}\n");
+        assert_eq!(encoded(copy_text, &batch), expected.into_bytes());
+    }
+}
+
+#[test]
 fn unknown_types_are_refused_before_a_byte_is_written() {
     let columns: [(&str, ArrayRef); 2] = [
         ("a", Arc::new(Int32Array::from(vec![1]))),
-        ("b", Arc::new(Date32Array::from(vec![1]))),
+        ("b", Arc::new(Date64Array::from(vec![1]))),
     ];
     let rows = RecordBatch::try_from_iter(columns).expect("a batch");
     for encode in [copy_binary, copy_text, csv] {
         let mut out = Vec::new();
-        let refusal = encode(&rows, &mut out).expect_err("no encoder knows dates");
+        let refusal = encode(&rows, &mut out).expect_err("no encoder knows milliseconds");
         assert_eq!(
             refusal.to_string(),
-            "column \"b\" is of the Arrow type Date32, which cannot be written"
+            "column \"b\" is of the Arrow type Date64, which cannot be written"
         );
         assert!(out.is_empty());
     }

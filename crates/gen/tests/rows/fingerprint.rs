@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use loadstone_gen::rows::Fingerprint;
 use md5::{Digest, Md5};
@@ -19,6 +19,10 @@ struct Row {
     second: Option<f64>,
     time: Option<i64>,
     flag: Option<bool>,
+    small: Option<i16>,
+    /// A date, by its year and month.
+    date: Option<(i32, u8)>,
+    single: Option<f32>,
 }
 
 fn row() -> impl Strategy<Value = Row> {
@@ -26,15 +30,23 @@ fn row() -> impl Strategy<Value = Row> {
     let doubles = prop::option::of(-1e9..1e9_f64);
     let values = (prop::option::of(".{0,20}"), doubles.clone(), doubles);
     let others = (any::<Option<i64>>(), any::<Option<bool>>());
-    (numbers, values, others).prop_map(|((int, bigint), (text, first, second), (time, flag))| Row {
-        int,
-        first,
-        text,
-        bigint,
-        second,
-        time,
-        flag,
-    })
+    let dates = prop::option::of((1970..2100, 1..=12_u8));
+    let later = (any::<Option<i16>>(), dates, prop::option::of(-1e6..1e6_f32));
+    let all = (numbers, values, others, later);
+    all.prop_map(
+        |((int, bigint), (text, first, second), (time, flag), later)| Row {
+            int,
+            first,
+            text,
+            bigint,
+            second,
+            time,
+            flag,
+            small: later.0,
+            date: later.1,
+            single: later.2,
+        },
+    )
 }
 
 fn batch(rows: &[Row]) -> RecordBatch {
@@ -45,7 +57,10 @@ fn batch(rows: &[Row]) -> RecordBatch {
     let second: Float64Array = rows.iter().map(|row| row.second).collect();
     let time: TimestampMicrosecondArray = rows.iter().map(|row| row.time).collect();
     let flag: BooleanArray = rows.iter().map(|row| row.flag).collect();
-    let columns: [(&str, ArrayRef); 7] = [
+    let small: Int16Array = rows.iter().map(|row| row.small).collect();
+    let date: Date32Array = rows.iter().map(|row| row.date.map(days)).collect();
+    let single: Float32Array = rows.iter().map(|row| row.single).collect();
+    let columns: [(&str, ArrayRef); 10] = [
         ("int", Arc::new(int)),
         ("first", Arc::new(first)),
         ("text", Arc::new(text)),
@@ -53,16 +68,42 @@ fn batch(rows: &[Row]) -> RecordBatch {
         ("second", Arc::new(second)),
         ("time", Arc::new(time)),
         ("flag", Arc::new(flag)),
+        ("small", Arc::new(small)),
+        ("date", Arc::new(date)),
+        ("single", Arc::new(single)),
     ];
     RecordBatch::try_from_iter(columns).expect("a batch")
 }
 
 fn fingerprint(batches: &[RecordBatch]) -> Fingerprint {
-    let mut fingerprint = Fingerprint::new(7);
+    let mut fingerprint = Fingerprint::new(10);
     for batch in batches {
         fingerprint.add(batch).expect("known types");
     }
     fingerprint
+}
+
+/// Days from 1970 to the first of a month.
+fn days((year, month): (i32, u8)) -> i32 {
+    let is_leap = |year: i32| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let years = (1970..year).map(|year| 365 + i32::from(is_leap(year)));
+    let lengths = [
+        31,
+        28 + i32::from(is_leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    years
+        .chain(lengths.into_iter().take(usize::from(month) - 1))
+        .sum()
 }
 
 /// `content` and `numbers` as the documentation of the module has them.
@@ -77,10 +118,17 @@ fn expected(rows: &[Row]) -> (u128, i128) {
             shown(row.bigint.map(|v| v.to_string())),
             shown(row.time.map(|v| v.to_string())),
             shown(row.flag.map(|v| u8::from(v).to_string())),
+            shown(row.small.map(|v| v.to_string())),
+            shown(
+                row.date
+                    .map(|(year, month)| format!("{year}-{month:02}-01")),
+            ),
         ];
         let digest = format!("{:x}", Md5::digest(r.join("|")));
         let k = u128::from_str_radix(&digest[..8], 16).expect("hexadecimal");
-        let s = row.first.unwrap_or(0.0) * 1.0 + row.second.unwrap_or(0.0) * 2.0;
+        let s = row.first.unwrap_or(0.0) * 1.0
+            + row.second.unwrap_or(0.0) * 2.0
+            + f64::from(row.single.unwrap_or(0.0)) * 3.0;
         let v = ((s - (s / 65521.0).floor() * 65521.0) * 1_048_576.0).floor() as i128;
         sums.0 += k;
         sums.1 += (1 + i128::try_from(k % 65521).expect("small")) * v;
@@ -115,9 +163,9 @@ proptest! {
 fn another_number_of_columns_is_refused() {
     let error = Fingerprint::new(6)
         .add(&batch(&[]))
-        .expect_err("seven columns");
+        .expect_err("ten columns");
     assert_eq!(
         error.to_string(),
-        "the rows have 7 columns, those before had 6"
+        "the rows have 10 columns, those before had 6"
     );
 }

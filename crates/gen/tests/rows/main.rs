@@ -6,6 +6,7 @@
 )]
 
 mod fingerprint;
+mod flights;
 mod import;
 mod types;
 
@@ -34,9 +35,8 @@ fn every(seed: i64, rows: u64) -> Vec<Config> {
     let types = TABLES
         .into_iter()
         .flat_map(|table| DISTRIBUTIONS.map(|distribution| types(table, distribution, seed, rows)));
-    std::iter::once(Config::new("import", seed, rows))
-        .chain(types)
-        .collect()
+    let others = ["import", "flights"].map(|set| Config::new(set, seed, rows));
+    others.into_iter().chain(types).collect()
 }
 
 fn source(config: &Config) -> RowsSource {
@@ -94,7 +94,11 @@ fn values_are_pinned() {
             digest(&at(1 << 40, &Config::new("import", -7, 100)))
         ),
     ];
-    for config in every(3, 300).iter().skip(1) {
+    let flights = Config::new("flights", 1, 3000);
+    lines.push(format!("flights {}", digest(&flights)));
+    let far = at(1 << 40, &Config::new("flights", -7, 100));
+    lines.push(format!("flights, far on {}", digest(&far)));
+    for config in every(3, 300).iter().skip(2) {
         let chosen: Vec<_> = config.options.values().map(String::as_str).collect();
         lines.push(format!(
             "{} {}",
@@ -110,7 +114,7 @@ proptest! {
 
     #[test]
     fn slices_together_are_the_whole(
-        which in 0..22_usize,
+        which in 0..23_usize,
         seed: i64,
         first in 0..2_000_000_000_u64,
         count in 1..400_u64,
@@ -135,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_passed_is_left_out(which in 0..22_usize, passed in 0..300_u64, size in 1..100_usize) {
+    fn what_is_passed_is_left_out(which in 0..23_usize, passed in 0..300_u64, size in 1..100_usize) {
         let config = every(5, 200)[which].clone();
         let mut jumping = source(&config);
         prop_assert_eq!(jumping.pass(passed).expect("no rows are made"), passed.min(200));
@@ -167,8 +171,9 @@ fn the_average_row_has_the_bytes_that_are_stated() {
 fn what_can_be_indexed_are_columns_of_the_table() {
     for config in every(1, 1) {
         let (table, plain) = (table(&config), plain(&config));
-        let sequence = plain.sequence.expect("every set has one").column.to_owned();
-        for column in plain.usual_indexes.iter().chain([&sequence]) {
+        let sequence = plain.sequence.map(|sequence| sequence.column.to_owned());
+        assert_eq!(sequence.is_none(), config.set == "flights");
+        for column in plain.usual_indexes.iter().chain(&sequence) {
             assert!(table.schema.field_with_name(column).is_ok(), "{column}");
         }
         assert_eq!(table.metrics, table.schema.fields().len());
@@ -192,7 +197,10 @@ fn what_there_is_not_is_refused_with_what_there_is() {
         ..Config::new(set, 1, 0)
     };
     let cases = [
-        (Config::new("imports", 1, 1), "there are import and types"),
+        (
+            Config::new("imports", 1, 1),
+            "there are import, types and flights",
+        ),
         (option("colour", "red"), "it has table and distribution"),
         (
             option("distribution", "even"),
@@ -223,7 +231,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
         assert!(error.to_string().contains(words), "{error}");
     }
     assert!(RowsSource::new(&far("types", 2_147_483_646, 1)).is_ok());
-    assert_eq!(SETS.len(), 2);
+    assert_eq!(SETS.len(), 3);
 }
 
 #[test]

@@ -1,0 +1,472 @@
+//! The set `flights`: flights in the United States in 2008, 56 columns, about 400 bytes a row as text.
+//!
+//! The table is `MapD`'s `flights` (`flights_2008_…` of its tutorials), its columns in their order with the same types. The
+//! rows are drawn, each for itself: what is said of shares below holds for any slice, and no row needs another. Every
+//! row is made of the eight numbers `r(i, n)`.
+//!
+//! | columns | hold | drawn by |
+//! |---|---|---|
+//! | `flight_year` to `flight_dayofweek` | a day of 2008; months have the shares of the flights reported for 2008 (October 7.93 %), Saturdays fewer; Monday is 1 | `r(i, 0)` |
+//! | `origin`, `dest`, `uniquecarrier` | a route: one of 20 carriers, which have the shares of the flights that they reported, between one of its hubs and another of 297 airports, heavy ones first | `r(i, 1)` |
+//! | `crsdeptime`, `crsarrtime`, `crselapsedtime` | planned local times, hhmm: every five minutes, most between 6 and 20 h; minutes in the air on average, 26 on the ground, and −4 to 4 | `r(i, 2)` |
+//! | `flightnum` | 1 to 7829: the same carrier, route and hour has the same | |
+//! | `depdelay` | before 9 h 27 %, from 16 h 50 %, else 40 % leave late, beyond *d* minutes about (30 / (30 + *d*))² of them, a day at most; the others in time or up to 15 minutes early | `r(i, 3)` |
+//! | `taxiout`, `taxiin` | minutes on the ground, weights t⁴ / (t² + m²)⁴ with *m* = 10 and 4, at most 180 and 90 | `r(i, 4)` |
+//! | `distance` | statute miles of the great circle | |
+//! | `airtime` | 10 minutes, and the distance at 385 to 482 miles an hour, up to 6 % faster eastwards and slower westwards; a bell of 4.8 % deviation about it | `r(i, 5)` |
+//! | `actualelapsedtime`, `arrdelay` | `taxiout` + `airtime` + `taxiin`; `depdelay` and how much longer that is than planned | |
+//! | `deptime`, `arrtime`, `dep_timestamp`, `arr_timestamp` | what came of it, local, summer time observed: the same moments as hhmm and as times | |
+//! | `tailnum`, `plane_…` | one of the carrier's planes, those for long ways from 2500 miles on; the same plane has the same values in every row | `r(i, 5)` |
+//! | `cancelled`, `cancellationcode` | of each month as many as reported (1.96 % of the year); A carrier 40 %, B weather 40 %, C air system 20 %, D security 0.02 % | `r(i, 6)` |
+//! | `diverted` | 0.25 % | `r(i, 6)` |
+//! | `carrierdelay` to `lateaircraftdelay` | of arrivals 15 minutes late or more: they add up to `arrdelay` | `r(i, 7)` |
+//! | `origin_…`, `dest_…` | the airport: name, city, state, country, degrees to four decimals, Web Mercator in whole metres | |
+//!
+//! Null are: actual times, delays, `taxiout` and `dep_timestamp` of cancelled flights; `arrtime`, `actualelapsedtime`,
+//! `airtime`, `arrdelay`, `taxiin` and `arr_timestamp` also of diverted ones; `cancellationcode` of all that were not cancelled; the
+//! causes of arrivals that were not late; `tailnum` of one in two of the cancelled flights; what is said of the
+//! plane also where the registry does not know it (8 % of the planes). `origin_country` and `dest_country` are `USA` in all rows, as
+//! of every airport of the published data that is in a state or territory.
+//!
+//! So `origin_country = 'USA'` finds every row, `flight_month = 10` finds 7.93 %, `distance < 175` finds 6.8 %; a million rows
+//! have 4,900 pairs of cities and 1,280 pairs of states, and 105 pairs of states below 175 miles. Published were the columns
+//! and that a row has about 400 bytes; airports, carriers and the numbers of flights by month are facts of 2008, and all else is
+//! our choice.
+
+mod airports;
+mod carriers;
+mod draw;
+mod flight;
+mod network;
+mod planes;
+mod words;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::types::{Date32Type, Float32Type, Int16Type, TimestampMicrosecondType};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::columns::{Memory, TIME, field, nullable, numbers, numbers_or_null, texts_of};
+use super::number::Stream;
+use super::{Known, ROWS_MAX, Set};
+use crate::dataset::{Plain, Table};
+use airports::Airport;
+use carriers::CARRIERS;
+use flight::{Draws, Fate, Flight, LATE, of_day};
+use network::{NETWORK, Network};
+use planes::OWNERS;
+use words::Words;
+
+pub(super) const KNOWN: Known = Known {
+    name: "flights",
+    about: "flights in the United States in 2008, 56 columns, about 400 bytes a row",
+    options: &[],
+    rows_max: ROWS_MAX,
+    make: |seed, _| Box::new(Flights::new(seed)),
+};
+
+/// The columns that are asked for by the usual queries; all others come after them.
+const USUAL_INDEXES: [&str; 7] = [
+    "flight_month",
+    "distance",
+    "origin_state",
+    "dest_state",
+    "origin_city",
+    "dest_city",
+    "origin_country",
+];
+/// Average logical bytes: texts, and the width of every number that is not null.
+const ROW_BYTES: f64 = 260.9;
+/// 2008-01-01 00:00, microseconds since 1970.
+const START_US: i64 = 1_199_145_600_000_000;
+const MINUTE_US: i64 = 60_000_000;
+const COUNTRY: &[u8; 3] = b"USA";
+
+struct Flights {
+    draws: Draws,
+    words: Tables,
+    memory: Memory,
+    /// Of one batch; kept for their memory.
+    flights: Vec<Flight>,
+}
+
+/// What values are looked up in.
+struct Tables {
+    carriers: Words<2>,
+    carrier_names: Words<32>,
+    codes: Words<1>,
+    tails: Words<8>,
+    kinds: Kinds,
+    places: Places,
+}
+
+/// By kind of plane; kind 0 is none.
+struct Kinds {
+    owners: Words<24>,
+    manufacturers: Words<24>,
+    models: Words<16>,
+    statuses: Words<8>,
+    aircraft: Words<24>,
+    engines: Words<16>,
+}
+
+/// By airport.
+struct Places {
+    codes: Words<4>,
+    names: Words<40>,
+    cities: Words<32>,
+    states: Words<2>,
+    degrees: [Vec<f32>; 2],
+    metres: [Vec<f32>; 2],
+}
+
+/// Which rows of a batch have which values.
+struct Given {
+    departed: NullBuffer,
+    arrived: NullBuffer,
+    late: NullBuffer,
+    cancelled: NullBuffer,
+    tail: NullBuffer,
+    registered: NullBuffer,
+}
+
+impl Flights {
+    fn new(seed: i64) -> Self {
+        Self {
+            draws: Draws::new(Stream::new(seed)),
+            words: Tables::new(&NETWORK),
+            memory: Memory::default(),
+            flights: Vec::new(),
+        }
+    }
+}
+
+impl Set for Flights {
+    fn table(&self) -> Table {
+        let columns = schema();
+        let names = || columns.iter().map(|column| column.name().as_str());
+        let others = names().filter(|name| !USUAL_INDEXES.contains(name));
+        let usual = USUAL_INDEXES.into_iter().chain(others);
+        Table {
+            name: "flights".to_owned(),
+            metrics: columns.len(),
+            plain: Some(Plain {
+                usual_indexes: usual.map(str::to_owned).collect(),
+                sequence: None,
+                row_bytes: ROW_BYTES,
+            }),
+            schema: Arc::new(Schema::new(columns)),
+        }
+    }
+
+    fn text_bytes_max(&self) -> usize {
+        40
+    }
+
+    fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef> {
+        self.flights.clear();
+        self.flights.extend(rows.map(|row| self.draws.flight(row)));
+        let given = Given::new(&self.flights, self.draws.network);
+        let mut columns = Vec::with_capacity(56);
+        let batch = Batch {
+            flights: &self.flights,
+            given: &given,
+            draws: &self.draws,
+            words: &self.words,
+        };
+        batch.put_plan(&mut self.memory, &mut columns);
+        batch.put_course(&mut self.memory, &mut columns);
+        batch.put_plane(&mut self.memory, &mut columns);
+        batch.put_airports(&mut self.memory, &mut columns);
+        columns
+    }
+}
+
+/// The columns in the order of the table.
+fn schema() -> Vec<Field> {
+    use DataType::{Date32, Float32, Int16, Utf8};
+    let small = |name| field(name, Int16);
+    let text = |name| field(name, Utf8);
+    let small_or_null = |name| nullable(name, Int16);
+    let text_or_null = |name| nullable(name, Utf8);
+    let mut columns: Vec<Field> = vec![
+        small("flight_year"),
+        small("flight_month"),
+        small("flight_dayofmonth"),
+        small("flight_dayofweek"),
+        small_or_null("deptime"),
+        small("crsdeptime"),
+        small_or_null("arrtime"),
+        small("crsarrtime"),
+        text("uniquecarrier"),
+        small("flightnum"),
+        text_or_null("tailnum"),
+        small_or_null("actualelapsedtime"),
+        small("crselapsedtime"),
+        small_or_null("airtime"),
+        small_or_null("arrdelay"),
+        small_or_null("depdelay"),
+        text("origin"),
+        text("dest"),
+        small("distance"),
+        small_or_null("taxiin"),
+        small_or_null("taxiout"),
+        small("cancelled"),
+        text_or_null("cancellationcode"),
+        small("diverted"),
+    ];
+    let causes = ["carrier", "weather", "nas", "security", "lateaircraft"];
+    columns.extend(causes.map(|cause| nullable(&format!("{cause}delay"), Int16)));
+    columns.extend(["dep", "arr"].map(|end| nullable(&format!("{end}_timestamp"), TIME)));
+    columns.push(text("carrier_name"));
+    let plane = |name: &str, kind| nullable(&format!("plane_{name}"), kind);
+    columns.extend([
+        plane("type", Utf8),
+        plane("manufacturer", Utf8),
+        plane("issue_date", Date32),
+        plane("model", Utf8),
+        plane("status", Utf8),
+        plane("aircraft_type", Utf8),
+        plane("engine_type", Utf8),
+        plane("year", Int16),
+    ]);
+    for end in ["origin", "dest"] {
+        let texts = ["name", "city", "state", "country"];
+        columns.extend(texts.map(|what| field(&format!("{end}_{what}"), Utf8)));
+        columns.extend(["lat", "lon"].map(|what| field(&format!("{end}_{what}"), Float32)));
+    }
+    for end in ["origin", "dest"] {
+        columns.extend(["x", "y"].map(|axis| field(&format!("{end}_merc_{axis}"), Float32)));
+    }
+    columns
+}
+
+/// One batch of rows, about to become columns.
+struct Batch<'a> {
+    flights: &'a [Flight],
+    given: &'a Given,
+    draws: &'a Draws,
+    words: &'a Tables,
+}
+
+/// hhmm.
+#[inline]
+fn clock(minute: i16) -> i16 {
+    minute + 40 * (minute / 60)
+}
+
+impl Batch<'_> {
+    fn small(&self, value: impl Fn(&Flight) -> i16) -> ArrayRef {
+        numbers::<Int16Type>(self.flights.iter().map(value))
+    }
+
+    fn small_if(&self, given: &NullBuffer, value: impl Fn(&Flight) -> i16) -> ArrayRef {
+        numbers_or_null::<Int16Type>(self.flights.iter().map(value), Some(given))
+    }
+
+    /// A place for each row.
+    fn of(&self, number: impl Fn(&Flight) -> u16) -> impl ExactSizeIterator<Item = usize> {
+        self.flights.iter().map(move |flight| number(flight).into())
+    }
+
+    /// From `flight_year` to `tailnum`.
+    fn put_plan(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
+        let Given {
+            departed,
+            arrived,
+            tail,
+            ..
+        } = self.given;
+        let calendar = &self.draws.calendar;
+        let day = |flight: &Flight| calendar[usize::from(flight.day)];
+        let words = self.words;
+        columns.extend([
+            self.small(|_| 2008),
+            self.small(|flight| day(flight)[0]),
+            self.small(|flight| day(flight)[1]),
+            self.small(|flight| day(flight)[2]),
+            self.small_if(departed, |flight| clock(of_day(flight.times[0]))),
+            self.small(|flight| clock(flight.planned[0])),
+            self.small_if(arrived, |flight| clock(of_day(flight.times[1]))),
+            self.small(|flight| clock(flight.planned[1])),
+            words
+                .carriers
+                .column(memory, self.of(|flight| flight.carrier), None),
+            self.small(|flight| flight.number),
+            words
+                .tails
+                .column(memory, self.of(|flight| flight.plane), Some(tail)),
+        ]);
+    }
+
+    /// From `actualelapsedtime` to `arr_timestamp`.
+    fn put_course(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
+        let Given {
+            departed,
+            arrived,
+            late,
+            cancelled,
+            ..
+        } = self.given;
+        let words = self.words;
+        let codes = &words.places.codes;
+        let code = |flight: &Flight| flight.code.into();
+        columns.extend([
+            self.small_if(arrived, |flight| {
+                flight.taxi[0] + flight.air + flight.taxi[1]
+            }),
+            self.small(|flight| flight.planned_elapsed),
+            self.small_if(arrived, |flight| flight.air),
+            self.small_if(arrived, |flight| flight.delay[1]),
+            self.small_if(departed, |flight| flight.delay[0]),
+            codes.column(memory, self.of(|flight| flight.ends[0]), None),
+            codes.column(memory, self.of(|flight| flight.ends[1]), None),
+            self.small(|flight| flight.distance),
+            self.small_if(arrived, |flight| flight.taxi[1]),
+            self.small_if(departed, |flight| flight.taxi[0]),
+            self.small(|flight| i16::from(flight.fate == Fate::Cancelled)),
+            words.codes.column(memory, self.of(code), Some(cancelled)),
+            self.small(|flight| i16::from(flight.fate == Fate::Diverted)),
+        ]);
+        columns.extend(
+            [0, 1, 2, 3, 4]
+                .map(|cause: usize| self.small_if(late, move |flight| flight.causes[cause])),
+        );
+        columns.extend(
+            [(0, departed), (1, arrived)].map(|(end, given): (usize, _)| {
+                let time = |flight: &Flight| START_US + MINUTE_US * i64::from(flight.times[end]);
+                numbers_or_null::<TimestampMicrosecondType>(
+                    self.flights.iter().map(time),
+                    Some(given),
+                )
+            }),
+        );
+    }
+
+    /// From `carrier_name` to `plane_year`.
+    fn put_plane(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
+        let names = &self.words.carrier_names;
+        columns.push(names.column(memory, self.of(|flight| flight.carrier), None));
+        let planes = &self.draws.network.planes;
+        let plane = |flight: &Flight| &planes[usize::from(flight.plane)];
+        let kind = || self.of(move |flight| plane(flight).kind);
+        let given = Some(&self.given.registered);
+        let kinds = &self.words.kinds;
+        let issued = self.flights.iter().map(|flight| plane(flight).issued);
+        columns.extend([
+            kinds.owners.column(memory, kind(), given),
+            kinds.manufacturers.column(memory, kind(), given),
+            numbers_or_null::<Date32Type>(issued, given),
+            kinds.models.column(memory, kind(), given),
+            kinds.statuses.column(memory, kind(), given),
+            kinds.aircraft.column(memory, kind(), given),
+            kinds.engines.column(memory, kind(), given),
+            self.small_if(&self.given.registered, |flight| plane(flight).year),
+        ]);
+    }
+
+    /// From `origin_name` to `dest_merc_y`.
+    fn put_airports(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
+        let places = &self.words.places;
+        for end in [0, 1] {
+            let place = || self.of(move |flight| flight.ends[end]);
+            columns.extend([
+                places.names.column(memory, place(), None),
+                places.cities.column(memory, place(), None),
+                places.states.column(memory, place(), None),
+                texts_of(memory, place(), |_, value| *value = *COUNTRY),
+            ]);
+            let real =
+                |values: &Vec<f32>| numbers::<Float32Type>(place().map(|place| values[place]));
+            columns.extend([real(&places.degrees[0]), real(&places.degrees[1])]);
+        }
+        for end in [0, 1] {
+            let place = || self.of(move |flight| flight.ends[end]);
+            let real =
+                |values: &Vec<f32>| numbers::<Float32Type>(place().map(|place| values[place]));
+            columns.extend([real(&places.metres[0]), real(&places.metres[1])]);
+        }
+    }
+}
+
+impl Given {
+    fn new(flights: &[Flight], network: &Network) -> Self {
+        let is = |is: &dyn Fn(&Flight) -> bool| -> NullBuffer {
+            BooleanBuffer::collect_bool(flights.len(), |row| is(&flights[row])).into()
+        };
+        let arrived = |flight: &Flight| flight.fate == Fate::Arrived;
+        Self {
+            departed: is(&|flight| flight.fate != Fate::Cancelled),
+            arrived: is(&arrived),
+            late: is(&|flight| arrived(flight) && flight.delay[1] >= LATE),
+            cancelled: is(&|flight| flight.fate == Fate::Cancelled),
+            tail: is(&|flight| flight.plane > 0),
+            registered: is(&|flight| network.planes[usize::from(flight.plane)].kind > 0),
+        }
+    }
+}
+
+impl Tables {
+    fn new(network: &Network) -> Self {
+        Self {
+            carriers: Words::new(CARRIERS.iter().map(|carrier| carrier.code)),
+            carrier_names: Words::new(CARRIERS.iter().map(|carrier| carrier.name)),
+            codes: Words::new(["", "A", "B", "C", "D"].into_iter()),
+            tails: Words::new(network.planes.iter().map(|plane| plane.tail.as_str())),
+            kinds: Kinds::new(),
+            places: Places::new(&network.airports),
+        }
+    }
+}
+
+impl Kinds {
+    fn new() -> Self {
+        let models = || CARRIERS.iter().flat_map(|carrier| carrier.fleet);
+        let kinds = || models().flat_map(|model| OWNERS.map(|(owner, _)| (model, owner)));
+        let of =
+            |text: &dyn Fn(&planes::Model, &'static str) -> &'static str| -> Vec<&'static str> {
+                let texts = kinds().map(|(model, owner)| text(model, owner));
+                std::iter::once("").chain(texts).collect()
+            };
+        Self {
+            owners: Words::new(of(&|_, owner| owner).into_iter()),
+            manufacturers: Words::new(of(&|model, _| model.manufacturer).into_iter()),
+            models: Words::new(of(&|model, _| model.name).into_iter()),
+            statuses: Words::new(of(&|_, _| "Valid").into_iter()),
+            aircraft: Words::new(of(&|_, _| "Fixed Wing Multi-Engine").into_iter()),
+            engines: Words::new(of(&|model, _| model.engine).into_iter()),
+        }
+    }
+}
+
+impl Places {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "four decimals of a degree, and metres, are what a single holds"
+    )]
+    fn new(airports: &[Airport]) -> Self {
+        let real = |value: &dyn Fn(&Airport) -> f64| -> Vec<f32> {
+            airports
+                .iter()
+                .map(|airport| value(airport) as f32)
+                .collect()
+        };
+        Self {
+            codes: Words::new(airports.iter().map(|airport| airport.code)),
+            names: Words::new(airports.iter().map(|airport| airport.name)),
+            cities: Words::new(airports.iter().map(|airport| airport.city)),
+            states: Words::new(airports.iter().map(|airport| airport.state)),
+            degrees: [
+                real(&|airport| airport.latitude),
+                real(&|airport| airport.longitude),
+            ],
+            metres: [
+                real(&|airport| airport.mercator().0),
+                real(&|airport| airport.mercator().1),
+            ],
+        }
+    }
+}
