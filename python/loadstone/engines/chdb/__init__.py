@@ -3,8 +3,8 @@
 A process of its own, for four reasons. The library takes over the handling of signals, and Loadstone's must
 stay ours: Ctrl-C ends a run in order. One process can have one database of it. No call ends a statement that
 is under way, a process can be ended. And a crash or a lack of memory is then the engine's, its CPU time and
-memory are seen apart from ours, and what comes next goes on. The price is a socket between the two: about
-0.1 ms a statement, and rows are copied once (bench: 1 GB/s and more).
+memory are seen apart from ours, and what comes next goes on. The price is a socket between the two, which
+statements, rows and answers (as Arrow) pass within the clock.
 """
 
 from __future__ import annotations
