@@ -27,6 +27,7 @@ class CitusColumnar(ExtensionFamily):
     extension = "citus_columnar"
     oldest = (11, 1)
     servers = (13, 99)
+    status = "verified against Citus columnar 13.2 on PostgreSQL 15.20, on Linux"
     needs = "PostgreSQL with the extension citus_columnar (citusdata/citus), created in the database"
     series = CitusColumnarSeries()
     tables = CitusColumnarTables()

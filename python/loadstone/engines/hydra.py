@@ -35,6 +35,7 @@ class Hydra(ExtensionFamily):
     extension = "columnar"
     oldest = (11, 1)
     servers = (13, 17)
+    status = "verified against Hydra's columnar 11.1-12 on PostgreSQL 15.20, on Linux"
     needs = (
         "PostgreSQL with Hydra's extension columnar (hydradatabase/columnar), created in the database; Citus "
         "columnar cannot be installed beside it"
