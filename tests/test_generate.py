@@ -43,6 +43,50 @@ TABLES: dict[str, tuple[list[str], str, list[str], list[str]]] = {
         ["data6"],
     ),
 }
+_SMALL = "smallint"
+FLIGHTS = {
+    **dict.fromkeys(("flight_year", "flight_month", "flight_dayofmonth", "flight_dayofweek"), _SMALL),
+    **dict.fromkeys(("deptime", "crsdeptime", "arrtime", "crsarrtime"), _SMALL),
+    "uniquecarrier": "text",
+    "flightnum": _SMALL,
+    "tailnum": "text",
+    **dict.fromkeys(("actualelapsedtime", "crselapsedtime", "airtime", "arrdelay", "depdelay"), _SMALL),
+    **dict.fromkeys(("origin", "dest"), "text"),
+    **dict.fromkeys(("distance", "taxiin", "taxiout", "cancelled"), _SMALL),
+    "cancellationcode": "text",
+    "diverted": _SMALL,
+    **dict.fromkeys(("carrierdelay", "weatherdelay", "nasdelay", "securitydelay"), _SMALL),
+    "lateaircraftdelay": _SMALL,
+    "dep_timestamp": "timestamp",
+    "arr_timestamp": "timestamp",
+    **dict.fromkeys(("carrier_name", "plane_type", "plane_manufacturer"), "text"),
+    "plane_issue_date": "date",
+    **dict.fromkeys(
+        [f"plane_{what}" for what in ("model", "status", "aircraft_type", "engine_type")], "text"
+    ),
+    "plane_year": _SMALL,
+    **{
+        f"{end}_{what}": kind
+        for end in ("origin", "dest")
+        for what, kind in (
+            ("name", "text"),
+            ("city", "text"),
+            ("state", "text"),
+            ("country", "text"),
+            ("lat", "real"),
+            ("lon", "real"),
+        )
+    },
+    **{f"{end}_merc_{axis}": "real" for end in ("origin", "dest") for axis in "xy"},
+}
+"""MapD's published columns, in their order."""
+_US = "(extract(epoch from {}) * 1000000)::bigint"
+TABLES["flights"] = (
+    ["flights"],
+    f"flights ({', '.join(f'{name} {kind}' for name, kind in FLIGHTS.items())})",
+    [_US.format(name) if kind == "timestamp" else name for name, kind in FLIGHTS.items() if kind != "real"],
+    [name for name, kind in FLIGHTS.items() if kind == "real"],
+)
 OPTIONS = {"text": "", "csv": "(format csv)", "binary": "(format binary)"}
 
 
@@ -172,7 +216,7 @@ def test_parquet_holds_the_rows_in_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["imports", "--out", "x"], "there are import and types"),
+        (["imports", "--out", "x"], "there are import, types and flights"),
         (["types", "--option", "table=jsonb", "--out", "x"], "choose text, bigint"),
         (["import", "--out", "-", "--step-rows", "10"], "standard output cannot hold"),
         (["import", "--out", "-", "--format", "parquet"], "Parquet is written to files only"),

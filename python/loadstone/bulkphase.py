@@ -63,7 +63,7 @@ def needs_of_bulk(bulk: BulkLoad) -> Iterator[str]:
     table = bulk.table
     method = "insert" if bulk.transactions is not None else bulk.method
     wished = {
-        "load:files": bool(bulk.rows.files),
+        "load:files": bulk.rows.as_they_are,
         "load" if method == "best" else f"load:{method}": True,
         "parallel loads": bulk.workers > 1,
         f"form:{table.form}": table.form != "default",
@@ -91,7 +91,8 @@ def bulk_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     """Yield keys of a bulk phase, filled in, that cannot stand together."""
     data, wishes = table["data"], table["table"]
     yield from _data_clashes(data, (*path, "data"))
-    if "files" in data and table.get("method", "best") not in ("best", f"copy_{data.get('format', 'text')}"):
+    sent = "files" in data and data.get("format") != "parquet"
+    if sent and table.get("method", "best") not in ("best", f"copy_{data.get('format', 'text')}"):
         where = key_path((*path, "method"))
         yield Problem(where, "files are sent in the format that they have.", 'Leave it out, or "best".')
     if "transactions" in table:

@@ -184,8 +184,8 @@ class Load:
     timeout_s: float = 60.0
 
 
-RowFormat = Literal["text", "csv", "binary"]
-"""How a file of rows is written: as PostgreSQL's COPY reads it."""
+RowFormat = Literal["text", "csv", "binary", "parquet"]
+"""How a file of rows is written: as PostgreSQL's COPY reads it, or as Parquet, which is read as values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Rows:
     """
 
     set: str = ""
-    """Name of a built-in data set; empty when the rows are read from files."""
+    """Name of a built-in data set. With files: their rows have its columns, else they say for themselves."""
     rows: int = 0
     """How many; of files: 0, all that they hold."""
     first: int = 0
@@ -209,6 +209,11 @@ class Rows:
     format: RowFormat = "text"
     header: bool = False
     """Each CSV file begins with a line of column names."""
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether rows of files are sent as they lie there, not as values."""
+        return bool(self.files) and self.format != "parquet"
 
 
 TableForm = Literal["default", "columnar"]

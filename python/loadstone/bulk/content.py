@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 
 from loadstone import _core
 from loadstone.engine.tables import Circumstances, TableAnswers
@@ -27,6 +29,7 @@ FILE_TABLE = "rows"
 """What the core calls the one table of files."""
 
 _SAMPLE_ROWS = 1000
+_SLICES = 4
 _PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 _LOOK_BYTES = 1 << 20
 _BINARY = b"PGCOPY\n\xff\r\n\0"
@@ -95,27 +98,66 @@ def _refuse_numbers(bulk: BulkLoad) -> None:
 
 
 def _generated(rows: Rows) -> Content:
-    data = {
+    if rows.rows < 1:
+        raise LoadstoneError(f"{rows.rows} rows are asked for", "Give a number from 1.")
+    data = _made(rows, rows.first, rows.rows)
+    table, widths = _looked_at(data, min(rows.rows, _SAMPLE_ROWS))
+    table["text_row_bytes"] = _text_row_bytes(data)
+    return Content(data, table, widths, rows.rows, rows.first, data)
+
+
+def _made(rows: Rows, first: int, count: int) -> dict[str, Any]:
+    """Return the core's document of rows that are made."""
+    return {
         "kind": "rows",
         "set": rows.set,
         "seed": rows.seed,
-        "first": rows.first,
-        "rows": rows.rows,
+        "first": first,
+        "rows": count,
         "options": {name: _word(value) for name, value in rows.options.items()},
     }
-    if rows.rows < 1:
-        raise LoadstoneError(f"{rows.rows} rows are asked for", "Give a number from 1.")
+
+
+def _looked_at(data: Mapping[str, Any], rows: int) -> tuple[RowTable, tuple[float, ...]]:
+    """Return the table of rows that are values, and how many bytes a value has in the first of them.
+
+    Raises LoadstoneError for what the core refuses.
+    """
     try:
         stream = _core.DataStream(json.dumps(data), fingerprints=False)
-        (table,) = json.loads(stream.dataset())["tables"]
-        sample = stream.read(min(rows.rows, _SAMPLE_ROWS)) or []
+        table: RowTable = json.loads(stream.dataset())["tables"][0]
+        sample = stream.read(rows) or []
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
+    if not sample:
+        raise LoadstoneError("the files hold no rows", "Name files that hold rows.")
     first = pa.record_batch(sample[0])
     for column, values, field in zip(table["columns"], first.columns, first.schema, strict=True):
-        column |= {"nulls": field.nullable} | ({"repeats": _repeats(values)} if column["type"] == "text" else {})
-    widths = tuple(_width(column) for column in first.columns)
-    return Content(data, table, widths, rows.rows, rows.first, data)
+        column["nulls"] = field.nullable
+        if column["type"] == "text":
+            column["repeats"] = _repeats(values)
+    return table, tuple(_width(column) for column in first.columns)
+
+
+def _text_row_bytes(data: Mapping[str, Any]) -> float:
+    """Return how many bytes a row has as COPY's text: of slices that are spread evenly over all rows."""
+    rows = int(data["rows"])
+    each = min(_SAMPLE_ROWS, rows)
+    places = sorted({(rows - each) * slice_ // (_SLICES - 1) for slice_ in range(_SLICES)})
+    made = [_made_as_text({**data, "first": data["first"] + place, "rows": each}) for place in places]
+    return sum(made) / (each * len(made))
+
+
+def _made_as_text(data: Mapping[str, Any]) -> int:
+    """Return the bytes of some rows as COPY's text."""
+    with Path(os.devnull).open("wb") as nowhere:
+        output = {"fd": nowhere.fileno()}
+        specification = {"data": data, "format": "copy_text", "output": output, "threads": 1}
+        generation = _core.Generation(json.dumps(specification))
+        generation.start()
+        while (account := generation.wait(1.0)) is None:
+            pass
+    return int(json.loads(account)["plain_bytes"])
 
 
 def _repeats(texts: pa.Array) -> bool:
@@ -136,8 +178,16 @@ def _width(column: pa.Array) -> float:
 
 def _files(rows: Rows) -> Content:
     paths = [Path(name) for name in rows.files]
+    if rows.format == "parquet":
+        return _parquet(rows, paths)
     begins = [_begin_of(path) for path in paths]
     names = _columns_of(rows, paths[0], begins[0].text)
+    for path, begin in zip(paths[1:], begins[1:], strict=True):
+        if _columns_of(rows, path, begin.text) != names:
+            raise LoadstoneError(
+                f"{path} has other columns than {paths[0]}, or in another order",
+                "Give files that are alike, or load them one after the other.",
+            )
     data = {
         "kind": "files",
         "format": rows.format,
@@ -157,8 +207,15 @@ def _files(rows: Rows) -> Content:
         "sequence_first": None,
         "sequence_step": None,
         "row_bytes": row_bytes,
+        "text_row_bytes": None if rows.format == "binary" else row_bytes,
     }
-    about = {
+    widths = tuple(row_bytes / len(names) for _ in names)
+    content = Content(data, table, widths, rows.rows, 0, _about(rows, sizes, begins), round(plain))
+    return _as_set(content, _set_table(rows), f"the set {rows.set}") if rows.set else content
+
+
+def _about(rows: Rows, sizes: list[int], begins: list[_Begin]) -> dict[str, Any]:
+    return {
         "kind": "files",
         "format": rows.format,
         "header": rows.header,
@@ -166,8 +223,79 @@ def _files(rows: Rows) -> Content:
         "begin": [hashlib.sha256(begin.text).hexdigest()[:16] for begin in begins],
         "rows": rows.rows,
     }
-    widths = tuple(row_bytes / len(names) for _ in names)
-    return Content(data, table, widths, rows.rows, 0, about, round(plain))
+
+
+def _set_table(rows: Rows) -> RowTable:
+    """Return the table of a set whose rows lie in files."""
+    return _looked_at(_made(replace(rows, seed=1), 0, _SAMPLE_ROWS), _SAMPLE_ROWS)[0]
+
+
+def _as_set(content: Content, table: RowTable, owner: str) -> Content:
+    """Return files' content as rows of a set. Raises LoadstoneError when they have other columns."""
+    _refuse_columns(content, table["columns"], owner)
+    fitting: RowTable = {
+        **content.table,
+        "columns": table["columns"],
+        "usual_indexes": table["usual_indexes"],
+    }
+    return replace(content, table=fitting)
+
+
+def _refuse_columns(content: Content, columns: Sequence[Mapping[str, Any]], owner: str) -> None:
+    """Raise LoadstoneError when rows of other columns are in the files, naming the first that differs."""
+    file = Path(content.data["paths"][0]).name
+    if not content.data["header"]:
+        _refuse_count(content, columns, owner)
+        return
+    given = [column["name"] for column in content.table["columns"]]
+    asked = [column["name"] for column in columns]
+    unknown = ", ".join(name for name in given if name not in asked)
+    missing = ", ".join(name for name in asked if name not in given)
+    if unknown or missing:
+        words = [f"has {unknown}"] if unknown else []
+        words += [f"lacks {missing}"] if missing else []
+        raise LoadstoneError(
+            f"the columns of {file} are not those of {owner}: it {' and '.join(words)}",
+            "Give files with these columns: " + ", ".join(asked) + ".",
+        )
+    pairs = zip(content.table["columns"], columns, strict=True)
+    for number, (found, wanted) in enumerate(pairs, start=1):
+        if found["name"] != wanted["name"]:
+            raise LoadstoneError(
+                f"column {number} of {file} is {found['name']} by its header, and that of {owner} is "
+                f"{wanted['name']}",
+                "Give files with the table's columns in its order: they are sent as they are.",
+            )
+
+
+def _refuse_count(content: Content, columns: Sequence[Mapping[str, Any]], owner: str) -> None:
+    if len(columns) != content.data["columns"]:
+        raise LoadstoneError(
+            f"the rows in the files have {content.data['columns']} columns, and {owner} has {len(columns)}",
+            "Give files of the table's shape.",
+        )
+
+
+def _parquet(rows: Rows, paths: list[Path]) -> Content:
+    begins = [_begin_of(path) for path in paths]
+    made = _set_table(rows) if rows.set else None
+    data = {
+        "kind": "parquet",
+        "paths": [str(path.absolute()) for path in paths],
+        "columns": _named(made["columns"]) if made is not None else [],
+    }
+    table, widths = _looked_at(data, _SAMPLE_ROWS)
+    counted = sum(parquet.read_metadata(path).num_rows for path in paths)
+    table |= {"row_bytes": sum(widths), "text_row_bytes": None}
+    if made is not None:
+        table |= {"columns": made["columns"], "usual_indexes": made["usual_indexes"]}
+    sizes = [path.stat().st_size for path in paths]
+    count = min(counted, rows.rows) if rows.rows else counted
+    return Content(data, table, widths, count, 0, _about(rows, sizes, begins), round(counted * sum(widths)))
+
+
+def _named(columns: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    return [{"name": column["name"], "type": column["type"]} for column in columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,13 +400,19 @@ def _row_end(begin: bytes, at: int) -> int | None:
 def fitted(content: Content, columns: Sequence[Mapping[str, Any]]) -> Content:
     """Return files' content with the columns of a table that is there already.
 
-    Raises LoadstoneError when rows of another number of columns are in the files.
+    Raises LoadstoneError when rows of other columns are in the files.
     """
-    if len(columns) != content.data["columns"]:
-        raise LoadstoneError(
-            f"the rows in the files have {content.data['columns']} columns, and the table has {len(columns)}",
-            "Give files of the table's shape.",
-        )
-    named = [{"name": column["name"], "type": column["type"]} for column in columns]
+    named = _named(columns)
+    data = dict(content.data)
+    if data["kind"] == "parquet":
+        data["columns"] = named
+        _looked_at(data, 1)
+    else:
+        _refuse_count(content, named, "the table")
+        same = {column["name"] for column in content.table["columns"]} == {c["name"] for c in named}
+        if same:
+            # A header of other names is nobody's mistake, one in another order is.
+            _refuse_columns(content, named, "the table")
     names = [column["name"] for column in named]
-    return replace(content, table={**content.table, "columns": named, "usual_indexes": names})  # type: ignore[typeddict-item]
+    table = {**content.table, "columns": named, "usual_indexes": names}
+    return replace(content, data=data, table=table)  # type: ignore[arg-type]

@@ -137,7 +137,7 @@ class _Loading:
 
     def _refuse(self, control: Control) -> list[str]:
         """Refuse what the server cannot do; returns what is to be noted."""
-        if self.bulk.rows.files and not self.answers.takes_files:
+        if self.bulk.rows.as_they_are and not self.answers.takes_files:
             raise LoadstoneError(f"{self.engine.title} cannot be loaded from files", "Load a data set.")
         notes = []
         if not self.content.generated:
@@ -329,7 +329,7 @@ def _method(bulk: BulkLoad, answers: TableAnswers) -> Any:
                 'Leave the method out, or "insert".',
             )
         return chosen_method("insert", answers)
-    if not bulk.rows.files:
+    if not bulk.rows.as_they_are:
         return chosen_method(bulk.method, answers)
     if bulk.method not in ("best", _COPIES[bulk.rows.format]):
         raise LoadstoneError(

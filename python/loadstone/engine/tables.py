@@ -7,7 +7,7 @@ Names are unqualified: they mean the first schema of the connection's search pat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from loadstone.engine.indexes import Index, cut, index_list
 from loadstone.engine.series import NamedTables, literal, quoted, stamp
@@ -45,6 +45,8 @@ class RowTable(TypedDict):
     sequence_step: int | None
     row_bytes: float | None
     """Average logical bytes of a row; None where only reading tells."""
+    text_row_bytes: NotRequired[float | None]
+    """Average bytes of a row as COPY's text; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,130 @@
+"""Bulk loads of a user's own files with a set's columns: Parquet read as values, CSV sent as it is."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from bulkdesk import BULK, check_whole, load, opened_at, value
+from pyarrow import parquet
+
+from loadstone.bulk import look, perform_bulk
+from loadstone.errors import LoadstoneError
+from loadstone.generate import Files, generate
+from loadstone.model import PlainTable, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from desk import Database
+
+    from loadstone.target import OpenTarget
+
+ROWS = 2500
+FLIGHTS = replace(BULK, rows=Rows(set="flights", rows=ROWS), table=PlainTable("flights"), step_rows=0)
+
+
+@pytest.fixture
+def server(database: Database) -> Iterator[OpenTarget]:
+    with opened_at(database.socket_url) as opened:
+        yield opened
+
+
+def made(folder: Path, format_: Any) -> str:
+    path = folder / f"flights.{format_}"
+    generate(Rows(set="flights", rows=ROWS), Files(str(path), format=format_, header=format_ == "csv"))
+    return str(path)
+
+
+def of(path: str, format_: Any, **more: Any) -> Rows:
+    return Rows(files=(path,), format=format_, header=format_ == "csv", **more)
+
+
+def print_of(server: OpenTarget, table: str) -> str | None:
+    return value(server, f"select md5(string_agg(t::text, '|' order by t::text)) from {table} t")
+
+
+@pytest.mark.parametrize(("format_", "method"), [("parquet", "best"), ("parquet", "insert"), ("csv", "best")])
+def test_rows_of_files_are_those_that_a_set_makes(
+    server: OpenTarget, tmp_path: Path, format_: Any, method: Any
+) -> None:
+    loaded = check_whole(load(server, FLIGHTS, tmp_path))
+    assert 350 < loaded["table"]["text_row_bytes"] < 450
+    rows = of(made(tmp_path, format_), format_, set="flights")
+    bulk = replace(FLIGHTS, rows=rows, table=PlainTable("again"), method=method, batch_rows=400)
+    again = check_whole(load(server, bulk, tmp_path))
+    assert again["rows"] == ROWS
+    assert print_of(server, "again") == print_of(server, "flights")
+    kinds = [column["type"] for column in again["table"]["columns"]]
+    assert (kinds[0], kinds[29], kinds[34]) == ("int16", "timestamp", "date")
+    limited = replace(bulk, rows=replace(rows, rows=700), table=PlainTable("few"))
+    assert check_whole(load(server, limited, tmp_path))["rows"] == 700
+
+
+def test_parquet_says_for_itself_of_what_types_it_is(server: OpenTarget, tmp_path: Path) -> None:
+    table = pa.table({"n": pa.array([1, None, 3], pa.int64()), "t": ["a", "b\tc", None]})
+    parquet.write_table(table, tmp_path / "rows.parquet", compression="snappy")
+    rows = of(str(tmp_path / "rows.parquet"), "parquet")
+    loaded = check_whole(load(server, replace(FLIGHTS, rows=rows), tmp_path))
+    assert [(c["name"], c["type"]) for c in loaded["table"]["columns"]] == [("n", "int64"), ("t", "text")]
+    assert value(server, "select sum(n) from flights") == "4"
+    assert value(server, "select string_agg(t, ',' order by t) from flights") == "a,b\tc"
+
+
+def test_duckdb_takes_parquet_as_arrow(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    with opened_at("duckdb:") as opened:
+        rows = of(made(tmp_path, "parquet"), "parquet", set="flights")
+        check_whole(load(opened, replace(FLIGHTS, rows=rows, workers=1), tmp_path))
+        found = value(opened, "select count(*) from flights where origin_country = 'USA'")
+        assert found == str(ROWS)
+
+
+def test_a_table_that_is_there_decides_which_columns_fit(server: OpenTarget, tmp_path: Path) -> None:
+    table = pa.table({"t": ["a", "b"], "n": pa.array([1, 2], pa.int32())})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    bulk = replace(FLIGHTS, rows=of(str(tmp_path / "rows.parquet"), "parquet"))
+    with closing(server.connect("test")) as control:
+        control.execute("create table flights (n bigint, t text)")
+    with pytest.raises(LoadstoneError, match='column "n" is int32, and int64 is wanted'):
+        perform_bulk(bulk, server, tmp_path)
+    assert value(server, "select count(*) from flights") == "0"
+    with closing(server.connect("test")) as control:
+        control.execute("drop table flights")
+        control.execute("create table flights (n integer, t text)")
+    check_whole(load(server, bulk, tmp_path))
+    assert value(server, "select string_agg(n || t, ',' order by n) from flights") == "1a,2b"
+
+
+def test_files_that_do_not_fit_are_refused_before_anything_is_touched(tmp_path: Path) -> None:
+    whole = parquet.read_table(made(tmp_path, "parquet"))
+    at = tmp_path / "wrong.parquet"
+
+    def refused(words: str, rows: Rows) -> None:
+        with pytest.raises(LoadstoneError, match=words):
+            look(replace(FLIGHTS, rows=rows))
+
+    def wrong(table: pa.Table, words: str) -> None:
+        parquet.write_table(table, at)
+        refused(words, of(str(at), "parquet", set="flights"))
+
+    wrong(whole.drop(["dest_lat"]), 'there is no column "dest_lat"')
+    wrong(whole.append_column("more", pa.nulls(ROWS, pa.int16())), 'the table has no column "more"')
+    wider = whole.set_column(18, "distance", whole.column("distance").cast(pa.int64()))
+    wrong(wider, 'column "distance" is int64, and int16 is wanted')
+    wrong(whole.slice(0, 0), "hold no rows")
+    at.write_bytes(at.read_bytes()[:300])
+    refused("is no Parquet", of(str(at), "parquet", set="flights"))
+    path = made(tmp_path, "csv")
+    head, _, rest = (tmp_path / "flights.csv").read_text().partition("\n")
+    swapped = head.replace("origin,dest,", "dest,origin,")
+    (tmp_path / "swapped.csv").write_text(f"{swapped}\n{rest}")
+    refused(
+        "column 17 of the files is dest by their header",
+        of(str(tmp_path / "swapped.csv"), "csv", set="flights"),
+    )
+    look(replace(FLIGHTS, rows=of(path, "csv", set="flights")))
