@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from loadstone.bulk import Content
+    from loadstone.model import TableForm
     from loadstone.target import OpenTarget
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
@@ -169,16 +170,19 @@ def timescale_place() -> Path | None:
 
 
 @pytest.mark.skipif(timescale_place() is None, reason="no PostgreSQL with TimescaleDB is installed here")
-def test_timescale_moves_all_rows_into_columns(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "form"), [("timescaledb", "columnar"), ("timescaledb-columnstore", "default")]
+)
+def test_timescale_moves_all_rows_into_columns(tmp_path: Path, scheme: str, form: TableForm) -> None:
     settings = {"shared_preload_libraries": "timescaledb", "timescaledb.telemetry_level": "off"}
     with EmbeddedServer(Order(f"pg:{timescale_place()}", clients=10, settings=settings)) as private:
-        url = Database(private, private.connection.database).socket_url.replace("postgres:", "timescaledb:")
+        url = Database(private, private.connection.database).socket_url.replace("postgres:", f"{scheme}:")
         with opened_at(url) as target:
-            rows = PlainTable(
-                "test", indexes="a", form="columnar", partition_column="l", partition_rows=5_000
-            )
+            rows = PlainTable("test", indexes="a", form=form, partition_column="l", partition_rows=5_000)
             loaded = check_whole(load(target, replace(BULK, table=rows, storage=True), tmp_path))
             assert "convert_to_columnstore" in loaded["after"][-1]["text"]
+            # The time of the conversion is the load's.
+            assert [entry.get("part_of_load") for entry in loaded["after"]] == [True, True]
             (table,) = loaded["storage"]["looks"][0]["tables"]
             assert table["heap_bytes"] + table["toast_bytes"] < 1.1 * loaded["logical_bytes"]
             chunks = "select count(*) from timescaledb_information.chunks where is_compressed"
