@@ -371,6 +371,13 @@ def test_sizes_count_pages_in_use_and_say_what_is_not_told(control: HeavyControl
     assert any("information_schema" in note for note in storage.notes)
 
 
+def test_columns_of_a_table_that_is_there(control: HeavyControl) -> None:
+    control.execute(b"create table c (a smallint, b bigint, f real, d double, s text, k date, t timestamp)")
+    assert [column["type"] for column in GPU.tables.existing_columns(control, "c")] == [
+        "int16", "int64", "float32", "float64", "text", "date", "timestamp",
+    ]  # fmt: skip
+
+
 def test_gauges_are_of_both_buffer_pools(control: HeavyControl) -> None:
     part = GPU.observe(control).part
     assert part["gauges"] == {

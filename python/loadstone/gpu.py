@@ -9,6 +9,7 @@ long for it.
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Gpus:
         """Return `gpus` of environment.json."""
         found: list[Facts] = []
         for index, (handle, name) in enumerate(self._handles):
-            memory = self._ask(index, "memory", lambda nvml, it=handle: nvml.nvmlDeviceGetMemoryInfo(it))
+            memory = self._ask(index, "memory", partial(_memory, handle=handle))
             driver = self._ask(index, "driver", lambda nvml: _text(nvml.nvmlSystemGetDriverVersion()))
             found.append({"model": name, "memory_bytes": memory.total if memory else None, "driver": driver})
         return found
@@ -63,7 +64,7 @@ class Gpus:
                 return  # it was lost before
 
     def _one(self, index: int, handle: Any, name: str) -> Facts:
-        memory = self._ask(index, "memory", lambda nvml: nvml.nvmlDeviceGetMemoryInfo(handle))
+        memory = self._ask(index, "memory", partial(_memory, handle=handle))
         shares = self._ask(index, "shares", lambda nvml: nvml.nvmlDeviceGetUtilizationRates(handle))
         power_mw = self._ask(index, "power", lambda nvml: nvml.nvmlDeviceGetPowerUsage(handle))
         energy_mj = self._ask(index, "energy", lambda nvml: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
@@ -83,10 +84,10 @@ class Gpus:
         """Return what came to the GPU (rx) and went from it (tx): counted bytes, else bytes a second."""
         found: Facts = {}
         for way in ("rx", "tx"):
-            counted = self._ask(index, f"counted {way}", lambda nvml, way=way: _counted(nvml, handle, way))
+            counted = self._ask(index, f"counted {way}", partial(_counted, handle=handle, way=way))
             rate = None
             if counted is None:
-                rate = self._ask(index, f"rate {way}", lambda nvml, way=way: _throughput(nvml, handle, way))
+                rate = self._ask(index, f"rate {way}", partial(_throughput, handle=handle, way=way))
             found |= {f"pcie_{way}_bytes": counted, f"pcie_{way}_bytes_per_s": rate}
         return found
 
@@ -111,6 +112,10 @@ class Gpus:
 
 class _UntoldError(Exception):
     """A GPU does not tell this."""
+
+
+def _memory(nvml: Any, handle: Any) -> Any:
+    return nvml.nvmlDeviceGetMemoryInfo(handle)
 
 
 def _counted(nvml: Any, handle: Any, way: str) -> int | None:

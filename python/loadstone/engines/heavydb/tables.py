@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from loadstone.engine.driving import drive_load
 from loadstone.engine.series import quoted
 from loadstone.engine.tables import USUAL, Circumstances, TableAnswers, TableSize
@@ -107,9 +109,10 @@ class HeavyTables(TableAnswers):
         return sorted(there.intersection(wanted))
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
-        """Return nothing: files, whose columns this would be, cannot be loaded."""
-        del control, name
-        return []
+        """Return the columns of a table that is there, by the types of an answer without rows."""
+        nothing = f"select * from {quoted(name)} limit 0"
+        schema = heavy(control).call(lambda link: link.table(nothing)).schema
+        return [{"name": field.name, "type": _kind(field.type)} for field in schema]
 
     def microseconds(self, column: str) -> str:
         """Return an expression for a time as whole microseconds since 1970."""
@@ -132,6 +135,17 @@ class HeavyTables(TableAnswers):
         row = found.get(table)
         whole = used_bytes(row) if row else 0
         return TableSize(whole + (dictionaries(control) or {}).get(table, 0), 0, 0)
+
+
+def _kind(arrow: Any) -> str:
+    """Return the data set's type of an answer's column; one of which nothing is known counts as text."""
+    if pa.types.is_timestamp(arrow):
+        return "timestamp"
+    if pa.types.is_date(arrow):
+        return "date"
+    return {"bool": "bool", "float": "float32", "double": "float64"}.get(
+        str(arrow), str(arrow) if str(arrow) in ("int16", "int32", "int64") else "text"
+    )
 
 
 def _sums_of(column: Column) -> list[tuple[str, str]]:

@@ -30,6 +30,10 @@ _TABLES = """
 select table_name from v_catalog.tables where table_schema = current_schema() and table_name in ({names})
 order by 1
 """
+_COLUMNS = """
+select column_name as name, data_type as type from v_catalog.columns
+where table_schema = current_schema() and table_name = {table} order by ordinal_position
+"""
 _SIZE = """
 select coalesce(sum(used_bytes), 0) as bytes from v_monitor.projection_storage
 where anchor_table_schema = current_schema() and anchor_table_name = {table}
@@ -111,9 +115,16 @@ class VerticaTables(TableAnswers):
         return [str(row["table_name"]) for row in control.execute(_TABLES.format(names=names).encode())]
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
-        """Return nothing: files, whose columns this would be, cannot be loaded."""
-        del control, name
-        return []
+        """Return the columns of a table that is there; a type of which nothing is known counts as text."""
+        kinds = {
+            "int": "int64",
+            "float": "float64",
+            "boolean": "bool",
+            "date": "date",
+            "timestamp": "timestamp",
+        }
+        rows = control.execute(_COLUMNS.format(table=literal(name)).encode())
+        return [{"name": row["name"], "type": kinds.get(str(row["type"]), "text")} for row in rows]
 
     def microseconds(self, column: str) -> str:
         """Return an expression for a time as whole microseconds since 1970."""
