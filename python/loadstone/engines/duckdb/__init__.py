@@ -356,6 +356,11 @@ class DuckDB(DriverEngine):
             raise not_one_value(0, 0, sql)
         return found
 
+    def explain(self, connection: Control, sql: str) -> str | None:
+        """Return the physical plan as EXPLAIN draws it, without running the query."""
+        found = self.answer(connection, f"explain {sql}")
+        return "\n".join(str(drawn) for drawn in found.column("explain_value").to_pylist())
+
     @contextlib.contextmanager
     def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
         """Interrupt what the connection does after a while."""
