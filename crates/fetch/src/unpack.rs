@@ -95,21 +95,28 @@ impl<'a> Site<'a> {
             .map_err(|error| FetchError::from_unpacking(self.jar, self.parent.clone(), &error))
     }
 
-    fn partial_prefix(&self) -> String {
+    pub(crate) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    pub(crate) fn destination(&self) -> &Path {
+        self.destination
+    }
+
+    pub(crate) fn partial_prefix(&self) -> String {
         format!(".{}.partial-", self.name)
     }
 
     /// What a killed process left. We hold the lock, so nobody is at work in there.
-    fn remove_leftovers(&self) {
+    pub(crate) fn remove_leftovers(&self) {
         let prefix = self.partial_prefix();
         let entries = fs::read_dir(&self.parent).into_iter().flatten().flatten();
         for entry in entries.filter(|e| e.file_name().to_string_lossy().starts_with(&prefix)) {
-            // One that cannot be removed costs space and harms nobody.
-            drop(fs::remove_dir_all(entry.path()));
+            crate::jar::remove(&entry.path());
         }
     }
 
-    fn trouble(&self, place: &Path, error: io::Error) -> FetchError {
+    pub(crate) fn trouble(&self, place: &Path, error: io::Error) -> FetchError {
         FetchError::from_io(self.jar, place.to_owned(), error)
     }
 }
@@ -137,7 +144,7 @@ fn open_to_all(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
+pub(crate) fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions().mode();
     fs::set_permissions(path, Permissions::from_mode(mode | bits))
 }

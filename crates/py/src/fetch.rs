@@ -1,8 +1,8 @@
-//! Fetching PostgreSQL builds.
+//! Fetching PostgreSQL builds and jars.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use loadstone_fetch::{FetchError as Trouble, fetch_postgres_while};
+use loadstone_fetch::{FetchError as Trouble, fetch_jar_while, fetch_postgres_while};
 use pyo3::prelude::*;
 
 use crate::errors::FetchError;
@@ -16,6 +16,29 @@ pub(crate) fn fetch_postgres(
     destination: &str,
     mirror: Option<&str>,
 ) -> PyResult<String> {
+    interruptible(py, |go_on| {
+        fetch_postgres_while(version, Path::new(destination), mirror, go_on)
+    })
+}
+
+/// Download and verify one jar by its Maven coordinates into a file; Ctrl-C as above.
+#[pyfunction]
+#[pyo3(signature = (coordinates, destination, mirror))]
+pub(crate) fn fetch_jar(
+    py: Python<'_>,
+    coordinates: &str,
+    destination: &str,
+    mirror: Option<&str>,
+) -> PyResult<String> {
+    interruptible(py, |go_on| {
+        fetch_jar_while(coordinates, Path::new(destination), mirror, go_on)
+    })
+}
+
+fn interruptible(
+    py: Python<'_>,
+    fetch: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<PathBuf, Trouble> + Send,
+) -> PyResult<String> {
     let mut signalled = None;
     let fetched = py.detach(|| {
         let mut go_on = || {
@@ -26,7 +49,7 @@ pub(crate) fn fetch_postgres(
             signalled = checked.err();
             signalled.is_none()
         };
-        fetch_postgres_while(version, Path::new(destination), mirror, &mut go_on)
+        fetch(&mut go_on)
     });
     match (fetched, signalled) {
         (_, Some(signal)) => Err(signal),

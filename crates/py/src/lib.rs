@@ -27,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(fetch::fetch_jar, module)?)?;
     module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;
