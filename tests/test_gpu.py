@@ -71,6 +71,8 @@ class FakeNvml:
         return 2
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        if index in self.lost:
+            raise NVMLError(LOST)
         return index
 
     def nvmlDeviceGetName(self, handle: int) -> str | bytes:  # noqa: N802
@@ -167,6 +169,14 @@ def test_a_gpu_that_falls_away_leaves_nulls_is_told_once_and_asked_no_more(nvml:
     gpus.sample()
     assert nvml.asked == asked + 1, "of a lost GPU nothing is asked: each question may take long"
     assert [words[:5] for words in gpus.gone] == ["GPU 0", "GPU 1"]
+
+
+def test_a_gpu_that_was_lost_before_leaves_the_others_with_their_numbers(nvml: FakeNvml) -> None:
+    nvml.lost.add(0)
+    gpus = Gpus()
+    assert [(gpu["index"], gpu["name"]) for gpu in gpus.sample() or []] == [(1, "A2")]
+    assert [gpu["model"] for gpu in gpus.facts()] == ["A2"]
+    assert gpus.gone == []
 
 
 def test_what_a_gpu_does_not_tell_is_asked_once_and_what_only_took_too_long_again(nvml: FakeNvml) -> None:

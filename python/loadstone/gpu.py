@@ -8,6 +8,7 @@ long for it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,24 +28,22 @@ class Gpus:
     def __init__(self) -> None:
         """Look which there are; without library, driver or GPU there are none, and nothing is raised."""
         self._nvml = _library()
-        self._handles: list[tuple[Any, str]] = []
+        self._handles: dict[int, tuple[Any, str]] = {}
+        """Handle and name by number; one that is lost already when we begin is not among them."""
         self.gone: list[str] = []
         """What fell away since, in words."""
         self._lost: set[int] = set()
         self._mute: set[tuple[int, str]] = set()
         """What a GPU has said that it does not tell, by its number: it is not asked again."""
         if self._nvml is not None:
-            try:
-                count = self._nvml.nvmlDeviceGetCount()
-                handles = [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
-                self._handles = [(handle, _text(self._nvml.nvmlDeviceGetName(handle))) for handle in handles]
-            except self._nvml.NVMLError:
-                self._handles = []
+            with contextlib.suppress(self._nvml.NVMLError):
+                for index in range(self._nvml.nvmlDeviceGetCount()):
+                    self._find(self._nvml, index)
 
     def facts(self) -> list[Facts]:
         """Return `gpus` of environment.json."""
         found: list[Facts] = []
-        for index, (handle, name) in enumerate(self._handles):
+        for index, (handle, name) in self._handles.items():
             memory = self._ask(index, "memory", partial(_memory, handle=handle))
             driver = self._ask(index, "driver", lambda nvml: _text(nvml.nvmlSystemGetDriverVersion()))
             found.append({"model": name, "memory_bytes": memory.total if memory else None, "driver": driver})
@@ -52,16 +51,21 @@ class Gpus:
 
     def sample(self) -> list[Facts] | None:
         """Return `gpu` of monitor.jsonl; None when there is no GPU."""
-        return [self._one(i, *known) for i, known in enumerate(self._handles)] or None
+        return [self._one(index, *known) for index, known in self._handles.items()] or None
 
     def close(self) -> None:
         """Let go of the library; may be called again."""
-        nvml, self._nvml, self._handles = self._nvml, None, []
+        nvml, self._nvml, self._handles = self._nvml, None, {}
         if nvml is not None:
             try:
                 nvml.nvmlShutdown()
             except nvml.NVMLError:
                 return  # it was lost before
+
+    def _find(self, nvml: Any, index: int) -> None:
+        with contextlib.suppress(nvml.NVMLError):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            self._handles[index] = (handle, _text(nvml.nvmlDeviceGetName(handle)))
 
     def _one(self, index: int, handle: Any, name: str) -> Facts:
         memory = self._ask(index, "memory", partial(_memory, handle=handle))
