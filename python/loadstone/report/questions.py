@@ -17,7 +17,6 @@ Json = dict[str, Any]
 
 MS_PER_S = 1e3
 GIGA = 1e9
-FEWEST_SURE = 6
 KINDS = ("cold", "warm")
 
 
@@ -223,10 +222,21 @@ def _imports(number: int, entry: Json, names: Mapping[str, str], summary: Json) 
         "loads": loads,
         "beside": any(load["asked_beside"] for load in entry["loads"]),
         "sizes": sizes,
-        "published": [figure for figure in entry["published"] if figure["metric"] != "rows_per_s"],
+        "published": _published_sizes(entry["published"]),
         "values": any(size["plain_of"] == "values" for size in sizes),
         "sources": sources(summary) if published else [],
     }
+
+
+def _published_sizes(figures: Sequence[Json]) -> list[Json]:
+    """Return a row for each system: the size of its table and its compression."""
+    rows: dict[str, Json] = {}
+    for figure in figures:
+        if figure["metric"] in ("table_bytes", "ratio"):
+            system = str(figure.get("system") or PUBLISHED)
+            row = rows.setdefault(system, {"system": system, "table_bytes": None, "ratio": None})
+            row[figure["metric"]] = figure["value"]
+    return list(rows.values())
 
 
 def _rates(identity: str, title: str, loads: Sequence[Json]) -> Chart | None:
@@ -291,16 +301,20 @@ def _costs(summary: Json, names: Mapping[str, str]) -> Json:
         for load in cost["imports"]:
             more = formats.variant(load["variant"])
             words = f"{load['title']}{f', {more}' if more else ''}"
-            rows.setdefault(("a million rows imported", words), {})[cost["target"]] = load["per_million_rows"]
+            rows.setdefault(("A million rows imported", words), {})[cost["target"]] = load["per_million_rows"]
         for query in cost["questions"]:
-            rows.setdefault(("a thousand queries, one by one and warm", query["name"]), {})[
+            rows.setdefault(("A thousand queries, one by one and warm", query["name"]), {})[
                 cost["target"]
             ] = query["per_thousand"]
         for point in cost["loads"]:
             words = f"{point['clients']} client{'' if point['clients'] == 1 else 's'}"
-            rows.setdefault(("a thousand queries, under load", words), {})[cost["target"]] = point[
+            rows.setdefault(("A thousand queries, under load", words), {})[cost["target"]] = point[
                 "per_thousand"
             ]
+    groups: dict[str, list[Json]] = {}
+    for (of, words), found in rows.items():
+        cells = [formats.digits(found.get(target)) for target in targets]
+        groups.setdefault(of, []).append({"words": words, "cells": cells})
     return {
         "kind": "costs",
         "id": "costs",
@@ -312,9 +326,6 @@ def _costs(summary: Json, names: Mapping[str, str]) -> Json:
             for cost in summary["costs"]
         ],
         "head": [names.get(target, target) for target in targets],
-        "rows": [
-            {"of": of, "words": words, "cells": [formats.digits(found.get(target)) for target in targets]}
-            for (of, words), found in rows.items()
-        ],
+        "groups": groups,
         "unpriced": [names.get(t["id"], t["id"]) for t in summary["targets"] if t["id"] not in targets],
     }

@@ -345,10 +345,15 @@ def _percentile(percentiles: Iterable[Json], wanted: float) -> Json:
 
 
 def _sweeps(summary: Json) -> list[Json]:
-    """Return the tables of swept phases; a grid has a section of its own."""
+    """Return the tables of swept phases; grids and plain queries by clients have sections of their own."""
     names = ("scenario", "id", "target")
     grids = {tuple(entry[name] for name in names) for entry in summary.get("grids") or []}
     stored = {tuple(phase[name] for name in names) for phase in summary["phases"] if phase["storage"]}
+    grids |= {
+        (entry["scenario"], entry["id"], one["target"])
+        for entry in summary["concurrency"]
+        for one in entry["targets"]
+    }
     shown = [
         (table, identity in stored)
         for table in summary["sweeps"]

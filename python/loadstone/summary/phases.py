@@ -207,11 +207,18 @@ def _loaded(drive: Json, files: PhaseFiles, measured_s: float) -> Json:
     if not load or measured_s <= 0:
         return {"metrics_per_s": None}
     if stepped := stepped_rate(files.steps):
-        return {"rows_per_s": _over_steps(*stepped), "metrics_per_s": None}
+        return {"rows_per_s": _over_steps(*_at_rest(load, *stepped)), "metrics_per_s": None}
     return {
         f"{name}_per_s": _rate(load[name] / measured_s, interval_rates(files.series, name))
         for name in ("rows", "metrics")
     }
+
+
+def _at_rest(load: Json, value: float, rates: list[float]) -> tuple[float, list[float]]:
+    """Count into a rate over steps what the engine does behind them before the load is at rest."""
+    finish_s = (load.get("finish_ns") or 0) / NS_PER_S
+    rows = load["rows"]
+    return (rows / (rows / value + finish_s) if finish_s and rows else value), rates
 
 
 def _over_steps(value: float, rates: list[float]) -> Json:
