@@ -9,6 +9,7 @@ import pytest
 from seriesdata import control_of, rows
 
 from loadstone.bulkphase import needs_of_bulk
+from loadstone.engine.columnar import ColumnarFamily
 from loadstone.engine.distributed import spreading_column
 from loadstone.engine.extension import ExtensionFamily, number_of
 from loadstone.engine.family import PostgresFamily
@@ -88,6 +89,20 @@ def test_an_extension_must_be_created_and_new_enough(database: Database) -> None
             LoadstoneError, match=r"the database has trigrams 1.*needs 99.0 or later|trigrams 1"
         ):
             trigrams.identify(control)
+
+
+class Columns(ColumnarFamily):
+    """The account of columns, on a server that has none."""
+
+    name = title = "columns"
+
+
+def test_columns_have_no_map_of_free_space(database: Database) -> None:
+    with control_of(database) as control:
+        control.execute("create table t (a int)")
+        looked = Columns().storage(control, ["t"], schema="public")
+    assert looked.tables[0]["free_bytes"] is None
+    assert "columns have no map of it" in looked.notes[-1]
 
 
 def test_versions_are_compared_by_their_first_two_numbers() -> None:

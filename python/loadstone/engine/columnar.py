@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loadstone.engine import SCHEMA
+from loadstone.engine.extension import ExtensionFamily
 from loadstone.engine.series import USUAL as USUAL_SERIES
 from loadstone.engine.series import SeriesAnswers
 from loadstone.engine.tables import USUAL, TableAnswers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from loadstone.engine import series
+    from loadstone.engine.control import Control
+    from loadstone.engine.storage import Storage
     from loadstone.engine.tables import Circumstances
     from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
 
@@ -46,3 +53,21 @@ class ColumnarSeries(SeriesAnswers):
         """Say what small batches mean, in place of what PostgreSQL says of compression."""
         found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
         return (*found, _STRIPES, _CATALOG)
+
+
+class ColumnarFamily(ExtensionFamily):
+    """An extension that brings the access method."""
+
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for every byte of tables in the schema; columns have no map of free space."""
+        looked = super().storage(connection, tables, data_directory, schema)
+        for table in looked.tables:
+            table["free_bytes"] = None
+        looked.notes.append("free space is not known: columns have no map of it")
+        return looked

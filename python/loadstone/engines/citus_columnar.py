@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.engine.columnar import ColumnarSeries, ColumnarTables
-from loadstone.engine.extension import ExtensionFamily
+from loadstone.engine.columnar import ColumnarFamily, ColumnarSeries, ColumnarTables
 
 
 class CitusColumnarSeries(ColumnarSeries):
@@ -18,7 +17,7 @@ class CitusColumnarTables(ColumnarTables):
     title = "Citus columnar"
 
 
-class CitusColumnar(ExtensionFamily):
+class CitusColumnar(ColumnarFamily):
     """The access method columnar, which has been an extension of its own since Citus 11.1."""
 
     name = "citus_columnar"

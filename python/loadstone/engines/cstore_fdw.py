@@ -151,6 +151,7 @@ class CstoreFdw(ExtensionFamily):
     name = "cstore_fdw"
     title = "cstore_fdw"
     schemes: tuple[str, ...] = ("cstore-fdw", "cstore")
+    status = "verified against cstore_fdw 1.7 on PostgreSQL 11, on Linux"
     extension = "cstore_fdw"
     oldest = (1, 6)
     servers = (10, 13)

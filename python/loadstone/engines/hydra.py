@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadstone.engine.columnar import ColumnarSeries, ColumnarTables
-from loadstone.engine.extension import ExtensionFamily
+from loadstone.engine.columnar import ColumnarFamily, ColumnarSeries, ColumnarTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class HydraTables(ColumnarTables):
     title = "Hydra"
 
 
-class Hydra(ExtensionFamily):
+class Hydra(ColumnarFamily):
     """Hydra's extension, whose name is columnar as its access method's."""
 
     name = "hydra"

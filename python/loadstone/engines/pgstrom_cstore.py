@@ -34,6 +34,7 @@ class PgStromCstore(CstoreFdw):
     name = "pgstrom_cstore"
     title = "PG-Strom on cstore_fdw"
     schemes = ("pgstrom-cstore",)
+    status = "not yet run"
     needs = (
         "an NVIDIA GPU, and PG-Strom 2 or 3 (later ones need PostgreSQL 15) beside cstore_fdw, both in "
         f"shared_preload_libraries and created in the database. Of cstore_fdw: {CstoreFdw.needs}"
