@@ -139,10 +139,12 @@ impl Clock {
             Style::Postgres => b' ',
             Style::Iso => b'T',
         };
-        let [a, b] = pair(rest / 3600);
-        let [c, d] = pair(rest / 60 % 60);
-        let [e, f] = pair(rest % 60);
-        self.text[at..at + 9].copy_from_slice(&[divider, a, b, b':', c, d, b':', e, f]);
+        let text = &mut self.text[at..at + 9];
+        text.copy_from_slice(b"...:..:..");
+        text[0] = divider;
+        text[1..3].copy_from_slice(&pair(rest / 3600));
+        text[4..6].copy_from_slice(&pair(rest / 60 % 60));
+        text[7..9].copy_from_slice(&pair(rest % 60));
         self.length = at + 9;
     }
 
@@ -172,9 +174,10 @@ impl Clock {
                 at += 1;
             }
         }
-        let [a, b] = pair(month);
-        let [c, d] = pair(day);
-        self.text[at..at + 6].copy_from_slice(&[b'-', a, b, b'-', c, d]);
+        let text = &mut self.text[at..at + 6];
+        text.copy_from_slice(b"-..-..");
+        text[1..3].copy_from_slice(&pair(month));
+        text[4..6].copy_from_slice(&pair(day));
         self.date_length = at + 6;
     }
 }

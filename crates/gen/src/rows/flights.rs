@@ -90,7 +90,7 @@ struct Flights {
     words: Tables,
     memory: Memory,
     /// Of one batch; kept for their memory.
-    flights: Vec<Flight>,
+    batch: Vec<Flight>,
 }
 
 /// What values are looked up in.
@@ -139,7 +139,7 @@ impl Flights {
             draws: Draws::new(Stream::new(seed)),
             words: Tables::new(&NETWORK),
             memory: Memory::default(),
-            flights: Vec::new(),
+            batch: Vec::new(),
         }
     }
 }
@@ -167,12 +167,12 @@ impl Set for Flights {
     }
 
     fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef> {
-        self.flights.clear();
-        self.flights.extend(rows.map(|row| self.draws.flight(row)));
-        let given = Given::new(&self.flights, self.draws.network);
+        self.batch.clear();
+        self.batch.extend(rows.map(|row| self.draws.flight(row)));
+        let given = Given::new(&self.batch, self.draws.network);
         let mut columns = Vec::with_capacity(56);
         let batch = Batch {
-            flights: &self.flights,
+            flights: &self.batch,
             given: &given,
             draws: &self.draws,
             words: &self.words,
@@ -424,8 +424,12 @@ impl Tables {
 
 impl Kinds {
     fn new() -> Self {
-        let models = || CARRIERS.iter().flat_map(|carrier| carrier.fleet);
-        let kinds = || models().flat_map(|model| OWNERS.map(|(owner, _)| (model, owner)));
+        let models = planes::models();
+        let kinds = || {
+            models
+                .iter()
+                .flat_map(|model| OWNERS.map(|(owner, _)| (model, owner)))
+        };
         let of =
             |text: &dyn Fn(&planes::Model, &'static str) -> &'static str| -> Vec<&'static str> {
                 let texts = kinds().map(|(model, owner)| text(model, owner));

@@ -205,7 +205,8 @@ fn value(kind: Kind) -> BoxedStrategy<Value> {
             any::<u32>().prop_map(|bits| single(f32::from_bits(bits))),
             (-1000..1000_i16).prop_map(|n| single(f32::from(n) / 8.0)),
             any::<i16>().prop_map(|n| single(f32::from(n) / 10_000.0)),
-            (-1_100_000..1_100_000_i32).prop_map(|n| single((f64::from(n) / 1000.0) as f32)),
+            (-1_100_000..1_100_000_i32)
+                .prop_map(|n| single(format!("{n}e-3").parse().expect("a number"))),
         ]
         .boxed(),
         Kind::Float64 => prop_oneof![

@@ -248,7 +248,7 @@ fn a_plane_and_an_airport_are_the_same_in_every_row() {
         let codes = texts(&batch, end);
         let about = ["name", "city", "state", "country"];
         let about = about.map(|column| texts(&batch, &format!("{end}_{column}")));
-        let places = ["lat", "lon", "merc_x", "merc_y"].map(|column| {
+        let reals = ["lat", "lon", "merc_x", "merc_y"].map(|column| {
             let column = batch
                 .column_by_name(&format!("{end}_{column}"))
                 .expect("a column");
@@ -256,11 +256,11 @@ fn a_plane_and_an_airport_are_the_same_in_every_row() {
         });
         for row in 0..batch.num_rows() {
             let about: Vec<_> = about.iter().map(|column| column[row]).collect();
-            let places: Vec<_> = places.iter().map(|column| column[row].to_bits()).collect();
+            let reals: Vec<_> = reals.iter().map(|column| column[row].to_bits()).collect();
             let seen = airports
                 .entry(codes[row])
-                .or_insert_with(|| (about.clone(), places.clone()));
-            assert_eq!(*seen, (about, places));
+                .or_insert_with(|| (about.clone(), reals.clone()));
+            assert_eq!(*seen, (about, reals));
         }
     }
     assert!(airports.len() > 240, "{}", airports.len());

@@ -1,9 +1,8 @@
-//! The carriers of 2008, where they fly, and what with.
+//! The carriers of 2008, and where they fly.
 
 use Stations::{Busy, Named, State};
 
 use super::airports::Airport;
-use super::planes::Model;
 
 /// A carrier that reported its flights in 2008.
 pub(super) struct Carrier {
@@ -18,8 +17,6 @@ pub(super) struct Carrier {
     pub(super) pairs: usize,
     /// Miles of its longest flights, but those of airports that nobody else would serve.
     pub(super) miles_max: i16,
-    /// What it flies; those for long ways come last.
-    pub(super) fleet: &'static [Model],
 }
 
 /// Which airports a carrier can fly to.
@@ -82,29 +79,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Named(SOUTHWEST),
         pairs: 480,
         miles_max: 2400,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "737-3H4",
-                "Turbo-Fan",
-                (300, "SW", 180),
-                (1984, 1998),
-            ),
-            Model::new(
-                "BOEING",
-                "737-5H4",
-                "Turbo-Fan",
-                (501, "SW", 25),
-                (1990, 1992),
-            ),
-            Model::new(
-                "BOEING",
-                "737-7H4",
-                "Turbo-Fan",
-                (201, "WN", 340),
-                (1997, 2008),
-            ),
-        ],
     },
     Carrier {
         code: "AA",
@@ -122,43 +96,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(1000),
         pairs: 288,
         miles_max: 5000,
-        fleet: &[
-            Model::new(
-                "MCDONNELL DOUGLAS",
-                "DC-9-82(MD-82)",
-                "Turbo-Fan",
-                (201, "AA", 230),
-                (1983, 1992),
-            ),
-            Model::new(
-                "MCDONNELL DOUGLAS",
-                "DC-9-83(MD-83)",
-                "Turbo-Fan",
-                (559, "AA", 60),
-                (1987, 1999),
-            ),
-            Model::new(
-                "BOEING",
-                "737-823",
-                "Turbo-Fan",
-                (901, "AN", 80),
-                (1998, 2008),
-            ),
-            Model::new(
-                "BOEING",
-                "757-223",
-                "Turbo-Fan",
-                (610, "AM", 120),
-                (1989, 2001),
-            ),
-            Model::new(
-                "BOEING",
-                "767-323",
-                "Turbo-Fan",
-                (340, "AK", 60),
-                (1988, 2003),
-            ),
-        ],
     },
     Carrier {
         code: "OO",
@@ -176,29 +113,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(100),
         pairs: 504,
         miles_max: 1100,
-        fleet: &[
-            Model::new(
-                "EMBRAER",
-                "EMB-120ER",
-                "Turbo-Prop",
-                (190, "SW", 60),
-                (1990, 1998),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2B19",
-                "Turbo-Fan",
-                (402, "SK", 150),
-                (1994, 2006),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL600-2C10",
-                "Turbo-Fan",
-                (701, "SK", 90),
-                (2004, 2008),
-            ),
-        ],
     },
     Carrier {
         code: "MQ",
@@ -216,36 +130,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(200),
         pairs: 396,
         miles_max: 1000,
-        fleet: &[
-            Model::new(
-                "SAAB-SCANIA",
-                "SAAB 340B",
-                "Turbo-Prop",
-                (301, "AE", 35),
-                (1990, 1998),
-            ),
-            Model::new(
-                "EMBRAER",
-                "EMB-135KL",
-                "Turbo-Fan",
-                (700, "AE", 60),
-                (1998, 2003),
-            ),
-            Model::new(
-                "EMBRAER",
-                "EMB-145LR",
-                "Turbo-Fan",
-                (600, "MQ", 190),
-                (1998, 2005),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2C10",
-                "Turbo-Fan",
-                (500, "AE", 25),
-                (2001, 2005),
-            ),
-        ],
     },
     Carrier {
         code: "US",
@@ -264,50 +148,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(800),
         pairs: 300,
         miles_max: 4900,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "737-3B7",
-                "Turbo-Fan",
-                (504, "AU", 60),
-                (1985, 1989),
-            ),
-            Model::new(
-                "BOEING",
-                "737-401",
-                "Turbo-Fan",
-                (404, "US", 50),
-                (1988, 1993),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A319-132",
-                "Turbo-Fan",
-                (700, "UW", 90),
-                (1998, 2003),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A320-232",
-                "Turbo-Fan",
-                (620, "AW", 75),
-                (1990, 2007),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A321-211",
-                "Turbo-Fan",
-                (161, "UW", 35),
-                (2001, 2008),
-            ),
-            Model::new(
-                "BOEING",
-                "757-2S7",
-                "Turbo-Fan",
-                (901, "AW", 40),
-                (1985, 1995),
-            ),
-        ],
     },
     Carrier {
         code: "DL",
@@ -324,36 +164,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(700),
         pairs: 300,
         miles_max: 4600,
-        fleet: &[
-            Model::new(
-                "MCDONNELL DOUGLAS",
-                "MD-88",
-                "Turbo-Fan",
-                (901, "DL", 115),
-                (1987, 1993),
-            ),
-            Model::new(
-                "BOEING",
-                "737-832",
-                "Turbo-Fan",
-                (371, "DA", 75),
-                (1998, 2001),
-            ),
-            Model::new(
-                "BOEING",
-                "757-232",
-                "Turbo-Fan",
-                (604, "DL", 130),
-                (1984, 2001),
-            ),
-            Model::new(
-                "BOEING",
-                "767-332",
-                "Turbo-Fan",
-                (117, "DL", 85),
-                (1986, 2001),
-            ),
-        ],
     },
     Carrier {
         code: "UA",
@@ -363,50 +173,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(1000),
         pairs: 276,
         miles_max: 4900,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "737-322",
-                "Turbo-Fan",
-                (301, "UA", 60),
-                (1986, 1991),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A319-131",
-                "Turbo-Fan",
-                (801, "UA", 55),
-                (1997, 2001),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A320-232",
-                "Turbo-Fan",
-                (402, "UA", 97),
-                (1993, 2002),
-            ),
-            Model::new(
-                "BOEING",
-                "757-222",
-                "Turbo-Fan",
-                (502, "UA", 97),
-                (1989, 1999),
-            ),
-            Model::new(
-                "BOEING",
-                "767-322",
-                "Turbo-Fan",
-                (641, "UA", 35),
-                (1991, 2001),
-            ),
-            Model::new(
-                "BOEING",
-                "777-222",
-                "Turbo-Fan",
-                (766, "UA", 34),
-                (1994, 2002),
-            ),
-        ],
     },
     Carrier {
         code: "XE",
@@ -416,29 +182,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(300),
         pairs: 360,
         miles_max: 1300,
-        fleet: &[
-            Model::new(
-                "EMBRAER",
-                "EMB-135LR",
-                "Turbo-Fan",
-                (501, "EX", 30),
-                (1999, 2003),
-            ),
-            Model::new(
-                "EMBRAER",
-                "EMB-145LR",
-                "Turbo-Fan",
-                (900, "XE", 99),
-                (1996, 2002),
-            ),
-            Model::new(
-                "EMBRAER",
-                "EMB-145XR",
-                "Turbo-Fan",
-                (100, "XJ", 104),
-                (2002, 2005),
-            ),
-        ],
     },
     Carrier {
         code: "NW",
@@ -448,43 +191,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(600),
         pairs: 252,
         miles_max: 4700,
-        fleet: &[
-            Model::new(
-                "MCDONNELL DOUGLAS",
-                "DC-9-31",
-                "Turbo-Fan",
-                (601, "NW", 60),
-                (1967, 1978),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A319-114",
-                "Turbo-Fan",
-                (301, "NB", 57),
-                (1999, 2003),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A320-211",
-                "Turbo-Fan",
-                (301, "US", 73),
-                (1989, 2003),
-            ),
-            Model::new(
-                "BOEING",
-                "757-251",
-                "Turbo-Fan",
-                (501, "US", 55),
-                (1985, 1996),
-            ),
-            Model::new(
-                "AIRBUS",
-                "A330-323",
-                "Turbo-Fan",
-                (801, "NW", 32),
-                (2003, 2007),
-            ),
-        ],
     },
     Carrier {
         code: "CO",
@@ -494,50 +200,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(1000),
         pairs: 192,
         miles_max: 5000,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "737-3T0",
-                "Turbo-Fan",
-                (303, "CO", 45),
-                (1985, 1988),
-            ),
-            Model::new(
-                "BOEING",
-                "737-524",
-                "Turbo-Fan",
-                (601, "CO", 63),
-                (1994, 1998),
-            ),
-            Model::new(
-                "BOEING",
-                "737-724",
-                "Turbo-Fan",
-                (701, "CO", 36),
-                (1998, 2000),
-            ),
-            Model::new(
-                "BOEING",
-                "737-824",
-                "Turbo-Fan",
-                (201, "CO", 99),
-                (1998, 2008),
-            ),
-            Model::new(
-                "BOEING",
-                "757-224",
-                "Turbo-Fan",
-                (101, "CO", 41),
-                (1994, 2000),
-            ),
-            Model::new(
-                "BOEING",
-                "767-224",
-                "Turbo-Fan",
-                (150, "CT", 26),
-                (2000, 2002),
-            ),
-        ],
     },
     Carrier {
         code: "EV",
@@ -547,29 +209,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(150),
         pairs: 228,
         miles_max: 1000,
-        fleet: &[
-            Model::new(
-                "ATR",
-                "ATR 72-212",
-                "Turbo-Prop",
-                (630, "AS", 12),
-                (1993, 1994),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2B19",
-                "Turbo-Fan",
-                (820, "AS", 110),
-                (1997, 2005),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2C10",
-                "Turbo-Fan",
-                (701, "EV", 40),
-                (2002, 2007),
-            ),
-        ],
     },
     Carrier {
         code: "9E",
@@ -579,22 +218,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(150),
         pairs: 288,
         miles_max: 1000,
-        fleet: &[
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2B19",
-                "Turbo-Fan",
-                (820, "AY", 124),
-                (2000, 2006),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2D24",
-                "Turbo-Fan",
-                (131, "EV", 16),
-                (2007, 2008),
-            ),
-        ],
     },
     Carrier {
         code: "FL",
@@ -604,22 +227,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(1700),
         pairs: 168,
         miles_max: 2400,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "717-200",
-                "Turbo-Fan",
-                (910, "AT", 86),
-                (1999, 2006),
-            ),
-            Model::new(
-                "BOEING",
-                "737-7BD",
-                "Turbo-Fan",
-                (166, "AT", 52),
-                (2004, 2008),
-            ),
-        ],
     },
     Carrier {
         code: "YV",
@@ -629,36 +236,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(180),
         pairs: 276,
         miles_max: 1100,
-        fleet: &[
-            Model::new(
-                "DEHAVILLAND",
-                "DHC-8-202",
-                "Turbo-Prop",
-                (990, "HA", 9),
-                (1995, 1999),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2B19",
-                "Turbo-Fan",
-                (710, "MJ", 50),
-                (1997, 2003),
-            ),
-            Model::new(
-                "EMBRAER",
-                "EMB-145LR",
-                "Turbo-Fan",
-                (820, "MJ", 36),
-                (2000, 2003),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2D24",
-                "Turbo-Fan",
-                (900, "FJ", 58),
-                (2003, 2006),
-            ),
-        ],
     },
     Carrier {
         code: "OH",
@@ -668,22 +245,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(200),
         pairs: 264,
         miles_max: 1000,
-        fleet: &[
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2B19",
-                "Turbo-Fan",
-                (400, "CA", 120),
-                (1993, 2005),
-            ),
-            Model::new(
-                "BOMBARDIER INC",
-                "CL-600-2C10",
-                "Turbo-Fan",
-                (641, "CA", 15),
-                (2002, 2005),
-            ),
-        ],
     },
     Carrier {
         code: "B6",
@@ -700,22 +261,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(1200),
         pairs: 144,
         miles_max: 2700,
-        fleet: &[
-            Model::new(
-                "EMBRAER",
-                "ERJ 190-100 IGW",
-                "Turbo-Fan",
-                (179, "JB", 36),
-                (2005, 2008),
-            ),
-            Model::new(
-                "AIRBUS",
-                "A320-232",
-                "Turbo-Fan",
-                (503, "JB", 110),
-                (1999, 2008),
-            ),
-        ],
     },
     Carrier {
         code: "AS",
@@ -725,36 +270,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: State(3800, "AK"),
         pairs: 120,
         miles_max: 2800,
-        fleet: &[
-            Model::new(
-                "MCDONNELL DOUGLAS",
-                "DC-9-83(MD-83)",
-                "Turbo-Fan",
-                (930, "AS", 20),
-                (1990, 1995),
-            ),
-            Model::new(
-                "BOEING",
-                "737-490",
-                "Turbo-Fan",
-                (760, "AS", 40),
-                (1992, 2000),
-            ),
-            Model::new(
-                "BOEING",
-                "737-790",
-                "Turbo-Fan",
-                (607, "AS", 20),
-                (1999, 2002),
-            ),
-            Model::new(
-                "BOEING",
-                "737-890",
-                "Turbo-Fan",
-                (506, "AS", 60),
-                (2005, 2008),
-            ),
-        ],
     },
     Carrier {
         code: "F9",
@@ -764,22 +279,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Busy(1600),
         pairs: 72,
         miles_max: 1900,
-        fleet: &[
-            Model::new(
-                "AIRBUS",
-                "A318-111",
-                "Turbo-Fan",
-                (801, "FR", 11),
-                (2003, 2007),
-            ),
-            Model::new(
-                "AIRBUS INDUSTRIE",
-                "A319-111",
-                "Turbo-Fan",
-                (901, "FR", 49),
-                (2001, 2006),
-            ),
-        ],
     },
     Carrier {
         code: "HA",
@@ -789,22 +288,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Named(HAWAIIAN),
         pairs: 21,
         miles_max: 2800,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "717-22A",
-                "Turbo-Fan",
-                (475, "HA", 15),
-                (2000, 2003),
-            ),
-            Model::new(
-                "BOEING",
-                "767-332",
-                "Turbo-Fan",
-                (580, "HA", 18),
-                (1986, 2002),
-            ),
-        ],
     },
     Carrier {
         code: "AQ",
@@ -814,22 +297,6 @@ pub(super) const CARRIERS: &[Carrier] = &[
         stations: Named(ALOHA),
         pairs: 14,
         miles_max: 2800,
-        fleet: &[
-            Model::new(
-                "BOEING",
-                "737-282",
-                "Turbo-Fan",
-                (810, "AL", 9),
-                (1969, 1983),
-            ),
-            Model::new(
-                "BOEING",
-                "737-76N",
-                "Turbo-Fan",
-                (738, "AL", 8),
-                (1998, 2001),
-            ),
-        ],
     },
 ];
 

@@ -36,10 +36,6 @@ impl Draw {
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the upper half of what is left is meant"
-    )]
     pub(super) fn draw(&self, mut fraction: Fraction) -> usize {
         let at = fraction.take(self.0.len() as u64);
         let place = self.0[at];
@@ -82,7 +78,7 @@ mod tests {
             }
             let (count, total) = (weights.len() as u128, weights.iter().sum::<u64>());
             for (share, weight) in shares.iter().zip(&weights) {
-                let expected = (u128::from(*weight) * count << 32) / u128::from(total);
+                let expected = ((u128::from(*weight) * count) << 32) / u128::from(total);
                 prop_assert!(share.abs_diff(expected) <= count, "{share} {expected}");
             }
         }

@@ -174,7 +174,6 @@ impl Draws {
 
     /// Whether it is cancelled or diverted.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half is meant")]
     fn decide(&self, flight: &mut Flight, mut fraction: Fraction) {
         let month = self.calendar[usize::from(flight.day)][0];
         let cancelled = self.cancelled[usize::from(month.unsigned_abs()) - 1];

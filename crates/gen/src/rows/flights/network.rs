@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::airports::{Airport, airports};
 use super::carriers::{CARRIERS, Carrier, REGIONAL, keeper};
 use super::draw::Draw;
-use super::planes::Plane;
+use super::planes::{Plane, models};
 
 /// One carrier's flights in one direction.
 pub(super) struct Route {
@@ -125,14 +125,15 @@ fn planes() -> (Vec<Plane>, Vec<Fleet>) {
         year: 0,
         issued: 0,
     };
-    let (mut planes, mut fleets, mut number) = (vec![nothing], Vec::new(), 0);
+    let (mut planes, mut fleets) = (vec![nothing], Vec::new());
+    let models = models();
     for carrier in CARRIERS {
         let first = small(planes.len());
         let mut long = first;
-        for model in carrier.fleet {
+        let models = (0..).zip(&models);
+        for (number, model) in models.filter(|(_, model)| model.carrier == carrier.code) {
             long = small(planes.len());
             planes.extend(model.planes(number));
-            number += 1;
         }
         fleets.push(Fleet {
             all: first..small(planes.len()),
@@ -198,13 +199,16 @@ fn add_left_over(pairs: &mut [Vec<Pair>], airports: &[Airport]) {
         if served.contains(&left) {
             continue;
         }
-        let hubs = CARRIERS.iter().zip(0..).flat_map(|(carrier, number)| {
-            let hubs = carrier
-                .hubs
-                .iter()
-                .filter_map(|(code, share)| Some((place(airports, code)?, *share)));
-            hubs.map(move |(hub, share)| (carrier, number, hub, share))
-        });
+        let hubs = CARRIERS
+            .iter()
+            .zip(0_usize..)
+            .flat_map(|(carrier, number)| {
+                let hubs = carrier
+                    .hubs
+                    .iter()
+                    .filter_map(|(code, share)| Some((place(airports, code)?, *share)));
+                hubs.map(move |(hub, share)| (carrier, number, hub, share))
+            });
         let may = |carrier: &Carrier, hub: usize| match keeper(airport.state) {
             Some((code, from)) => (code, from) == (carrier.code, airports[hub].code),
             None => REGIONAL.contains(&carrier.code),
@@ -214,7 +218,7 @@ fn add_left_over(pairs: &mut [Vec<Pair>], airports: &[Airport]) {
             .map(|(_, number, hub, share)| (airport.miles_to(&airports[hub]), number, hub, share))
             .min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((miles, number, hub, share)) = near {
-            let pairs: &mut Vec<Pair> = &mut pairs[number as usize];
+            let pairs: &mut Vec<Pair> = &mut pairs[number];
             pairs.push(Pair {
                 ends: [hub.min(left), hub.max(left)],
                 miles,

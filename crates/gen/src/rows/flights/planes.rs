@@ -2,15 +2,38 @@
 
 use crate::mix::{GAMMA, finalize};
 
-/// Planes of one model that a carrier has.
+/// `carrier,manufacturer,model,engine,first_tail,letters,count,from_year,to_year`: the planes of one model that a carrier
+/// has, in the order of the carriers; those for long ways come last.
+const FILE: &str = include_str!("fleets.csv");
+
+/// A line of it.
 pub(super) struct Model {
+    pub(super) carrier: &'static str,
     pub(super) manufacturer: &'static str,
     pub(super) name: &'static str,
     pub(super) engine: &'static str,
-    /// Their tail numbers: the first number, the letters behind it, how many there are.
+    /// Tail numbers: the first number, the letters behind it, how many there are.
     tails: (u16, &'static str, u16),
     /// First and last year in which they were built.
     years: (u16, u16),
+}
+
+/// All models of all carriers.
+pub(super) fn models() -> Vec<Model> {
+    FILE.lines().skip(1).filter_map(model).collect()
+}
+
+fn model(line: &'static str) -> Option<Model> {
+    let mut fields = line.split(',');
+    let mut next = || fields.next();
+    Some(Model {
+        carrier: next()?,
+        manufacturer: next()?,
+        name: next()?,
+        engine: next()?,
+        tails: (next()?.parse().ok()?, next()?, next()?.parse().ok()?),
+        years: (next()?.parse().ok()?, next()?.parse().ok()?),
+    })
 }
 
 /// One plane.
@@ -41,22 +64,6 @@ const DAYS_TO_2000: i32 = 10_957;
 const LAST_ISSUED: i32 = 13_878;
 
 impl Model {
-    pub(super) const fn new(
-        manufacturer: &'static str,
-        name: &'static str,
-        engine: &'static str,
-        tails: (u16, &'static str, u16),
-        years: (u16, u16),
-    ) -> Self {
-        Self {
-            manufacturer,
-            name,
-            engine,
-            tails,
-            years,
-        }
-    }
-
     /// All of them; `number` is that of the model over all carriers.
     pub(super) fn planes(&self, number: u16) -> impl Iterator<Item = Plane> {
         let (first, letters, count) = self.tails;
@@ -132,6 +139,11 @@ mod tests {
         ] {
             assert_eq!(day_of_new_year(year), day, "{year}");
         }
+    }
+
+    #[test]
+    fn every_line_is_a_model() {
+        assert_eq!(models().len(), FILE.lines().count() - 1);
     }
 
     #[test]
