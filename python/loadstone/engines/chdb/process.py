@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PACKAGE = "chdb"
 _START_S = 300.0
 _STOP_S = 10.0
+_DYING_S = 5.0
 _ROWS = "rows"
 """What the process calls the rows of an insert."""
 
@@ -116,7 +117,12 @@ class ChdbDatabase:
         """Open a control connection. Raises LoadstoneError when that is not possible."""
         control = ClickControl(self, name)
         try:
-            control.execute("select 1")
+            try:
+                control.execute("select 1")
+            except ClickError as error:
+                if error.code is not None or not self._has_ended():
+                    raise
+                control.execute("select 1")
         except ClickError as error:
             raise LoadstoneError(f"chDB in {self.folder} cannot be used: {error}", "Run again.") from error
         self._controls.add(control)
@@ -201,6 +207,15 @@ class ChdbDatabase:
         door.settimeout(None)
         if not ready:
             raise self._trouble()
+
+    def _has_ended(self) -> bool:
+        """Tell whether the process is dead; its sockets are closed a moment before it is."""
+        process = self._process
+        if process is None:
+            return not self._closed
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_DYING_S)
+        return process.poll() is not None
 
     def _trouble(self) -> LoadstoneError:
         self._end()

@@ -46,6 +46,7 @@ PINNED = {
 _OURS = ("bind.to", "pg.user", "pg.password", "http.user", "http.password", "cairo.root", "copy.root")
 _START_S = 300.0
 _STOP_S = 20.0
+_DYING_S = 5.0
 _POLL_S = 0.05
 _PORT_ATTEMPTS = 5
 _LOG_LINES = 15
@@ -93,7 +94,13 @@ class QuestDatabase:
         self._revive()
         control = QuestControl(self, name)
         try:
-            control.execute("select 1")
+            try:
+                control.execute("select 1")
+            except psycopg.Error:
+                if not self._has_ended():
+                    raise
+                self._revive()
+                control.execute("select 1")
         except psycopg.Error as error:
             control.close()
             where = f"{self.server.host}:{self.server.port} (user {self.server.user})"
@@ -136,6 +143,15 @@ class QuestDatabase:
             if dead and not self._closed:
                 self._launch()
                 self._wait_ready()
+
+    def _has_ended(self) -> bool:
+        """Tell whether a private server is dead; its sockets are closed a moment before it is."""
+        process = self._process
+        if process is None:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_DYING_S)
+        return process.poll() is not None
 
     def _start_first(self) -> None:
         root = self._root()
