@@ -96,6 +96,11 @@ impl<'a> Texts<'a> {
         self.shortest
     }
 
+    /// Whether blocks of them are all laid out for the same width.
+    pub(super) fn are_short(&self) -> bool {
+        self.longest <= SHORT
+    }
+
     /// Whether the texts of the batch are of several lengths.
     pub(super) fn vary(&self) -> bool {
         self.shortest != self.longest

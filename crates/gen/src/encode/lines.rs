@@ -66,9 +66,15 @@ pub(super) fn put_rows<F: Format>(
     let mut clocks: Vec<_> = columns.iter().map(|_| F::clock()).collect();
     let mut plain = vec![true; columns.len()];
     let mut block = Block::new();
-    let mut first = 0;
+    let (mut first, mut most) = (0, block::ROWS);
+    let is_even = columns.iter().all(has_one_width);
     while first < rows.num_rows() {
-        let count = begin::<F>(&mut block, &columns, first, rows.num_rows(), &mut plain);
+        let end = rows.num_rows().min(first + most);
+        let count = begin::<F>(&mut block, &columns, first, end, &mut plain);
+        if is_even {
+            // The next blocks are as wide as this one, so no more rows fit.
+            most = count;
+        }
         let (bytes, ends) = block.parts();
         for ((column, clock), plain) in columns.iter().zip(&mut clocks).zip(&plain) {
             put_column::<F>(column, *plain, first, bytes, ends, clock);
@@ -86,6 +92,14 @@ pub(super) fn put_rows<F: Format>(
         first += count;
     }
     Ok(())
+}
+
+/// Whether every block of a column is of the same width.
+fn has_one_width(column: &Column) -> bool {
+    match &column.values {
+        Values::Text(texts) | Values::Json(texts) => texts.are_short(),
+        _ => true,
+    }
 }
 
 /// Begins the block of the rows from `first` on; returns how many it has, and in which columns its texts can be written
