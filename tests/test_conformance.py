@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from loadstone.bulk import Content
     from loadstone.engine import Engine
     from loadstone.engine.tables import RowTable
-    from loadstone.model import BulkLoad, PlannedPhase
+    from loadstone.model import BulkLoad, Load, PlannedPhase
+    from loadstone.tsbs.content import Content as SeriesContent
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 UPDATE = os.environ.get("LOADSTONE_SNAPSHOTS") == "update"
@@ -42,7 +43,8 @@ ENGINES = list(all_engines())
 SCENARIOS = list(builtin_scenarios())
 
 PLAIN = PlainTable("t")
-ASKED: dict[str, BulkLoad] = {}
+ROWS_SEEN: dict[str, Content] = {}
+SERIES_SEEN: dict[str, SeriesContent] = {}
 Row = dict[str, Any]
 
 
@@ -94,16 +96,20 @@ def planned(scenario: str, size: str) -> dict[str, tuple[PlannedPhase, ...]]:
     return {target.id: target.phases for target in plan.targets}
 
 
-@cache
-def content_of_key(key: str) -> Content:
-    return bulk.look(ASKED[key])
-
-
 def content_of_rows(load: BulkLoad) -> Content:
     """Look at rows once, whatever tables they go into; whether a table fits them is the engine's to say."""
     key = repr(load.rows)
-    ASKED.setdefault(key, replace(load, table=PLAIN))
-    return content_of_key(key)
+    if key not in ROWS_SEEN:
+        ROWS_SEEN[key] = bulk.look(replace(load, table=PLAIN))
+    return ROWS_SEEN[key]
+
+
+def content_of_series(load: Load) -> SeriesContent:
+    """Look at a data set once, for all engines."""
+    key = repr(load.data)
+    if key not in SERIES_SEEN:
+        SERIES_SEEN[key] = content_of(load)
+    return SERIES_SEEN[key]
 
 
 # Plans
@@ -129,7 +135,7 @@ def test_what_is_planned_for_an_engine_it_can_make_and_the_rest_is_skipped_in_wo
                 assert found.tables.fingerprint(content.table, phase.bulk.table.name)
                 assert chosen_method("best", found.tables) == found.tables.methods[0]
             if phase.load is not None:
-                rows = content_of(phase.load)
+                rows = content_of_series(phase.load)
                 asked = series.Circumstances(180000, rows.span_us)
                 assert found.series.tables(rows.dataset, phase.load.tables, asked)
             for question in phase.questions.questions if phase.questions else ():
