@@ -135,4 +135,15 @@ class QuestSession:
 
 def _write(path: Path, rows: pa.RecordBatch) -> None:
     """Write rows so that they cost little to write and to read: they are read once."""
-    pq.write_table(pa.Table.from_batches([rows]), path, compression="none", use_dictionary=False)
+    table = pa.Table.from_batches([rows])
+    kinds = [_readable(field) for field in table.schema]
+    if kinds != [field.type for field in table.schema]:
+        fields = [field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]
+        table = table.cast(pa.schema(fields))
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+
+
+def _readable(field: pa.Field) -> pa.DataType:
+    """Return the type in which a column is written: QuestDB would read a NULL of these as 0."""
+    small = pa.types.is_int16(field.type) or pa.types.is_boolean(field.type)
+    return pa.int32() if small and field.nullable else field.type

@@ -178,7 +178,11 @@ class QuestTables(TableAnswers):
         floats = [quoted(c["name"]) for c in columns if c["type"] in ("float32", "float64")]
         parts = [self.as_text(c) for c in columns if c["type"] not in ("float32", "float64")]
         row = f"concat({', '.join(_joined(parts))})" if parts else "''"
-        lengths = [f"coalesce(length_bytes(cast({text} as varchar)), 0)" for text in texts]
+        # The length of a NULL is -1.
+        lengths = [
+            f"case when {text} is null then 0 else length_bytes(cast({text} as varchar)) end"
+            for text in texts
+        ]
         doubles = [f"coalesce(cast({text} as double), 0.0)" for text in floats]
         terms = " + ".join(f"{text} * {n}" for n, text in enumerate(doubles, start=1))
         missing = ", ".join(_missing(column, n) for n, column in enumerate(columns))
