@@ -23,19 +23,22 @@ from loadstone.target import open_target, parse_target
 if TYPE_CHECKING:
     from desk import Database
 
+    from loadstone.engine.series import Column
     from loadstone.engine.tables import RowTable
 
 PLAIN = PlainTable("t")
+COLUMNS: list[Column] = [{"name": "a", "type": "int32"}, {"name": "b", "type": "text"}]
 TABLE: RowTable = {
     "name": "t",
     "metrics": 2,
-    "columns": [{"name": "a", "type": "int32"}, {"name": "b", "type": "text"}],
+    "columns": COLUMNS,
     "usual_indexes": ["b"],
     "sequence": "a",
     "sequence_first": 0,
     "sequence_step": 1,
     "row_bytes": 10.0,
 }
+UNORDERED: RowTable = {**TABLE, "sequence": None}
 
 
 @pytest.mark.parametrize(
@@ -167,8 +170,9 @@ def test_what_a_load_needs_is_said_in_words_that_engines_offer(database: Databas
     ("table", "wishes", "column"),
     [
         (TABLE, PLAIN, "a"),
-        ({**TABLE, "sequence": None}, PLAIN, "b"),
-        ({**TABLE, "sequence": None, "usual_indexes": []}, PLAIN, "a"),
+        (UNORDERED, PLAIN, "a"),
+        ({**UNORDERED, "columns": [{"name": "n", "type": "int64", "nulls": True}, *COLUMNS]}, PLAIN, "a"),
+        ({**UNORDERED, "columns": [{"name": "k", "type": "text", "repeats": True}, COLUMNS[1]]}, PLAIN, "b"),
         (TABLE, replace(PLAIN, primary_key="b"), "b"),
     ],
 )
@@ -180,13 +184,12 @@ def test_rows_are_spread_by_a_column_of_many_values(table: RowTable, wishes: Pla
 
 def test_a_hypertable_needs_a_column_that_is_always_there() -> None:
     answers = engine("timescaledb_columnstore").tables
-    unordered: RowTable = {**TABLE, "sequence": None}
-    assert any("by_range('a', 1000000000)" in text for text in answers.create(unordered, PLAIN))
-    holed: RowTable = {**unordered, "columns": [{"name": "a", "type": "int32", "nulls": True}]}
+    assert any("by_range('a', 1000000000)" in text for text in answers.create(UNORDERED, PLAIN))
+    holed: RowTable = {**UNORDERED, "columns": [{"name": "a", "type": "int32", "nulls": True}]}
     with pytest.raises(LoadstoneError, match="cannot be a hypertable: none of its columns"):
         answers.create(holed, replace(PLAIN))
     with pytest.raises(LoadstoneError, match="the primary key b cannot be"):
-        answers.create(unordered, replace(PLAIN, primary_key="b"))
+        answers.create(UNORDERED, replace(PLAIN, primary_key="b"))
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from loadstone.model import PlainTable
 
 
-def spreading_column(table: RowTable, wishes: PlainTable) -> str:
-    """Return the column whose hash tells the place of a row: of many values, as far as that is known.
+_MANY_VALUES = ("timestamp", "int64", "int32", "float64", "float32", "date", "int16", "text")
+"""Types, by how many values a column of them may be hoped to have."""
 
-    The primary key must be it; else the column that grows, else the first of those that are worth an index.
+
+def spreading_column(table: RowTable, wishes: PlainTable) -> str:
+    """Return the column whose hash tells the place of a row: never NULL, of many values as far as is known.
+
+    The primary key must be it; else the column that grows, else the first of a type that has many values.
     """
-    growing = table["sequence"] or ""
-    first = next(iter(table["usual_indexes"]), table["columns"][0]["name"])
-    return wishes.primary_key or growing or first
+    if wishes.primary_key or table["sequence"]:
+        return wishes.primary_key or table["sequence"] or ""
+    always = [c for c in table["columns"] if not c.get("nulls") and not c.get("repeats")]
+    able = [c["name"] for kind in _MANY_VALUES for c in always if c["type"] == kind]
+    return next(iter(able), table["columns"][0]["name"])
 
 
 def table_storage(name: str, heap: int, toast: int, indexes: Sequence[tuple[str, int]]) -> TableStorage:
