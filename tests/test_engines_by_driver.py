@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import replace
+from datetime import date
+from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pyarrow as pa
 import pytest
 from bulkdesk import IMPORT, UNION, USUAL, load, opened_at, value
 
@@ -15,20 +18,23 @@ from loadstone.asking.answer import compare, digest
 from loadstone.bulk import look
 from loadstone.bulk.verify import checks
 from loadstone.engine.driver import DriverEngine
+from loadstone.engine.feeding import Batch
 from loadstone.engines import engine
+from loadstone.engines.clickhouse.loading import ClickLoader
+from loadstone.engines.questdb.loading import QuestLoader
 from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.model import BulkLoad, PlainTable
+from loadstone.model import BulkLoad, PlainTable, Rows
 from loadstone.target import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from loadstone.model import Rows
     from loadstone.target import OpenTarget
 
 BULK = BulkLoad(rows=IMPORT, table=PlainTable("test"), step_rows=10_000, batch_rows=2_500, workers=2)
 AGAIN = replace(USUAL, replace=True)
+FLIGHTS = Rows(set="flights", rows=5_000)
 QUESTIONS = {
     "import": (
         "select count(*) as n from test",
@@ -42,6 +48,20 @@ QUESTIONS = {
         "select count(*) as n, avg(data6) as a from test where id < 600",
         "select sum(data1) as s from test where id < 0",
         "select id, data2, data3, data5 from test where id between 700 and 720",
+    ),
+    "flights": (
+        "select count(*) from test",
+        "select count(*) from test where origin_country = 'USA'",
+        "select count(*) as cnt, avg(distance) as dis from test where flight_month = 10",
+        (
+            "select origin_city, dest_city, count(*) as cnt, avg(airtime) as atime from test "
+            "group by origin_city, dest_city order by cnt desc, atime"
+        ),
+        (
+            "select origin_state, dest_state, count(*) as cnt, avg(airtime) as atime from test "
+            "where distance < 175 group by origin_state, dest_state"
+        ),
+        "select * from test where flight_dayofmonth = 3 and flight_month = 3",
     ),
 }
 SLOW = {
@@ -78,7 +98,7 @@ def loaded(target: OpenTarget, rows: Rows, out: Path, **more: Any) -> dict[str, 
     return found
 
 
-@pytest.mark.parametrize("rows", [IMPORT, UNION], ids=["import", "types"])
+@pytest.mark.parametrize("rows", [IMPORT, UNION, FLIGHTS], ids=["import", "types", "flights"])
 def test_what_was_generated_is_there_and_is_asked_as_of_duckdb(
     target: OpenTarget, duckdb: OpenTarget, tmp_path: Path, rows: Rows
 ) -> None:
@@ -91,6 +111,65 @@ def test_what_was_generated_is_there_and_is_asked_as_of_duckdb(
             assert compare(expected, found) is None, sql
             assert target.engine.explain(ours, sql)
         assert target.engine.used_gpu(target.engine.explain(ours, sql)) is None
+
+
+KINDS = {
+    "y": pa.array([2008, 2008, 2008], pa.int16()),
+    "d": pa.array([1, None, -32768], pa.int16()),
+    "day": pa.array([date(2008, 1, 2), None, date(1969, 12, 30)]),
+    "ok": pa.array([True, None, False]),
+    "f": pa.array([1.5, None, -2.25], pa.float32()),
+    "at": pa.array([1_199_243_045_678_901, None, 946_684_800_000_000], pa.timestamp("us")),
+    "s": pa.array(["ä", "", None]),
+    "r": pa.array(["x", "x", None]),
+}
+TEXTS = (
+    r"2008|1|2008-01-02|1|1199243045678901|ä|x",
+    r"2008|\N|\N|\N|\N||x",
+    r"2008|-32768|1969-12-30|0|946684800000000|\N|\N",
+)
+"""Rows as the fingerprint writes them (crates/gen/src/rows/fingerprint.rs), floats apart."""
+NAMES = {"int16": "int16", "date32[day]": "date", "bool": "bool", "float": "float32", "string": "text"}
+
+
+def test_every_type_and_its_null_arrive(target: OpenTarget) -> None:
+    schema = pa.schema([pa.field(name, values.type, nullable=name != "y") for name, values in KINDS.items()])
+    rows = pa.record_batch(list(KINDS.values()), schema)
+    columns: list[Any] = [
+        {"name": field.name, "type": NAMES.get(str(field.type), "timestamp"), "nulls": field.nullable}
+        for field in schema
+    ]
+    columns[-1]["repeats"] = True
+    table: Any = {"name": "test", "columns": columns, "usual_indexes": [], "sequence": None}
+    table |= {"sequence_first": None, "sequence_step": None, "row_bytes": None, "metrics": len(columns)}
+    listed = [f'"{name}"' for name in KINDS]
+    document = {"load": {"tables": {"test": {"name": '"test"', "columns": listed}}, "method": "arrow"}}
+    loader = (ClickLoader if target.engine.name == "chdb" else QuestLoader)(
+        {**document, "timeout_s": 60.0}, target.connect
+    )
+    with closing(target.connect("making")) as control, closing(loader.session()) as session:
+        control.execute(target.engine.tables.drop("test").encode())
+        for statement in target.engine.tables.create(table, PlainTable("test")):
+            control.execute(statement.encode())
+        session.send(Batch(1, None, 3, 0, (), (Part(rows),)))  # type: ignore[arg-type]
+        loader.finish()
+        found = target.engine.tables.read_fingerprint(control, table, "test")
+        control.execute(target.engine.tables.drop("test").encode())
+    digests = [int(md5(text.encode()).hexdigest()[:8], 16) for text in TEXTS]
+    assert found["content"] == str(sum(digests))
+    assert (found["rows"], found["bytes"], list(found["nulls"])) == ("3", "4", [0, 1, 1, 1, 1, 1, 1, 1])
+
+
+class Part:
+    """Rows as the core hands them over."""
+
+    table = "test"
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self.rows.__arrow_c_array__(requested_schema)
 
 
 def test_a_row_that_is_missing_is_found(target: OpenTarget, tmp_path: Path) -> None:
