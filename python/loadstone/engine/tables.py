@@ -272,7 +272,7 @@ class TableAnswers(NamedTables):
         )
 
     def sums(self, table: RowTable, name: str) -> str | None:
-        """Return a query for counts and sums in place of the fingerprint (bulk/sums.py); None: it can hash."""
+        """Return a query for counts and sums in place of a fingerprint (bulk/sums.py); None: it can hash."""
         del table, name
         return None
 
