@@ -28,6 +28,8 @@ def main(arguments: list[str]) -> None:
         os.setuid(uid)
     if parent:
         # Set after setuid, which clears it. SIGINT is PostgreSQL's fast shutdown.
+        # A shell starts what it leaves in the background with SIGINT ignored, and Java keeps it so.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
         if os.getppid() != parent:
             sys.exit("the process that started this one is gone")
