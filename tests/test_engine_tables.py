@@ -382,7 +382,7 @@ def test_timescale_keeps_columns_in_chunks() -> None:
     )
     assert any("enable_columnstore" in text for text in TIMESCALE.after_load(TABLE, wishes))
     assert not TIMESCALE.after_load(TABLE, PLAIN)
-    with pytest.raises(LoadstoneError, match="cannot be a hypertable"):
+    with pytest.raises(LoadstoneError, match="no column is known to grow"):
         TIMESCALE.create({**TABLE, "sequence": None}, wishes, THOUSAND)
     with pytest.raises(LoadstoneError, match="the primary key n cannot be"):
         TIMESCALE.create(TABLE, replace(wishes, primary_key="n"), THOUSAND)
