@@ -1,209 +1,446 @@
-"""Questions in plain SQL, asked of real databases: their answers, their draws, their caches."""
+"""Plain queries in summary, report and terminal: figures of run folders that are known beforehand."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+import json
+import re
+from io import StringIO
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bulkdesk import opened_at
+from bulkfolders import _change, _rewrite
+from fakemonitor import write_lines
+from flightsfolders import DUCK, HEAVY, PG, QUESTIONS, ROWS, SPREAD, TABLE_BYTES, WARM_S, Flights, flights
+from rich.console import Console
+from runfolders import NS, Run, build
+from test_report import Page, without_scripts
 
-from loadstone.asking.answer import compare
-from loadstone.asking.rounds import Hands, ask_in_turn, texts_of
-from loadstone.embedded.pages import evict
-from loadstone.errors import RunFailedError
-from loadstone.model import Draw, Question, Questions
-from loadstone.run.questions import compare_questions, judge_questions
-from loadstone.run.server import Server
-from loadstone.runfolder import RunFolder
+from loadstone.report import _environment, headline_json, render, summary_table
+from loadstone.report.questions import blocks
+from loadstone.report.systems import Bar, systems
+from loadstone.report.view import target_label
+from loadstone.summary import summarise
+from loadstone.summary.concurrency import judge_width
+from loadstone.summary.gpuuse import energy_j, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from loadstone.engine import Caches
-    from loadstone.target import OpenTarget
-
-ROWS = 1_000_000
-TABLE = (
-    "create table t (id int, g int, town varchar(10), x double precision, long bigint)",
-    f"""insert into t select i, i % 1000, 'town ' || i % 7, i * 0.1, i * 3000000000
-        from generate_series(1, {ROWS}) as s(i)""",
+ALL = Flights(
+    targets=(PG, DUCK, HEAVY),
+    gpu=True,
+    emptied=False,
+    failing=("duckdb", "Sql4"),
+    wrong=("duckdb", "Sql3"),
+    prices={"pg18": 3.6, "duckdb": 0.36},
 )
-SAME = {
-    "the average of whole numbers, numeric here and double there": "select avg(id), avg(long) from t",
-    "of groups": "select g, town, count(*) as n, avg(id) as mean from t group by g, town",
-    "sums of doubles in any order": "select town, sum(x), avg(x), min(x), max(x) from t group by town",
-    "sums of whole numbers beyond 64 bits": "select sum(long) from t",
-    "no row": "select id from t where id < 0",
-    "NULLs": "select avg(id), max(town), count(id) from t where id < 0",
-}
-NOT_TRIED: Caches = {"emptied": False, "note": "not tried"}
 
 
 @pytest.fixture(scope="module")
-def both() -> Iterator[tuple[OpenTarget, OpenTarget]]:
-    """A private PostgreSQL and a DuckDB that hold the same rows."""
-    with ExitStack() as stack:
-        pg, duck = (stack.enter_context(opened_at(name)) for name in ("pg", "duckdb:"))
-        for opened in (pg, duck):
-            with closing(opened.connect("test")) as control:
-                for statement in TABLE:
-                    control.execute(statement.encode())
-        yield pg, duck
+def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return summarise(flights(tmp_path_factory.mktemp("flights") / "run", ALL))
 
 
-def asked(
-    opened: OpenTarget,
-    out: Path,
-    *texts: str,
-    cool: Callable[[], Caches] = lambda: NOT_TRIED,
-    control: Callable[[], Any] | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """Ask each text as a question of its own, once unless told otherwise."""
-    questions = tuple(Question(f"Sql{number}", text) for number, text in enumerate(texts, 1))
-    given = {"cold": False, "warm_runs": 1, "table": "t", **more}
-    out.mkdir(exist_ok=True)
-    kept: list[dict[str, Any]] = []
-    with closing(opened.connect("test")) as own:
-        hands = Hands(control or (lambda: own), cool, None, None, "loadstone", kept.append)
-        account = ask_in_turn(Questions(questions, **given), opened, out, hands)
-    assert len(kept) == len(texts)
-    assert list(out.iterdir()) == []
-    return account
+@pytest.fixture(scope="module")
+def page(summary: dict[str, Any]) -> Page:
+    return Page(section(summary))
 
 
-def digests(account: dict[str, Any]) -> list[dict[str, Any]]:
-    assert [run["state"] for run in account["asking"]["runs"]] == ["done"] * len(account["asking"]["runs"])
-    return [question["answer"] for question in account["asking"]["questions"]]
+@pytest.fixture(scope="module")
+def whole(summary: dict[str, Any]) -> Page:
+    return Page(render(summary))
 
 
-def test_engines_agree_at_a_million_rows(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
-    here, there = (digests(asked(opened, tmp_path, *SAME.values())) for opened in both)
-    assert [compare(a, b) for a, b in zip(here, there, strict=True)] == [None] * len(SAME)
+def words(page: Page) -> str:
+    return " ".join(" ".join(page.text).split())
 
 
-def test_ties_in_the_order_do_not_matter(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
-    text = "select g, count(*) as n, avg(x) as mean from t group by g order by n desc"
-    orders = ["", ", g", ", g desc", ", mean"]
-    found = [
-        digest for opened in both for digest in digests(asked(opened, tmp_path, *(text + o for o in orders)))
-    ]
-    assert {compare(found[0], other) for other in found} == {None}
+def section(summary: dict[str, Any]) -> str:
+    """Return the section of the page alone: drawing a whole page takes seconds."""
+    names = {one["id"]: target_label(summary, one["id"]) for one in summary["targets"]}
+    part = _environment().get_template("questions.html.j2")
+    return "".join(part.render(block=block) for block in blocks(summary, names))
 
 
-def test_a_millionth_is_told_apart(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
-    pg, duck = both
-    (here,) = digests(asked(pg, tmp_path, "select count(*) as n, sum(x) as x from t"))
-    (there,) = digests(asked(duck, tmp_path, "select count(*) as n, sum(x) as x from t where id > 1"))
-    assert compare(here, there) == "column 1 (n): sums differ by 1.0e-06"
+def target(summary: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in summary["asked"][0]["targets"] if one["target"] == name)
 
 
-def test_an_account_says_when_each_run_was(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
-    for opened in both:
-        account = asked(opened, tmp_path, "select count(*) from t", "select 1 as one", cold=True, warm_runs=2)
-        runs = account["asking"]["runs"]
-        assert [run["number"] for run in runs] == [1, 1, 2] * 2
-        times = [time for run in runs for time in (run["start_ns"], run["end_ns"])]
-        assert times == sorted(times)
-        assert account["start_ns"] <= times[0] <= times[-1] <= account["end_ns"]
-        assert account["counts"] == {"scheduled": 6, "done": 6, "failed": 0, "skipped": 0, "dropped": 0}
-        assert account["asking"]["caches"] == NOT_TRIED
-        assert account["asking"]["table_bytes"] > ROWS
-        assert judge_questions(account) == ("complete", None)
+def question(summary: dict[str, Any], whose: str, name: str) -> dict[str, Any]:
+    return next(one for one in target(summary, whose)["questions"] if one["name"] == name)
 
 
-def test_what_cannot_be_found_out_is_noted(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
-    account = asked(both[0], tmp_path, "select 1 as one", table="nowhere")
-    (note,) = account["asking"]["notes"]
-    assert note.startswith("the size of nowhere could not be read: ")
-    assert account["asking"]["table_bytes"] is None
+def kinds(summary: dict[str, Any]) -> set[str]:
+    return {warning["kind"] for warning in summary["warnings"]}
 
 
-def test_questions_after_a_server_was_lost_for_good_are_skipped(
-    both: tuple[OpenTarget, OpenTarget], tmp_path: Path
+def test_rounds_are_put_together_into_one_sample(summary: dict[str, Any]) -> None:
+    (entry,) = summary["asked"]
+    assert (entry["rounds"], entry["variant"], entry["questions"]) == (3, {}, list(QUESTIONS))
+    for name, seconds in WARM_S.items():
+        found = question(summary, "pg18", name)
+        assert found["warm"]["n"] == 3 * len(SPREAD)
+        assert found["warm"]["median_s"] == pytest.approx(seconds)
+        assert found["cold"]["median_s"] == pytest.approx(3 * seconds)
+        # Of 18 sorted runs the 5th and the 14th hold the median with 96.9 %.
+        assert found["warm"]["low_s"] == pytest.approx(seconds * sorted(SPREAD * 3)[4])
+        assert found["warm"]["high_s"] == pytest.approx(seconds * sorted(SPREAD * 3)[13])
+        assert (found["cold"]["low_s"], found["cold"]["high_s"]) == pytest.approx(
+            (2.7 * seconds, 3.3 * seconds)
+        )
+        assert found["cold"]["whole_range"]
+        assert found["cold"]["coverage"] == pytest.approx(0.75)
+        assert not found["warm"]["whole_range"]
+
+
+def test_rounds_are_no_variants_of_the_phases(summary: dict[str, Any]) -> None:
+    rounds = [p for p in summary["phases"] if p["id"] == "queries" and p["target"] == "pg18"]
+    assert [(p["variant"], p["round"]) for p in rounds] == [({}, 1), ({}, 2), ({}, 3)]
+    assert all(p["drive"] is None for p in rounds)
+
+
+def test_scan_rates_are_of_the_whole_table_over_the_median(summary: dict[str, Any], page: Page) -> None:
+    found = question(summary, "pg18", "Sql1")
+    assert found["rows_per_s"] == pytest.approx(ROWS / 0.4)
+    assert found["bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 0.4)
+    assert found["cold_bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 1.2)
+    text = words(page)
+    assert "Sql1 PostgreSQL 18.6 25.0 M 10.0 50 % 3.33 167 %" in text, "of 20 GB/s memory and 2 GB/s disk"
+    assert "Memory of this machine: 20.0 GB/s" in text
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    found = Page(section(summarise(flights(tmp_path / "run", Flights(bandwidth=False, load=False)))))
+    assert "Memory: not measured. Disk: not measured." in words(found)
+    assert "of memory" not in words(found)
+
+
+def test_ratios_are_to_the_first_target_and_hold_the_truth(summary: dict[str, Any]) -> None:
+    for name in ("Sql1", "Sql2", "Sql5"):
+        ratio = question(summary, "duckdb", name)["ratio_to_first"]
+        assert ratio["value"] == pytest.approx(1 / 20)
+        assert 0.049 < ratio["low"] < 1 / 20 < ratio["high"] < 0.051
+        assert question(summary, "heavydb", name)["ratio_to_first"]["value"] == pytest.approx(1 / 40)
+        assert question(summary, "pg18", name)["ratio_to_first"] is None
+
+
+def test_a_wrong_answer_has_neither_ratio_nor_price_and_is_marked_everywhere(
+    summary: dict[str, Any], page: Page
 ) -> None:
-    def gone() -> Any:
-        raise RunFailedError("the server did not come back", "")
+    found = question(summary, "duckdb", "Sql3")
+    assert found["wrong"] == "column cnt: sum 5, expected 6"
+    assert found["ratio_to_first"] is None
+    cost = next(cost for cost in summary["costs"] if cost["target"] == "duckdb")
+    assert {q["name"]: q["per_thousand"] for q in cost["questions"]}["Sql3"] is None
+    assert "Wrong answer: column cnt: sum 5, expected 6" in words(page)
+    checked = next(v for v in summary["verdict"] if v["question"] == "Are the answers right?")
+    assert (checked["level"], checked["answer"]) == ("bad", "Wrong")
+    assert "wrong answer: column cnt" in printed(summary)
 
-    account = asked(both[0], tmp_path, "select nothing", "select 1 as one", control=gone)
-    assert [(run["state"], run["reason"]) for run in account["asking"]["runs"]] == [
-        ("failed", 'column "nothing" does not exist (42703)'),
-        ("skipped", "the server did not come back"),
+
+def test_a_failed_run_leaves_the_median_of_the_others(summary: dict[str, Any], page: Page) -> None:
+    found = question(summary, "duckdb", "Sql4")
+    # In the first round one run was done before; the failed one and the four behind it are left out.
+    assert found["warm"]["n"] == 2 * len(SPREAD) + 1
+    done = [factor * 2.0 / 20 for factor in (*SPREAD, *SPREAD, SPREAD[0])]
+    assert found["warm"]["median_s"] == pytest.approx(median(done))
+    said = "1 of 17 runs failed: canceling statement due to statement timeout"
+    assert found["failed"] == said
+    assert f"Failed: {said}" in words(page)
+    assert "QuestionsFailed" in kinds(summary)
+
+
+def test_a_question_that_never_ended_has_no_figure_and_no_ratio(tmp_path: Path) -> None:
+    folder = flights(tmp_path / "run", Flights(load=False))
+    for path in folder.glob("targets/pg18/phases/*queries*/drive.json"):
+        _rewrite(path, fail_all("Sql2"))
+    found = summarise(folder)
+    assert question(found, "pg18", "Sql2")["warm"]["median_s"] is None
+    assert question(found, "pg18", "Sql2")["failed"].startswith("3 of 3 runs failed: the server closed")
+    assert question(found, "duckdb", "Sql2")["ratio_to_first"] is None
+    text = words(Page(section(found)))
+    assert "Failed: 3 of 3 runs failed" in text
+    assert "warm failed" in " ".join(re.findall(r'role="img" aria-label="([^"]*)"', section(found)))
+
+
+def fail_all(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def edit(drive: dict[str, Any]) -> dict[str, Any]:
+        first = True
+        for run in drive["asking"]["runs"]:
+            if run["question"] == name:
+                run |= {"state": "failed" if first else "skipped", "seconds": None}
+                run["reason"] = "the server closed the connection" if first else None
+                first = False
+        return drive
+
+    return edit
+
+
+def test_costs_are_the_hour_over_what_an_hour_brings(summary: dict[str, Any], page: Page) -> None:
+    cost = next(cost for cost in summary["costs"] if cost["target"] == "pg18")
+    # 3.6 an hour is a thousandth a second.
+    assert {q["name"]: q["per_thousand"] for q in cost["questions"]} == pytest.approx(WARM_S)
+    each = {load["variant"]["workers"]: load["per_million_rows"] for load in cost["imports"]}
+    assert each == pytest.approx({1: 0.001 / 1.25, 2: 0.001 / 2.5})
+    loads = {load["clients"]: load["per_thousand"] for load in cost["loads"]}
+    assert loads[1] == pytest.approx(1 / 80)
+    assert "PostgreSQL 18.6 at 3.6 an hour" in words(page)
+    assert "No price was given for HeavyDB 8.0." in words(page)
+
+
+def test_without_prices_there_are_no_costs(tmp_path: Path) -> None:
+    found = summarise(flights(tmp_path / "run", Flights(load=False)))
+    assert found["costs"] == []
+    assert "Costs" not in words(Page(section(found)))
+
+
+def test_a_gpu_takes_two_witnesses(summary: dict[str, Any]) -> None:
+    assert question(summary, "heavydb", "Sql1")["gpu"] == "GPU"
+    assert question(summary, "pg18", "Sql1")["gpu"] == "CPU", "its plan says so, whatever the GPU does"
+    assert question(summary, "pg18", "Sql4")["energy_j"] == pytest.approx(150 * 2.01, rel=0.02)
+    assert question(summary, "heavydb", "Sql1")["energy_j"] is None, "10 ms hold no reading"
+
+
+def test_a_gpu_in_the_plan_that_nobody_saw_is_a_cpu_and_a_warning(tmp_path: Path) -> None:
+    found = summarise(flights(tmp_path / "run", Flights(targets=(PG, HEAVY), load=False)))
+    assert question(found, "heavydb", "Sql1")["gpu"] == "CPU"
+    assert question(found, "pg18", "Sql1")["gpu"] is None
+    assert "NoGpuSeen" in kinds(found)
+
+
+def test_a_line_soon_after_a_short_run_still_tells_of_it() -> None:
+    line = {"t_ns": 10 * NS, "gpu": [{"utilisation": 0.4}]}
+    assert mark([line], [(9 * NS, 9 * NS + 5)], plan_says=True) == "GPU"
+    assert mark([line], [(8 * NS, 8 * NS + 5)], plan_says=True) == "CPU"
+    assert mark([line], [(9 * NS, 9 * NS + 5)], plan_says=False) == "CPU"
+    assert mark([line], [(9 * NS, 9 * NS + 5)], plan_says=None) is None
+
+
+@pytest.mark.parametrize("counter", [True, False])
+def test_energy_is_of_the_counter_or_of_the_power(*, counter: bool) -> None:
+    lines = [
+        {"t_ns": at * NS, "gpu": [{"power_w": 200.0, "energy_j": 200.0 * at if counter else None}]}
+        for at in range(10)
     ]
-    state, reason = judge_questions(account)
-    assert (state, str(reason).startswith("2 of 2 questions failed: Sql1 (warm run 1): ")) == ("failed", True)
+    assert energy_j(lines, (2 * NS + NS // 2, 6 * NS)) == pytest.approx(700)
+    assert energy_j(lines, (2 * NS, 3 * NS)) is None, "too short"
+    assert energy_j([{**line, "gpu": None} for line in lines], (2 * NS, 6 * NS)) is None
 
 
-def test_an_answer_that_changes_between_runs_fails_the_run(
-    both: tuple[OpenTarget, OpenTarget], tmp_path: Path
+def test_flat_throughput_with_growing_latency_is_said_to_serialise(
+    summary: dict[str, Any], page: Page
 ) -> None:
-    for opened in both:
-        account = asked(opened, tmp_path, "select random() as r", warm_runs=3)
-        states = [run["state"] for run in account["asking"]["runs"]]
-        assert states == ["done", "failed", "skipped"]
-        assert "(answer)" in account["asking"]["runs"][1]["reason"]
-
-
-def test_every_target_is_asked_with_the_same_draws(both: tuple[OpenTarget, OpenTarget]) -> None:
-    pair = (Question("a", "select :n"), Question("b", "select :m - :n"))
-    questions = Questions(pair, duration_s=1, draws=(Draw("n", -3, 3), Draw("m", 7, 7)), distinct=500)
-    pg, duck = ([text for _, text in texts_of(questions, opened)] for opened in both)
-    assert pg == duck
-    assert len(pg) == 1000
-    assert set(pg[::2]) == {"select (-3)", "select (-2)", "select (-1)"} | {f"select {n}" for n in range(4)}
-    # Both questions of a round have the same numbers.
-    assert all(b == a.replace("select ", "select 7 - ") for a, b in zip(pg[::2], pg[1::2], strict=True))
-
-
-def test_each_question_is_compared_with_the_first_target_that_has_an_answer(
-    both: tuple[OpenTarget, OpenTarget], tmp_path: Path
-) -> None:
-    pg, duck = both
-    broken = asked(pg, tmp_path, "select nothing", "select 2 as n")
-    whole = asked(duck, tmp_path, "select 1 as n", "select 2 as n")
-    third = asked(pg, tmp_path, "select 7 as n", "select 2 as n")
-    assert [check["passed"] for check in compare_questions(whole, [("pg", broken)])] == [True]
-    checks = compare_questions(third, [("pg", broken), ("duck", whole)])
-    assert [(check["name"], check["passed"]) for check in checks] == [
-        ("the answer to Sql1 is that of duck", False),
-        ("answers are those of pg", True),
+    (entry,) = summary["concurrency"]
+    found = entry["targets"][0]
+    assert [point["clients"] for point in found["points"]] == [1, 10, 20, 50]
+    assert [round(point["qps"]["value"]) for point in found["points"]] == [80, 84, 85, 84]
+    assert found["verdict"]["serialises"]
+    assert found["verdict"]["qps_ratio"] == pytest.approx(1.05)
+    assert "PostgreSQL 18.6 serialises: from 1 to 50 clients, 1.05× the queries a second" in words(page)
+    assert [(f["clients"], f["value"]) for f in entry["published"]] == [
+        (1, 7.9),
+        (10, 8.5),
+        (20, 8.5),
+        (50, 8.4),
     ]
-    assert third["asking"]["questions"][0]["wrong"].startswith("another answer than duck's: column 1 (n): ")
 
 
-def test_cooling_starts_a_private_server_anew_on_what_it_held(own_registry: None, tmp_path: Path) -> None:
-    del own_registry
-    run = RunFolder.create(tmp_path / "run", "run")
-    with opened_at("pg") as opened, closing(Server(opened, run)) as server:
-        server.claim()
-        server.control.execute("create table t as select generate_series(1, 100000) as a")
-        embedded = opened.server
-        assert embedded is not None
-        before = embedded.pid
-        with server.watch():
-            caches = server.cool()
-            assert embedded.pid != before
-            assert "the server was restarted" in caches["note"]
-            assert server.count("select count(*) from t") == 100000
-        assert server.count("select count(*) from t") == 100000
-        with pytest.raises(Exception, match="in use by another run"):
-            Server(opened, run).claim()
-        embedded.stop()
-        (embedded.data_directory / "postgresql.conf").write_text("no_such_setting = 1\n")
-        assert server.cool()["emptied"] is False
-        assert server.gone is not None
-    run.close()
+def point(clients: int, qps: float | None, mean_ms: float, cpu: float = 0.3) -> dict[str, Any]:
+    rate = None if qps is None else {"value": qps}
+    return {"clients": clients, "qps": rate, "mean_ns": mean_ms * 1e6, "cpu_server": cpu}
 
 
-def test_pages_of_files_go_and_what_stays_is_counted(tmp_path: Path) -> None:
-    data, space = tmp_path / "data", tmp_path / "space"
-    for folder in (data / "pg_tblspc", space):
-        folder.mkdir(parents=True)
-    (data / "pg_tblspc" / "1").symlink_to(space)
-    size = sum((place / "file").write_bytes(b"x" * 3_000_000) for place in (data, space))
-    held, found = evict(data)
-    assert found == size
-    # A file system that is memory keeps them all.
-    assert held in (0, pytest.approx(found, abs=2 * 4096))
+def test_who_serialises_and_who_does_not() -> None:
+    flat = judge_width([point(1, 8.0, 125), point(50, 8.4, 5952)])
+    assert flat
+    assert flat["serialises"]
+    assert not flat["fills_machine"]
+    full = judge_width([point(1, 8.0, 125, cpu=0.97), point(50, 8.4, 5952)])
+    assert full
+    assert full["fills_machine"]
+    wider = judge_width([point(1, 8.0, 125), point(50, 80.0, 600)])
+    assert wider
+    assert not wider["serialises"]
+    dropped = judge_width([point(1, 8.0, 125), point(50, 8.0, 130)])
+    assert dropped
+    assert not dropped["serialises"], "flat without waiting: the clients did not ask"
+    assert judge_width([point(1, 8.0, 125)]) is None
+    assert judge_width([point(1, None, 125), point(50, 8.0, 6000)]) is None
+
+
+def test_caches_that_stayed_full_are_said_with_the_reason(summary: dict[str, Any], page: Page) -> None:
+    assert "CachesNotEmptied" in kinds(summary)
+    because = "the caches could not be emptied: this server is not ours to restart."
+    assert f"PostgreSQL 18.6, DuckDB 2.0.0, HeavyDB 8.0: {because}" in words(page), "once for all of them"
+
+
+def test_an_engine_in_our_process_is_marked_beside_its_figures(summary: dict[str, Any], page: Page) -> None:
+    assert target(summary, "duckdb")["client_share"] is None
+    assert target(summary, "pg18")["client_share"] == pytest.approx(0.35 / 1.6)
+    assert {"InOurProcess", "ClientWorkedWhileAsking"} <= kinds(summary)
+    assert "DuckDB 2.0.0: works inside Loadstone's own process" in words(page)
+
+
+def test_few_runs_are_warned_of_and_enough_are_not(tmp_path: Path, summary: dict[str, Any]) -> None:
+    assert "FewRuns" not in kinds(summary)
+    few = Flights(targets=(PG,), rounds=1, warm_runs=4, load=False)
+    found = summarise(flights(tmp_path / "run", few))
+    message = next(w["message"] for w in found["warnings"] if w["kind"] == "FewRuns")
+    assert "only 1 cold and 4 warm runs" in message
+
+
+def test_one_round_on_one_target(tmp_path: Path) -> None:
+    made = Flights(targets=(PG,), rounds=1, warm_runs=1, load=False)
+    found = summarise(flights(tmp_path / "run", made))
+    warm = question(found, "pg18", "Sql1")["warm"]
+    assert (warm["n"], warm["low_s"], warm["high_s"]) == (1, None, None)
+    html = section(found)
+    assert "one run" in html
+    assert "time vs first" not in html
+
+
+def test_without_cold_runs_nothing_is_said_of_caches(tmp_path: Path) -> None:
+    found = summarise(flights(tmp_path / "run", Flights(cold=False, load=False)))
+    assert question(found, "pg18", "Sql1")["cold"]["n"] == 0
+    assert target(found, "pg18")["caches"] is None
+    assert "CachesNotEmptied" not in kinds(found)
+    assert "of the disk" not in words(Page(section(found)))
+
+
+def test_rounds_that_do_not_overlap_are_warned_of(tmp_path: Path, summary: dict[str, Any]) -> None:
+    assert "RoundsDiffer" not in kinds(summary)
+    folder = flights(tmp_path / "run", Flights(targets=(PG,), load=False))
+    path = next(folder.glob("targets/pg18/phases/*-round-2/drive.json"))
+
+    def slower(drive: dict[str, Any]) -> dict[str, Any]:
+        for run in drive["asking"]["runs"]:
+            run["seconds"] *= 1.5 if run["question"] == "Sql1" else 1.0
+        return drive
+
+    _rewrite(path, slower)
+    found = [w["message"] for w in summarise(folder)["warnings"] if w["kind"] == "RoundsDiffer"]
+    assert len(found) == 1
+    assert "(Sql1)" in found[0]
+
+
+def test_a_round_that_was_killed_leaves_the_others(tmp_path: Path) -> None:
+    folder = flights(tmp_path / "run", Flights(targets=(PG,), load=False))
+    home = next(folder.glob("targets/pg18/phases/*-round-3"))
+    (home / "drive.json").unlink()
+    _change(home / "phase.json", state="running", end_ns=None)
+    found = summarise(folder)
+    assert question(found, "pg18", "Sql1")["warm"]["n"] == 2 * len(SPREAD)
+    assert "over 2 rounds" in section(found)
+
+
+def test_imports_and_sizes_stand_with_the_published_ones(summary: dict[str, Any], page: Page) -> None:
+    (entry,) = summary["imports"]
+    rates = {
+        (load["target"], load["variant"]["workers"]): load["rows_per_s"]["value"] for load in entry["loads"]
+    }
+    assert rates["pg18", 1] == pytest.approx(1.25e6)
+    assert rates["duckdb", 2] == pytest.approx(2.5e6)
+    assert {size["target"]: size["ratio"] for size in entry["sizes"]} == pytest.approx(
+        {"pg18": 1.0, "duckdb": 8.0, "heavydb": 2.5}
+    )
+    assert {figure["metric"] for figure in entry["published"]} == {"rows_per_s", "ratio", "table_bytes"}
+    text = words(page)
+    assert "MapD (GPU) published 37.0 GiB" in text
+    assert "on 4 × E5-2650 v4, 8 GB RAM, SSD, Tesla P40 24 GB" in text
+
+
+def test_what_comes_behind_the_last_step_is_in_the_rate(tmp_path: Path) -> None:
+    folder = flights(tmp_path / "run", Flights(targets=(PG,), load=False))
+    path = next(folder.glob("targets/pg18/phases/*workers-1/drive.json"))
+    _rewrite(path, lambda drive: {**drive, "load": {**drive["load"], "finish_ns": 2 * NS}})
+    step = {"step": 0, "rows_before": 0, "rows": ROWS, "start_ns": 0, "end_ns": 6 * NS, "seconds": 6.0}
+    told = {**step, "state": "complete", "reason": None, "sizes": None, "counters": None}
+    told |= dict.fromkeys(("server_cpu_s", "client_cpu_s", "server_write_bytes"))
+    write_lines(path.parent / "steps.jsonl", [told])
+    load = summarise(folder)["imports"][0]["loads"][0]
+    assert load["rows_per_s"]["value"] == pytest.approx(ROWS / 8)
+
+
+def test_the_engines_own_end_of_a_load_is_in_its_rate(tmp_path: Path) -> None:
+    folder = flights(tmp_path / "run", Flights(targets=(PG,), load=False))
+    path = next(folder.glob("targets/pg18/phases/*workers-1/drive.json"))
+    after = [
+        {"text": "compress", "seconds": 2.0, "when": "after", "part_of_load": True},
+        {"text": "vacuum", "seconds": 5.0, "when": "after"},
+    ]
+    _rewrite(path, lambda drive: {**drive, "load": {**drive["load"], "after": after}})
+    load = summarise(folder)["imports"][0]["loads"][0]
+    assert load["rows_per_s"]["value"] == pytest.approx(ROWS / 10)
+    assert (load["seconds"], load["finish_s"]) == (10, 2)
+
+
+def test_published_figures_of_several_systems_are_not_ours_over_theirs(whole: Page) -> None:
+    assert "Five queries, cold and warm" in words(whole)
+    assert "Ours / published" not in words(whole)
+
+
+def test_a_run_without_plain_queries_has_no_such_section(tmp_path: Path) -> None:
+    found = summarise(build(tmp_path / "run", Run()))
+    assert (found["asked"], found["concurrency"], found["imports"], found["costs"]) == ([], [], [], [])
+    assert 'id="queries"' not in render(found)
+
+
+def test_the_terminal_has_a_row_for_each_query_and_target(summary: dict[str, Any]) -> None:
+    screen = printed(summary)
+    row = next(line for line in screen.splitlines() if line.strip().startswith("Sql1"))
+    assert row.split()[:5] == ["Sql1", "PostgreSQL", "18.6", "1,200", "400"]
+    assert "0.0500×" in screen
+    assert "8.00:1" in screen
+    assert "serialises" in screen
+
+
+def test_json_has_the_figures_without_statements_and_plans(summary: dict[str, Any]) -> None:
+    document = headline_json(summary)
+    found = document["asked"][0]["targets"][1]["questions"][0]
+    assert found["warm"]["median_s"] == pytest.approx(0.02)
+    assert "plan" not in found
+    assert "runs" in found["warm"]
+    json.dumps(document)
+
+
+def test_the_page_is_well_formed_and_its_pictures_are_named(summary: dict[str, Any], whole: Page) -> None:
+    assert whole.faults == []
+    assert whole.open == []
+    html = section(summary)
+    ids = [attributes["id"] for _, attributes in whole.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for figure in re.findall(r"<figure.*?</figure>", html, re.DOTALL):
+        label = re.search(r'role="img" aria-label="([^"]+)"', figure)
+        assert label
+        assert len(label[1]) > 30
+        assert "nan" not in figure
+    for table in re.findall(r"<table.*?</table>", without_scripts(html), re.DOTALL):
+        assert "<caption" in table
+        assert all("scope=" in header for header in re.findall(r"<th[^e].*?>", table))
+
+
+def test_the_same_folder_gives_the_same_figures(tmp_path: Path) -> None:
+    folder = flights(tmp_path / "run", Flights(load=False))
+    assert json.dumps(summarise(folder), sort_keys=True) == json.dumps(summarise(folder), sort_keys=True)
+
+
+def test_bars_over_a_wide_span_say_that_they_are_logarithmic() -> None:
+    wide = systems(
+        ("a", "Sql1"), "ms", [Bar("PostgreSQL", "warm", 71_456.0, "x"), Bar("Duck", "warm", 3.0, "y")]
+    )
+    narrow = systems(
+        ("a", "Sql1"), "ms", [Bar("PostgreSQL", "warm", 7.0, "x"), Bar("Duck", "warm", 3.0, "y")]
+    )
+    assert wide
+    assert narrow
+    assert "logarithmic" in wide.note
+    assert narrow.note == ""
+    assert systems(("a", "Sql1"), "ms", [Bar("PostgreSQL", "warm", None, "failed")]) is None
+
+
+def printed(summary: dict[str, Any]) -> str:
+    screen = StringIO()
+    Console(width=160, file=screen).print(summary_table(summary))
+    return screen.getvalue()

@@ -10,6 +10,7 @@ import browser as chromium
 import pytest
 from bulkfolders import big_transaction, grid, index_import, storage_types
 from desk import wait_until
+from flightsfolders import DUCK, HEAVY, PG, Flights, flights
 from playwright.sync_api import sync_playwright
 from runfolders import Phase, Run, Target, build
 
@@ -113,11 +114,20 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_report(folder).as_uri()
 
 
+FLIGHTS = Flights(
+    targets=(PG, DUCK, HEAVY),
+    gpu=True,
+    emptied=False,
+    failing=("duckdb", "Sql4"),
+    wrong=("duckdb", "Sql3"),
+    prices={"pg18": 2.5},
+)
 BULK: dict[str, Callable[[Path], Path]] = {
     "import": lambda folder: index_import(folder, failed=True, limit=96 * 2**20, verified=True),
     "storage": storage_types,
     "grid": grid,
     "transactions": lambda folder: big_transaction(folder, lost=True),
+    "queries": lambda folder: flights(folder, FLIGHTS),
 }
 
 
