@@ -53,7 +53,7 @@ class Feed:
     def __init__(
         self, load: Mapping[str, Any], loader: Loader, workers: int, pace: Pace, steps: Steps
     ) -> None:
-        self._series = load["data"]["kind"] != "rows"
+        self._series = load["data"]["kind"] not in ("rows", "parquet")
         try:
             self._stream = _core.DataStream(json.dumps(load["data"]), fingerprints=self._series)
         except _core.DriveError as error:
