@@ -28,6 +28,7 @@ class Citus(ExtensionFamily):
     extension = "citus"
     oldest = (11, 0)
     servers = (13, 99)
+    status = "verified against Citus 13.2.2 on PostgreSQL 15.20, on Linux"
     needs = (
         "PostgreSQL with the extension citus (citusdata/citus), first in shared_preload_libraries and "
         "created in the database"

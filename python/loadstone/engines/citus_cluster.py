@@ -97,6 +97,7 @@ class CitusCluster(Citus):
     name = "citus_cluster"
     title = "Citus cluster"
     schemes = ("citus-cluster",)
+    status = "verified against Citus 13.2.2 with two workers on PostgreSQL 15.20, on Linux"
     needs = (
         f"{Citus.needs}, on a coordinator and on each worker; the workers are made known by citus_add_node"
     )
