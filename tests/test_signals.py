@@ -10,7 +10,7 @@ import time
 import pytest
 
 from loadstone.errors import ExitCode
-from loadstone.run.series import _Company
+from loadstone.run.company import Company
 from loadstone.signals import InterruptedRun, Signals
 
 
@@ -111,7 +111,7 @@ def test_a_signal_while_what_ran_beside_a_load_ends_waits_for_its_end() -> None:
         gone.append(True)
 
     with Signals() as signals:
-        company = _Company(signals, [part])
+        company = Company(signals, [part])
         company.during(lambda: None)
         company.during(None)
         assert gone == [True]

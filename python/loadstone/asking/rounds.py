@@ -222,7 +222,9 @@ class _Turns:
             control = self.hands.control()
             if self.opened.private:
                 engine.checkpoint(control)  # what is only in a log has no size yet
-            self.table_bytes = engine.tables.size(control, self.questions.table).table_bytes
+            size = engine.tables.size(control, self.questions.table)
+            # Column stores on PostgreSQL may keep nearly all of a table as long values.
+            self.table_bytes = size.table_bytes + size.toast_bytes
         except self._troubles() as error:
             self._check_signals()
             self.notes.append(f"the size of {self.questions.table} could not be read: {_words(error)}")

@@ -277,8 +277,10 @@ class _Loading:
             if not self._run(control, account, statements, kind):
                 return False
             if when == _AFTER_LOAD:
-                # Rows that are not yet kept as the engine keeps them are not loaded: it counts as the load's time.
-                account["load"]["after"] = [entry | {"part_of_load": True} for entry in account["load"]["after"]]
+                # Rows not yet kept as the engine keeps them are not loaded: it is of the load's time.
+                account["load"]["after"] = [
+                    entry | {"part_of_load": True} for entry in account["load"]["after"]
+                ]
             if self.storage is not None and when is not None:
                 self.storage.look(control, when, rows, logical_bytes)
         if self.storage is not None:

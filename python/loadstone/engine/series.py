@@ -35,7 +35,7 @@ _UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 60480
 
 
 class Column(TypedDict):
-    """A column of a data set; `type` is timestamp, date, int16 to int64, float32, float64, text, json or bool."""
+    """A column of a data set; `type`: timestamp, date, int16 to int64, float32, float64, text, json, bool."""
 
     name: str
     type: str

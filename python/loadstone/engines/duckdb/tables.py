@@ -29,7 +29,9 @@ class DuckTables(ByCursors, TableAnswers):
     def offers(self, control: Control) -> frozenset[str]:
         """Tell what scenarios may require of plain tables: its column store is the only form."""
         del control
-        return frozenset({"form:default", "form:columnar", "art", "indexes", "primary keys", "parallel loads"})
+        return frozenset(
+            {"form:default", "form:columnar", "art", "indexes", "primary keys", "parallel loads"}
+        )
 
     def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
         """Refuse nothing more: what DuckDB does not have is known without asking."""
