@@ -146,6 +146,10 @@ def _stacks(identity: str, part: str, bars: tuple[str, Sequence[Json]], *, per_l
             "colours": [colour for _, _, colour in drawn],
         },
     )
+    is_told = any(row["allocated"] is not None for row in rows)
+    if not is_told:
+        # Without any value the diamonds would have no place on the axis.
+        spec["layer"] = [layer for layer in spec["layer"] if layer["encoding"]["x"]["field"] != "allocated"]
     points = [
         Block(
             {"series": label, "rank": rank},
@@ -168,7 +172,7 @@ def _stacks(identity: str, part: str, bars: tuple[str, Sequence[Json]], *, per_l
         {"points": points, "marks": marks},
         _table(known),
         "half",
-        "Upright mark: logical bytes. Diamond: what the file system gave.",
+        "Upright mark: logical bytes." + (" Diamond: what the file system gave." if is_told else ""),
         [(label, colour) for _, label, colour in drawn],
     )
 
