@@ -56,7 +56,8 @@ NS = 10**9
 
 def planned(folder: Path, text: str = SCENARIO, **overrides: str) -> list[PlannedPhase]:
     (folder / "scenario.toml").write_text(text)
-    target = PlanTarget("pg", "postgres", "postgres://x/y", frozenset({"load", "load:insert", "query"}))
+    offers = frozenset({"load", "load:insert", "query", "time series"})
+    target = PlanTarget("pg", "postgres", "postgres://x/y", offers)
     plan = make_plan([load_scenario(folder)], [target], "small", overrides)
     assert plan_from_json(plan_to_json(plan)) == plan
     return list(plan.targets[0].phases)
@@ -96,7 +97,7 @@ def test_what_cannot_be_is_refused_with_its_place(
 
 def test_a_target_that_offers_no_such_load_skips_it_in_words(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO)
-    target = PlanTarget("d", "duckdb", "duckdb:", frozenset({"load", "load:arrow"}))
+    target = PlanTarget("d", "duckdb", "duckdb:", frozenset({"load", "load:arrow", "time series"}))
     load, ask = make_plan([load_scenario(tmp_path)], [target], "small").targets[0].phases
     assert load.skip == "duckdb offers no load insert here, which the phase needs"
     assert ask.skip == "duckdb offers no query here, which the phase needs"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from loadstone.plan import SIZES, estimated_seconds, plan_to_json
 from loadstone.processtitle import hide_passwords
 from loadstone.run import Listener, Outcome, Request, execute, plan_of
 from loadstone.scenario import builtin_scenarios, find_scenario
-from loadstone.signals import InterruptedRun, Signals
+from loadstone.signals import InterruptedRun, Signals, end_as_by_sigpipe
 from loadstone.target import parse_targets
 
 if TYPE_CHECKING:
@@ -376,8 +375,7 @@ def generate_command(
         terminal.say(f"{signalled}: nothing incomplete is left")
         sys.exit(int(signalled.exit_code))
     if account["state"] == "reader_gone":
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGPIPE)  # as every other program of a pipe ends
+        end_as_by_sigpipe()
     terminal.say(
         f"{account['rows']:,} rows, {account['bytes']:,} bytes, {account['duration_ns'] / 1e9:.1f} s"
     )

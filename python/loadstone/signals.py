@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING, Self
 
@@ -26,6 +27,14 @@ class InterruptedRun(KeyboardInterrupt):
     def exit_code(self) -> ExitCode:
         """The exit status that the signal asks for; a terminal that goes away is like SIGTERM."""
         return ExitCode.INTERRUPTED if self.signum == signal.SIGINT else ExitCode.TERMINATED
+
+
+def end_as_by_sigpipe() -> None:
+    """End as every other program of a pipe does whose reader has had enough."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # Whoever started us may have left it blocked, and then it would only wait.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPIPE})
+    os.kill(os.getpid(), signal.SIGPIPE)
 
 
 class Signals:

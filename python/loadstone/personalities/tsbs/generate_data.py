@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sys
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import UseCase
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
-from loadstone.signals import InterruptedRun, Signals
+from loadstone.signals import InterruptedRun, Signals, end_as_by_sigpipe
 from loadstone.tsbs.files import FILE_FORMATS, write_tables
 from loadstone.tsbs.making import make
 from loadstone.tsbs.series import parse_time
@@ -90,7 +89,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     if account["state"] == "interrupted":
         raise InterruptedRun(signals.received or signal.SIGINT)
     if account["state"] == "reader_gone":
-        _end_as_by_sigpipe()
+        end_as_by_sigpipe()
     if sys.stderr.isatty() or values.number("debug") > 0:
         err(_summary(account))
     return ExitCode.OK
@@ -229,9 +228,3 @@ def _figures(found: dict[str, Any], took_ns: int) -> str:
         f"{rows} rows, {metrics} metrics, {size} bytes in {seconds:.1f} s"
         f" ({rows / seconds / 1e6:.2f} M rows/s, {metrics / seconds / 1e6:.1f} M metrics/s)"
     )
-
-
-def _end_as_by_sigpipe() -> None:
-    """End as every other program of a pipe does whose reader has had enough."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGPIPE)
