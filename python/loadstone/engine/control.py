@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import LiteralString
 
 Row = dict[str, Any]
@@ -22,6 +22,24 @@ class Result(Protocol):
         """Return all rows that are left."""
 
     def __iter__(self) -> Iterator[Row]: ...
+
+
+class WholeResult:
+    """A Result whose rows are all here already: control statements give few."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = iter(rows)
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, None when there is no more."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows that are left."""
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._rows
 
 
 class Control(Protocol):

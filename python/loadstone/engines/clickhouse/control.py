@@ -8,15 +8,16 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.engine import SCHEMA
+from loadstone.engine.control import WholeResult
 from loadstone.engine.series import literal, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
-    from loadstone.engine.control import Control, Row
+    from loadstone.engine.control import Control
 
 SESSION = {
     # Aggregates over nothing and the missing side of a join are NULL, as the SQL standard has it.
@@ -105,12 +106,12 @@ class ClickControl:
         """Whether it can no longer be used."""
         return self._closed
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> ClickResult:
+    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
         if params:
             raise TypeError("statements for ClickHouse carry their values in their text")
         found = self.table(query.decode() if isinstance(query, bytes) else query)
-        return ClickResult(found.to_pylist() if found is not None else [])
+        return WholeResult(found.to_pylist() if found is not None else [])
 
     def table(self, sql: str) -> pa.Table | None:
         """Run one statement to its end and return its whole answer; None when it has none."""
@@ -179,24 +180,6 @@ class ClickControl:
         line, self._line = self._line, None
         if line is not None:
             line.close()
-
-
-class ClickResult:
-    """What a statement gave, whole: control statements give few rows."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = iter(rows)
-
-    def fetchone(self) -> Row | None:
-        """Return the next row, None when there is no more."""
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Row]:
-        """Return all rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._rows
 
 
 KILL = "kill query where Settings['log_comment'] = {mark} async"

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from loadstone.engine import SCHEMA
+from loadstone.engine.control import WholeResult
 from loadstone.engine.series import literal, quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
-    from loadstone.engine.control import Control, Row
+    from loadstone.engine.control import Control
 
 PINNED = {
     # What is measured must not depend on what happens to be installed, or on a network.
@@ -60,10 +61,10 @@ class DuckControl:
             self._cursor = self.database.cursor()
         return self._cursor
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> DuckResult:
+    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; parameters are written `$name`."""
         found = self.table(query.decode() if isinstance(query, bytes) else query, params)
-        return DuckResult(found.to_pylist() if found is not None else [])
+        return WholeResult(found.to_pylist() if found is not None else [])
 
     def table(self, text: str, params: Mapping[str, Any] | None = None) -> pa.Table | None:
         """Run one statement to its end and return its whole answer; None when it has none."""
@@ -124,24 +125,6 @@ def _settle(done: Future[pa.Table | None], work: Callable[[], pa.Table | None]) 
         done.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
         done.set_exception(error)
-
-
-class DuckResult:
-    """What a statement gave, whole: control statements give few rows."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = iter(rows)
-
-    def fetchone(self) -> Row | None:
-        """Return the next row, None when there is no more."""
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Row]:
-        """Return all rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._rows
 
 
 class DuckDatabase:

@@ -6,10 +6,11 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from loadstone.engine.control import WholeResult
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -168,12 +169,12 @@ class HeavyControl:
         """Whether it can no longer be used."""
         return self._closed
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> HeavyResult:
+    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
         if params:
             raise TypeError("statements for HeavyDB carry their values in their text")
         text = query.decode() if isinstance(query, bytes) else query
-        return HeavyResult(self.call(lambda link: link.ask(text.strip())))
+        return WholeResult(self.call(lambda link: link.ask(text.strip())))
 
     def call(self, work: Callable[[Link], T]) -> T:
         """Do something with the session. Raises HeavyError."""
@@ -218,24 +219,6 @@ class HeavyControl:
         link, self._link = self._link, None
         if link is not None:
             link.close()
-
-
-class HeavyResult:
-    """What a statement gave, whole: control statements give few rows."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = iter(rows)
-
-    def fetchone(self) -> Row | None:
-        """Return the next row, None when there is no more."""
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Row]:
-        """Return all rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._rows
 
 
 def heavy(connection: Control) -> HeavyControl:

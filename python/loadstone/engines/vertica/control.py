@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import vertica_python
 
 from loadstone.engine import SCHEMA
+from loadstone.engine.control import WholeResult
 from loadstone.engine.series import literal, quoted
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from loadstone.engine.control import Control, Row
+    from loadstone.engine.control import Control
     from loadstone.model import Connection
 
 T = TypeVar("T")
@@ -119,13 +120,13 @@ class VerticaControl:
         """Whether it can no longer be used."""
         return self._closed
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> VerticaResult:
+    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
         if params:
             raise TypeError("statements for Vertica carry their values in their text")
         text = query.decode() if isinstance(query, bytes) else query
         names, rows = self.rows(text)
-        return VerticaResult([dict(zip(names, _lists(names, row), strict=True)) for row in rows])
+        return WholeResult([dict(zip(names, _lists(names, row), strict=True)) for row in rows])
 
     def rows(self, text: str) -> tuple[list[str], list[list[Any]]]:
         """Run one statement and return the names of its columns, and its rows."""
@@ -205,24 +206,6 @@ class VerticaControl:
                 told(link.close)
             except VerticaError:
                 link.close_socket()
-
-
-class VerticaResult:
-    """What a statement gave, whole: control statements give few rows."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = iter(rows)
-
-    def fetchone(self) -> Row | None:
-        """Return the next row, None when there is no more."""
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Row]:
-        """Return all rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._rows
 
 
 def vertica(connection: Control) -> VerticaControl:
