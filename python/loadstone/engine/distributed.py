@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from loadstone.engine.storage import IndexStorage, TableStorage
     from loadstone.engine.tables import RowTable
     from loadstone.model import PlainTable
 
@@ -26,22 +23,3 @@ def spreading_column(table: RowTable, wishes: PlainTable) -> str:
     always = [c for c in table["columns"] if not c.get("nulls") and not c.get("repeats")]
     able = [c["name"] for kind in _MANY_VALUES for c in always if c["type"] == kind]
     return next(iter(able), table["columns"][0]["name"])
-
-
-def table_storage(name: str, heap: int, toast: int, indexes: Sequence[tuple[str, int]]) -> TableStorage:
-    """Return the account of a table of which only the sums over all servers are known, in bytes."""
-    listed: list[IndexStorage] = [
-        {"name": index, "bytes": size, "allocated_bytes": None} for index, size in indexes
-    ]
-    return {
-        "name": name,
-        "rows": None,
-        "logical_bytes": None,
-        "heap_bytes": heap,
-        "toast_bytes": toast,
-        "index_bytes": sum(size for _, size in indexes),
-        "map_bytes": 0,
-        "free_bytes": None,
-        "allocated_bytes": None,
-        "indexes": listed,
-    }

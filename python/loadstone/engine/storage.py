@@ -63,6 +63,34 @@ class Storage:
     notes: list[str] = field(default_factory=list)
 
 
+def table_storage(
+    name: str,
+    heap: int,
+    *,
+    toast: int = 0,
+    indexes: Sequence[tuple[str, int | None]] = (),
+    free: int | None = None,
+    allocated: int | None = None,
+) -> TableStorage:
+    """Return the account of a table of which only these sums are known, in bytes."""
+    listed: list[IndexStorage] = [
+        {"name": index, "bytes": size, "allocated_bytes": None} for index, size in indexes
+    ]
+    sizes = [size for _, size in indexes if size is not None]
+    return {
+        "name": name,
+        "rows": None,
+        "logical_bytes": None,
+        "heap_bytes": heap,
+        "toast_bytes": toast,
+        "index_bytes": sum(sizes) if len(sizes) == len(indexes) else None,
+        "map_bytes": 0,
+        "free_bytes": free,
+        "allocated_bytes": allocated,
+        "indexes": listed,
+    }
+
+
 def look(control: Control, schema: str, tables: Sequence[str], files: Path | str, *, members: str) -> Storage:
     """Look at tables of a server of PostgreSQL's family.
 

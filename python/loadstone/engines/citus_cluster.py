@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, one
-from loadstone.engine.distributed import spreading_column, table_storage
+from loadstone.engine.distributed import spreading_column
 from loadstone.engine.series import USUAL as USUAL_SERIES
 from loadstone.engine.series import TableSize as SeriesSize
 from loadstone.engine.series import device_column, literal, quoted
-from loadstone.engine.storage import Storage
+from loadstone.engine.storage import Storage, table_storage
 from loadstone.engine.tables import USUAL, TableSize
 from loadstone.engines.citus import Citus, CitusSeries, CitusTables
 from loadstone.errors import LoadstoneError
@@ -141,7 +141,7 @@ class CitusCluster(Citus):
             row = connection.execute(_SIZE.format(table=_regclass(place)).encode()).fetchone() or {}
             rows, whole, total = (int(row[column]) for column in ("rows", "whole", "total"))
             indexes = [("all indexes", total - whole)] if total > whole else []
-            looked.tables.append(table_storage(name, rows, whole - rows, indexes))
+            looked.tables.append(table_storage(name, rows, toast=whole - rows, indexes=indexes))
         return looked
 
 

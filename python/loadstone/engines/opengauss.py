@@ -23,7 +23,7 @@ from loadstone.engine.series import (
     stamp,
     stamp_literal,
 )
-from loadstone.engine.storage import Storage
+from loadstone.engine.storage import Storage, table_storage
 from loadstone.engine.tables import TableAnswers
 from loadstone.errors import LoadstoneError
 
@@ -334,21 +334,15 @@ def _table_storage(control: Control, schema: str, name: str) -> TableStorage:
     place = {"table": f"{quoted(schema)}.{quoted(name)}"}
     row = one(control, _STORAGE, place)
     indexes = control.execute(_STORAGE_INDEXES, place).fetchall()
-    return {
-        "name": name,
-        "rows": None,
-        "logical_bytes": None,
-        "heap_bytes": int(row["heap"]),
-        "toast_bytes": int(row["whole"]) - int(row["heap"]),
-        "index_bytes": int(row["indexes"]),
-        "map_bytes": 0,
-        "free_bytes": None,
-        "allocated_bytes": None,
-        "indexes": [
-            {"name": index["name"], "bytes": int(index["bytes"]), "allocated_bytes": None}
-            for index in indexes
-        ],
-    }
+    heap = int(row["heap"])
+    found = table_storage(
+        name,
+        heap,
+        toast=int(row["whole"]) - heap,
+        indexes=[(index["name"], int(index["bytes"])) for index in indexes],
+    )
+    found["index_bytes"] = int(row["indexes"])
+    return found
 
 
 def _subpartitions(partition: str, parts: int) -> str:

@@ -11,7 +11,7 @@ from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized
 from loadstone.engine.driver import DriverEngine
 from loadstone.engine.series import literal, quoted
-from loadstone.engine.storage import Storage
+from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.clickhouse import statements
 from loadstone.engines.clickhouse.control import HAS_DATABASE, SESSION, ClickError, click
 from loadstone.engines.clickhouse.series import ClickSeries
@@ -293,18 +293,9 @@ def _snake(name: str) -> str:
 
 def _stored(name: str, row: Any) -> TableStorage:
     indexes, maps = int(row["indexes"] or 0), int(row["marks"] or 0)
-    return {
-        "name": name,
-        "rows": None,
-        "logical_bytes": None,
-        "heap_bytes": int(row["bytes"] or 0) - indexes - maps,
-        "toast_bytes": 0,
-        "index_bytes": indexes,
-        "map_bytes": maps,
-        "free_bytes": 0,
-        "allocated_bytes": None,
-        "indexes": [],
-    }
+    found = table_storage(name, int(row["bytes"] or 0) - indexes - maps, free=0)
+    found["index_bytes"], found["map_bytes"] = indexes, maps  # of all indexes together: no names
+    return found
 
 
 def _number(version: str) -> int:

@@ -15,7 +15,7 @@ from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.series import literal, quoted
-from loadstone.engine.storage import Storage, allocated_bytes
+from loadstone.engine.storage import Storage, allocated_bytes, table_storage
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, run, use
 from loadstone.engines.duckdb.series import BLOCKS, DuckSeries
 from loadstone.engines.duckdb.tables import DuckTables
@@ -268,18 +268,7 @@ class DuckDB(DriverEngine):
         blocks = int(one(connection, BLOCKS.format(table=place))["blocks"])
         names = {"schema": schema, "table": name}
         indexes = [row["name"] for row in connection.execute(_INDEXES, names).fetchall()]
-        return {
-            "name": name,
-            "rows": None,
-            "logical_bytes": None,
-            "heap_bytes": blocks * block,
-            "toast_bytes": 0,
-            "index_bytes": None if indexes else 0,
-            "map_bytes": 0,
-            "free_bytes": None,
-            "allocated_bytes": None,
-            "indexes": [{"name": index, "bytes": None, "allocated_bytes": None} for index in indexes],
-        }
+        return table_storage(name, blocks * block, indexes=[(index, None) for index in indexes])
 
     def counters(self, connection: Control) -> Observation:
         """Say why there are none."""

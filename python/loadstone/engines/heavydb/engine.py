@@ -12,7 +12,7 @@ from loadstone.engine import SCHEMA, not_one_value
 from loadstone.engine.answers import Caches, Observation, sized
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.places import listener, server_place
-from loadstone.engine.storage import Storage
+from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.heavydb.control import HeavyDatabase, HeavyError, heavy
 from loadstone.engines.heavydb.tables import HeavyTables, details, dictionaries, file_bytes, used_bytes
 from loadstone.errors import LoadstoneError
@@ -226,18 +226,13 @@ class HeavyDB(DriverEngine):
             if name in tables:
                 of_words = (words or {}).get(name, 0)
                 found.tables.append(
-                    {
-                        "name": name,
-                        "rows": None,
-                        "logical_bytes": None,
-                        "heap_bytes": used,
-                        "toast_bytes": of_words,
-                        "index_bytes": 0,
-                        "map_bytes": 0,
-                        "free_bytes": file_bytes(row) - used,
-                        "allocated_bytes": file_bytes(row) + of_words if words is not None else None,
-                        "indexes": [],
-                    }
+                    table_storage(
+                        name,
+                        used,
+                        toast=of_words,
+                        free=file_bytes(row) - used,
+                        allocated=file_bytes(row) + of_words if words is not None else None,
+                    )
                 )
         return found
 

@@ -15,7 +15,7 @@ from loadstone.engine.answers import Observation, ServerProcesses, sized
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.storage import Storage
+from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
 from loadstone.engines.questdb.tables import OURS, QuestTables, made
@@ -195,26 +195,10 @@ class QuestDB(DriverEngine):
     ) -> Storage:
         """Account for the files of tables; QuestDB does not tell columns and indexes apart."""
         del data_directory, schema
-        found = Storage(
-            [], ["the newest partition's files are up to 16 MiB a column longer than what they hold"]
+        return Storage(
+            [table_storage(name, self.tables.size(connection, name).table_bytes) for name in tables],
+            ["the newest partition's files are up to 16 MiB a column longer than what they hold"],
         )
-        for name in tables:
-            size = self.tables.size(connection, name)
-            found.tables.append(
-                {
-                    "name": name,
-                    "rows": None,
-                    "logical_bytes": None,
-                    "heap_bytes": size.table_bytes,
-                    "toast_bytes": 0,
-                    "index_bytes": 0,
-                    "map_bytes": 0,
-                    "free_bytes": None,
-                    "allocated_bytes": None,
-                    "indexes": [],
-                }
-            )
-        return found
 
     def counters(self, connection: Control) -> Observation:
         """Say why there are none."""

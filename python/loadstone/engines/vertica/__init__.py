@@ -20,7 +20,7 @@ from loadstone.engine.answers import Caches, Observation, sized
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.series import literal, quoted
-from loadstone.engine.storage import Storage
+from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.engines.vertica.tables import VerticaTables
 from loadstone.errors import LoadstoneError
@@ -226,22 +226,9 @@ class Vertica(DriverEngine):
         del data_directory
         rows = connection.execute(_RELATIONS.format(schema=literal(schema)).encode()).fetchall()
         found = Storage([], ["all projections of a table count, on all nodes: copies for K-safety too"])
-        for row in rows:
-            if row["name"] in tables:
-                found.tables.append(
-                    {
-                        "name": str(row["name"]),
-                        "rows": None,
-                        "logical_bytes": None,
-                        "heap_bytes": int(row["bytes"]),
-                        "toast_bytes": 0,
-                        "index_bytes": 0,
-                        "map_bytes": 0,
-                        "free_bytes": None,
-                        "allocated_bytes": None,
-                        "indexes": [],
-                    }
-                )
+        found.tables += [
+            table_storage(str(row["name"]), int(row["bytes"])) for row in rows if row["name"] in tables
+        ]
         return found
 
     def counters(self, connection: Control) -> Observation:
