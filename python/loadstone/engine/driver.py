@@ -5,14 +5,17 @@ The Rust driver has no part in it: what runs on such an engine is timed by threa
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from loadstone.engine import Engine
+from loadstone.engine.answers import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -59,8 +62,35 @@ class Database(Protocol):
         """End all connections and close it; may be called again."""
 
 
+class Named(Protocol):
+    """The connections to a database, which have names."""
+
+    def named(self, name: str) -> Sequence[Interruptible]:
+        """Return the open control connections of this name."""
+
+
+class Interruptible(Protocol):
+    """A control connection whose work another thread can end."""
+
+    @property
+    def database(self) -> Named:
+        """Where it goes to."""
+
+    def interrupt(self) -> None:
+        """Make the statement that another thread runs here fail."""
+
+
 class DriverEngine(Engine):
     """An engine that only a Python driver reaches."""
+
+    no_counters = "{title} keeps no counters of what it has done so far"
+    """Why `counters` has none, where an engine does not override it."""
+    no_waits = "{title} does not show what its threads wait for"
+    """Why `waits` has none, likewise."""
+
+    @abstractmethod
+    def control(self, connection: Control) -> Interruptible:
+        """Return a control connection as what this engine opens; another's is a TypeError."""
 
     @abstractmethod
     def place(self, text: str) -> Place:
@@ -76,6 +106,49 @@ class DriverEngine(Engine):
     @abstractmethod
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer, in the types that the engine gives its columns."""
+
+    def counters(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, self.no_counters.format(title=self.title))
+
+    def waits(self, connection: Control) -> Observation:
+        """Say why there are none."""
+        del connection
+        return Observation(None, self.no_waits.format(title=self.title))
+
+    def cancel(self, connection: Control, application_name: str) -> int:
+        """Interrupt the connections of this name."""
+        found = self.control(connection).database.named(application_name)
+        for control in found:
+            control.interrupt()
+        return len(found)
+
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require; time series are not among it."""
+        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
+        return frozenset(words | self.tables.offers(connection))
+
+    def checkpoint(self, connection: Control) -> str | None:
+        """Do nothing: what is answered is in the tables' files, unless an engine overrides this."""
+        del connection
+        return None
+
+    def explain(self, connection: Control, sql: str) -> str | None:
+        """Return the plan without running the query."""
+        rows = connection.execute(f"explain {sql}".encode()).fetchall()
+        return "\n".join(str(next(iter(row.values()))) for row in rows)
+
+    @contextmanager
+    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
+        """Interrupt what the connection does after a while."""
+        timer = threading.Timer(limit_s, self.control(connection).interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def farewell(self, place: Place, database: Database) -> str:
         """Say where a kept database lies and how to remove it."""

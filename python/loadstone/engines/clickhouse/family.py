@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value, one
@@ -19,7 +18,7 @@ from loadstone.engines.clickhouse.tables import DURABLE, ClickTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Any
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from loadstone.engine.answers import Durability, Identity, Setting, Sizes
     from loadstone.engine.control import Control
     from loadstone.engine.storage import TableStorage
+    from loadstone.engines.clickhouse.control import ClickControl
 
 MARK = "made by Loadstone, which drops it with everything in it"
 _OLDEST = 230800
@@ -40,6 +40,10 @@ class ClickFamily(DriverEngine):
     errors = (ClickError,)
     series = ClickSeries()
     tables: ClickTables = ClickTables()
+
+    def control(self, connection: Control) -> ClickControl:
+        """Return a control connection as ClickHouse's own."""
+        return click(connection)
 
     def version(self, connection: Control) -> Identity:
         """Ask the engine what it is."""
@@ -186,33 +190,11 @@ class ClickFamily(DriverEngine):
         del schema
         return _observed(connection, statements.METRICS)
 
-    def waits(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, f"{self.title} does not show what its threads wait for")
-
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Return the engine's process where it is ours to know."""
         pid = click(connection).database.pid
         reason = None if pid is not None else "ClickHouse does not tell its process by SQL"
         return ServerProcesses(pid, reason)
-
-    def cancel(self, connection: Control, application_name: str) -> int:
-        """Interrupt the connections of this name."""
-        found = click(connection).database.named(application_name)
-        for control in found:
-            control.interrupt()
-        return len(found)
-
-    def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; time series are not among it."""
-        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
-        return frozenset(words | self.tables.offers(connection))
-
-    def checkpoint(self, connection: Control) -> str | None:
-        """Do nothing: an insert is in its table's files, and they are on the disk, when it is answered."""
-        del connection
-        return None
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server has no room for that many queries at once."""
@@ -241,19 +223,7 @@ class ClickFamily(DriverEngine):
 
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the plan, with what its indexes leave out, without running the query."""
-        rows = connection.execute(f"explain indexes = 1 {sql}".encode()).fetchall()
-        return "\n".join(str(next(iter(row.values()))) for row in rows)
-
-    @contextlib.contextmanager
-    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
-        """Interrupt what the connection does after a while."""
-        timer = threading.Timer(limit_s, click(connection).interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        return super().explain(connection, f"indexes = 1 {sql}")
 
     def _tables_in(self, connection: Control, schema: str) -> list[str]:
         rows = connection.execute(statements.TABLES.format(schema=literal(schema)).encode())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,13 +20,14 @@ from loadstone.engines.duckdb.tables import DuckTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
     from loadstone.engine.answers import Durability, Identity, RelationSize, Setting, Sizes
     from loadstone.engine.control import Control
     from loadstone.engine.storage import TableStorage
+    from loadstone.engines.duckdb.database import DuckControl
 
 MARK = "made_by_loadstone"
 """A view of this name marks a schema as ours: schemas take no comments."""
@@ -116,6 +115,10 @@ class DuckDB(DriverEngine):
         """Open the database; a file that is not there is made."""
         path = folder / "private.duckdb" if folder is not None else place.path
         return DuckDatabase(path, folder, settings)
+
+    def control(self, connection: Control) -> DuckControl:
+        """Return a control connection as DuckDB's own."""
+        return duck(connection)
 
     def version(self, connection: Control) -> Identity:
         """Ask the library what it is."""
@@ -270,21 +273,11 @@ class DuckDB(DriverEngine):
         indexes = [row["name"] for row in connection.execute(_INDEXES, names).fetchall()]
         return table_storage(name, blocks * block, indexes=[(index, None) for index in indexes])
 
-    def counters(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "DuckDB keeps no counters of what it has done so far")
-
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read what memory and temporary files it takes, and how long the WAL is."""
         del schema
         row = one(connection, _GAUGES)
         return Observation({**row, "wal_file_bytes": _bytes_of(duck(connection).database.wal)})
-
-    def waits(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "DuckDB does not show what its threads wait for")
 
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Say that there is no server."""
@@ -293,13 +286,6 @@ class DuckDB(DriverEngine):
             None,
             "DuckDB works inside Loadstone's own process: its CPU time and memory count as the client's",
         )
-
-    def cancel(self, connection: Control, application_name: str) -> int:
-        """Interrupt the connections of this name."""
-        found = duck(connection).database.named(application_name)
-        for control in found:
-            control.interrupt()
-        return len(found)
 
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require."""
@@ -349,17 +335,6 @@ class DuckDB(DriverEngine):
         """Return the physical plan as EXPLAIN draws it, without running the query."""
         found = self.answer(connection, f"explain {sql}")
         return "\n".join(str(drawn) for drawn in found.column("explain_value").to_pylist())
-
-    @contextlib.contextmanager
-    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
-        """Interrupt what the connection does after a while."""
-        timer = threading.Timer(limit_s, duck(connection).interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def _objects(connection: Control, schema: str) -> Sequence[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import re
-import threading
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value
@@ -18,7 +16,7 @@ from loadstone.engines.heavydb.tables import HeavyTables, details, dictionaries,
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
         Sizes,
     )
     from loadstone.engine.control import Control
+    from loadstone.engines.heavydb.control import HeavyControl
 
 MARK = "made_by_loadstone"
 """A table of this name marks a database as ours: databases take no comments."""
@@ -56,6 +55,8 @@ class HeavyDB(DriverEngine):
         "pip install 'loadstone[heavydb]'"
     )
     tables: HeavyTables = HeavyTables()
+    no_counters = "HeavyDB keeps no counters of what it has done so far"
+    no_waits = "HeavyDB does not show what its threads wait for"
     device: str | None = None
     """What sessions are told to use; None: the server's own choice, which is the GPU where it has one."""
     needs_gpu = True
@@ -86,6 +87,10 @@ class HeavyDB(DriverEngine):
         if place.server is None:
             raise TypeError("a place of HeavyDB's has a server")
         return HeavyDatabase(place.server, SCHEMA + self.workspace_suffix, self.device, ThriftLink)
+
+    def control(self, connection: Control) -> HeavyControl:
+        """Return a control connection as HeavyDB's own."""
+        return heavy(connection)
 
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""
@@ -236,11 +241,6 @@ class HeavyDB(DriverEngine):
                 )
         return found
 
-    def counters(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "HeavyDB keeps no counters of what it has done so far")
-
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read what its buffer pools have taken, and hold in use."""
         del schema
@@ -255,31 +255,9 @@ class HeavyDB(DriverEngine):
         }
         return Observation(values)
 
-    def waits(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "HeavyDB does not show what its threads wait for")
-
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find the process that listens where we connect, when that is this machine."""
         return listener(heavy(connection).database.server)
-
-    def cancel(self, connection: Control, application_name: str) -> int:
-        """Interrupt the connections of this name."""
-        found = heavy(connection).database.named(application_name)
-        for control in found:
-            control.interrupt()
-        return len(found)
-
-    def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; time series are not among it."""
-        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
-        return frozenset(words | self.tables.offers(connection))
-
-    def checkpoint(self, connection: Control) -> str | None:
-        """Do nothing: each import ends with one."""
-        del connection
-        return None
 
     def flush_caches(self, connection: Control) -> Caches:
         """Empty the buffer pools of GPU and CPU; the operating system keeps its pages of the files."""
@@ -323,17 +301,6 @@ class HeavyDB(DriverEngine):
         """Tell for which device the code was made; None when the plan does not say."""
         found = set(_DEVICE.findall(plan or ""))
         return "GPU" in found if found else None
-
-    @contextlib.contextmanager
-    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
-        """Interrupt what the connection does after a while."""
-        timer = threading.Timer(limit_s, heavy(connection).interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def _objects(connection: Control) -> list[str] | None:

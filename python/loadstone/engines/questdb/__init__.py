@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,13 +20,14 @@ from loadstone.engines.questdb.tables import OURS, QuestTables, made
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from loadstone.engine.answers import Caches, Durability, Identity, RelationSize, Setting, Sizes
     from loadstone.engine.control import Control
+    from loadstone.engines.questdb.control import QuestControl
 
 _PORT = 8812
 _PASSWORD = "QUESTDB_PASSWORD"  # noqa: S105 - the name of a variable
@@ -71,6 +70,7 @@ class QuestDB(DriverEngine):
     needs = "Java 17 or later (JAVA_HOME, in PATH, or: pip install 'loadstone[questdb]'); QuestDB is fetched"
     series = QuestSeries()
     tables: QuestTables = QuestTables()
+    no_counters = "QuestDB tells no counters of what it has done so far by SQL"
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -89,6 +89,10 @@ class QuestDB(DriverEngine):
     def open(self, place: Place, folder: Path | None, settings: Mapping[str, str]) -> QuestDatabase:
         """Start a private server, or reach the user's."""
         return QuestDatabase(place.server, folder, settings)
+
+    def control(self, connection: Control) -> QuestControl:
+        """Return a control connection as QuestDB's own."""
+        return quest(connection)
 
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""
@@ -200,11 +204,6 @@ class QuestDB(DriverEngine):
             ["the newest partition's files are up to 16 MiB a column longer than what they hold"],
         )
 
-    def counters(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "QuestDB tells no counters of what it has done so far by SQL")
-
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read what memory it takes, and how many transactions cannot be seen yet."""
         del schema
@@ -217,32 +216,10 @@ class QuestDB(DriverEngine):
             }
         )
 
-    def waits(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "QuestDB does not show what its threads wait for")
-
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find the server's process: our own, or the one that listens at the user's port."""
         database = reached(connection)
         return ServerProcesses(database.pid) if database.pid is not None else listener(database.server)
-
-    def cancel(self, connection: Control, application_name: str) -> int:
-        """Interrupt the connections of this name."""
-        found = reached(connection).named(application_name)
-        for control in found:
-            control.interrupt()
-        return len(found)
-
-    def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; time series of TSBS are not among it."""
-        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
-        return frozenset(words | self.tables.offers(connection))
-
-    def checkpoint(self, connection: Control) -> str | None:
-        """Do nothing: a commit is on the disk when it is answered."""
-        del connection
-        return None
 
     def flush_caches(self, connection: Control) -> Caches:
         """Start a private server anew, with the system's pages of its files forgotten."""
@@ -275,22 +252,6 @@ class QuestDB(DriverEngine):
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer."""
         return quest(connection).table(sql)
-
-    def explain(self, connection: Control, sql: str) -> str | None:
-        """Return the plan without running the query."""
-        rows = connection.execute(f"explain {sql}".encode()).fetchall()
-        return "\n".join(str(next(iter(row.values()))) for row in rows)
-
-    @contextlib.contextmanager
-    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
-        """Interrupt what the connection does after a while."""
-        timer = threading.Timer(limit_s, quest(connection).interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 CONTROL_CONNECTIONS = 2

@@ -13,6 +13,7 @@ import pyarrow as pa
 from psycopg.rows import dict_row
 
 from loadstone.engine.connecting import arguments
+from loadstone.engine.driver import Named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ _ARROW = {
 """Types of answers by PostgreSQL's numbers of them; all others are texts."""
 
 
-class Reached(Protocol):
+class Reached(Named, Protocol):
     """A server that connections go to."""
 
     @property

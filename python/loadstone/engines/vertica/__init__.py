@@ -6,10 +6,8 @@ COPY: a driver for PostgreSQL does not get in, so Vertica's own is used (PyPI ve
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import re
-import threading
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +24,7 @@ from loadstone.engines.vertica.tables import VerticaTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from loadstone.engine.answers import (
@@ -86,6 +84,8 @@ class Vertica(DriverEngine):
         "pip install 'loadstone[vertica]'"
     )
     tables: VerticaTables = VerticaTables()
+    no_counters = "of Vertica no counters are read"
+    no_waits = "of Vertica no waits are read"
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -112,6 +112,12 @@ class Vertica(DriverEngine):
             raise TypeError("a place of Vertica's has a server")
         return VerticaDatabase(place.server)
 
+    def control(self, connection: Control) -> VerticaControl:
+        """Return a control connection as Vertica's own."""
+        from loadstone.engines.vertica.control import vertica  # noqa: PLC0415 - only where the driver is there
+
+        return vertica(connection)
+
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""
         text = str(one(connection, "select version() as version", column=True))
@@ -137,7 +143,7 @@ class Vertica(DriverEngine):
 
     def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Take our schema for this target; what other processes do there Vertica gives no lock for."""
-        return _control(connection).database.claim(schema)
+        return self.control(connection).database.claim(schema)
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Tell whether the schema is there and marked as ours."""
@@ -231,42 +237,15 @@ class Vertica(DriverEngine):
         ]
         return found
 
-    def counters(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "of Vertica no counters are read")
-
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read how many sessions there are, and what memory they take."""
         del schema
         row = one(connection, _GAUGES)
         return Observation({name: None if row[name] is None else int(row[name]) for name in row})
 
-    def waits(self, connection: Control) -> Observation:
-        """Say why there are none."""
-        del connection
-        return Observation(None, "of Vertica no waits are read")
-
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find the process that listens where we connect, when that is this machine."""
-        return listener(_control(connection).database.server)
-
-    def cancel(self, connection: Control, application_name: str) -> int:
-        """Interrupt the connections of this name."""
-        found = _control(connection).database.named(application_name)
-        for control in found:
-            control.interrupt()
-        return len(found)
-
-    def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; time series are not among it."""
-        words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
-        return frozenset(words | self.tables.offers(connection))
-
-    def checkpoint(self, connection: Control) -> str | None:
-        """Do nothing: a commit's rows are in files when it is answered."""
-        del connection
-        return None
+        return listener(self.control(connection).database.server)
 
     def flush_caches(self, connection: Control) -> Caches:
         """Empty the server's own caches; those of its operating system stay."""
@@ -291,7 +270,7 @@ class Vertica(DriverEngine):
 
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a query that gives one value; returns it as text, None for null."""
-        names, rows = _control(connection).rows(sql)
+        names, rows = self.control(connection).rows(sql)
         if (len(rows), len(names)) != (1, 1):
             raise not_one_value(len(rows), len(names), sql)
         value = rows[0][0]
@@ -299,31 +278,13 @@ class Vertica(DriverEngine):
 
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer; the driver brings it as Python values."""
-        names, rows = _control(connection).rows(sql)
+        names, rows = self.control(connection).rows(sql)
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         return pa.Table.from_arrays([_array(values) for values in columns], names=names)
 
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the plan in words."""
-        _, rows = _control(connection).rows(f"explain {sql}")
-        return _GRAPH.sub("", "\n".join(str(row[0]) for row in rows)).strip()
-
-    @contextlib.contextmanager
-    def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
-        """Interrupt what the connection does after a while."""
-        timer = threading.Timer(limit_s, _control(connection).interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-
-def _control(connection: Control) -> VerticaControl:
-    from loadstone.engines.vertica.control import vertica  # noqa: PLC0415 - only where the driver is there
-
-    return vertica(connection)
+        return _GRAPH.sub("", super().explain(connection, sql) or "").strip()
 
 
 def _look(connection: Control, schema: str) -> Row:
