@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from loadstone.engine.indexes import Index, cut, index_list
+from loadstone.engine.indexes import Index, index_list
+from loadstone.engine.partitions import INDEXED_AS_ONE_SINCE, is_split, ranges, refuse_partitions
 from loadstone.engine.series import NamedTables, literal, quoted, stamp
 from loadstone.errors import LoadstoneError
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
 
-PARTITIONS_MOST = 10_000
-_INDEXES_OF_PARTITIONS_SINCE = 110000
 _COMPRESSION_SINCE = 140000
 _LONG = ("text", "json")
 """Types whose long values are compressed and kept out of line (TOAST)."""
@@ -195,7 +194,7 @@ class TableAnswers(NamedTables):
         """
         if_new = "if not exists " if again else ""
         space = f" tablespace {quoted(wishes.index_tablespace)}" if wishes.index_tablespace else ""
-        whole = not is_split(wishes, where) or where.version_number >= _INDEXES_OF_PARTITIONS_SINCE
+        whole = not is_split(wishes, where) or where.version_number >= INDEXED_AS_ONE_SINCE
         leaves = [wishes.name] if whole else [name for name, _ in self.partitions(table, wishes, where)]
         return tuple(
             f"create index {if_new}{quoted(index.name(leaf))} on {quoted(leaf)} "
@@ -235,10 +234,7 @@ class TableAnswers(NamedTables):
         found = []
         if is_split(wishes, where):
             found.append("two partitions more, _before and _after, take rows outside the range of the data")
-            if (
-                wishes.indexes.strip() not in ("", "0")
-                and where.version_number < _INDEXES_OF_PARTITIONS_SINCE
-            ):
+            if wishes.indexes.strip() not in ("", "0") and where.version_number < INDEXED_AS_ONE_SINCE:
                 found.append(
                     f"{self.title} before 11: each partition got its indexes by statements of its own"
                 )
@@ -362,7 +358,7 @@ class TableAnswers(NamedTables):
                 )
         self.index_list(wishes.indexes, table)
         if wishes.partition_rows:
-            _refuse_partitions(table, wishes, where)
+            refuse_partitions(table, wishes, where)
 
     def _refuse_lacking(self, table: RowTable, wishes: PlainTable) -> None:
         """Raise LoadstoneError for a wish that PostgreSQL could fulfil and this engine cannot."""
@@ -458,59 +454,6 @@ _DEFAULT_OPERATORS = """
 select 1 as found from pg_opclass c join pg_am m on m.oid = c.opcmethod
 where m.amname = {method} and c.opcdefault and c.opcintype = {type}::regtype
 """
-
-
-def is_split(wishes: PlainTable, where: Circumstances) -> bool:
-    """Tell whether the table is partitioned."""
-    return wishes.partition_rows > 0 and where.rows > 0
-
-
-def ranges(
-    table: RowTable, wishes: PlainTable, where: Circumstances
-) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield name, first value and value behind the last of each partition; None: no bound.
-
-    A partition holds `partition_rows` rows, the last one what is left.
-    """
-    first, step = table["sequence_first"] or 0, table["sequence_step"] or 1
-    starts = [*range(0, where.rows, wishes.partition_rows), where.rows]
-    bounds = [first + step * (where.first + at) for at in starts]
-    yield cut(f"{wishes.name}_before", "before"), None, bounds[0]
-    for number in range(len(bounds) - 1):
-        yield cut(f"{wishes.name}_p{number:04}", str(number)), bounds[number], bounds[number + 1]
-    yield cut(f"{wishes.name}_after", "after"), bounds[-1], None
-
-
-def _refuse_partitions(table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
-    growing = table["sequence"]
-    if growing is None or not where.rows:
-        raise LoadstoneError(
-            f"{wishes.name} cannot be partitioned by rows: no column is known to grow with them",
-            "Take partition_rows away; rows from files, and some sets, have no such column.",
-        )
-    if wishes.partition_column != growing:
-        named = wishes.partition_column or "no column"
-        raise LoadstoneError(
-            f"partitions of {wishes.name} are to be ranges of {named}, which says nothing of their rows",
-            f'Set partition_column = "{growing}": it grows with the number of the row.',
-        )
-    if wishes.primary_key and wishes.primary_key != wishes.partition_column:
-        raise LoadstoneError(
-            f"the primary key {wishes.primary_key} cannot be: it must hold the column by which the table is "
-            f"partitioned, {wishes.partition_column}",
-            "Leave the primary key away, or partition by its column.",
-        )
-    if wishes.primary_key and where.version_number < _INDEXES_OF_PARTITIONS_SINCE:
-        raise LoadstoneError(
-            "before version 11 a partitioned table has no primary key", "Leave the primary key away."
-        )
-    count = -(-where.rows // wishes.partition_rows)
-    if count > PARTITIONS_MOST:
-        raise LoadstoneError(
-            f"{where.rows:,} rows in partitions of {wishes.partition_rows:,} are {count:,} partitions, and "
-            f"{PARTITIONS_MOST:,} are the most",
-            "Give more rows to a partition.",
-        )
 
 
 def partition_ddl(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import connecting, one, tables
+from loadstone.engine import connecting, one, partitions, tables
 from loadstone.engine.answers import Observation, ServerProcesses, Sizes, sized
 from loadstone.engine.doorman import Doorman
 from loadstone.engine.family import PostgresFamily
@@ -187,7 +187,7 @@ class OpenGaussTables(TableAnswers):
         again: bool = False,
     ) -> tuple[str, ...]:
         """Return the statements that make the indexes; each partition has its part."""
-        split = tables.is_split(wishes, where)
+        split = partitions.is_split(wishes, where)
         unsplit = replace(wishes, partition_rows=0, index_tablespace="")
         space = f" tablespace {quoted(wishes.index_tablespace)}" if wishes.index_tablespace else ""
         made = super().indexes(table, unsplit, where, again=again)
@@ -195,7 +195,7 @@ class OpenGaussTables(TableAnswers):
 
     def notes(self, wishes: PlainTable, where: tables.Circumstances = tables.USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
-        if tables.is_split(wishes, where):
+        if partitions.is_split(wishes, where):
             return ("one partition more, _after, takes rows behind the range of the data",)
         return ()
 
@@ -210,12 +210,12 @@ class OpenGaussTables(TableAnswers):
         return tables.TableSize(int(row["table_bytes"]), int(row["index_bytes"]), 0)
 
     def _split_rows(self, table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> str:
-        if not tables.is_split(wishes, where):
+        if not partitions.is_split(wishes, where):
             return ""
         listed = ", ".join(
             f"partition {quoted(name)} values less than "
             f"({'maxvalue' if high is None else self.value(table, high)})"
-            for name, low, high in tables.ranges(table, wishes, where)
+            for name, low, high in partitions.ranges(table, wishes, where)
             if low is not None
         )
         return f" partition by range ({quoted(wishes.partition_column)}) ({listed})"
