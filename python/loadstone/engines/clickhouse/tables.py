@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.driving import drive_load
+from loadstone.engine.drivertables import DriverTables
 from loadstone.engine.series import literal, quoted
-from loadstone.engine.tables import USUAL, TableAnswers, TableSize
+from loadstone.engine.tables import USUAL, TableSize
 from loadstone.engines.clickhouse.loading import ClickLoader
 from loadstone.errors import LoadstoneError
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control
-    from loadstone.engine.indexes import Index
     from loadstone.engine.series import Column
-    from loadstone.engine.tables import Account, Circumstances, RowTable
-    from loadstone.model import LoadMethod, PlainTable, TableForm
+    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.model import LoadMethod, PlainTable
 
 DURABLE = {
     "fsync_after_insert": 1,
@@ -48,14 +47,12 @@ order by name
 """
 
 
-class ClickTables(TableAnswers):
+class ClickTables(DriverTables):
     """What ClickHouse does in its own way."""
 
     title = "ClickHouse"
     methods: tuple[LoadMethod, ...] = ("arrow",)
-    takes_files = False
-    ledger = False
-    forms: tuple[TableForm, ...] = ("default", "columnar")
+    offered: tuple[str, ...] = _SKIPPING
     types: Mapping[str, str] = {
         "timestamp": "DateTime64(6, 'UTC')",
         "date": "Date32",
@@ -68,14 +65,6 @@ class ClickTables(TableAnswers):
         "json": "String",
         "bool": "Bool",
     }
-
-    def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables: its column store is the only form."""
-        del control
-        return frozenset({"form:default", "form:columnar", *_SKIPPING})
-
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
-        """Refuse nothing more: what ClickHouse does not have is known without asking."""
 
     def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
         """Raise LoadstoneError for wishes that contradict the table, or that ClickHouse cannot fulfil."""
@@ -94,16 +83,9 @@ class ClickTables(TableAnswers):
                     f"It skips data by one column each: {', '.join(f'c:{name}' for name in _SKIPPING)}.",
                 )
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a connection."""
-        return drive_load(document, ClickLoader(document, connect), stopped, show, stepped)
+    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> ClickLoader:
+        """Return what sends batches to ClickHouse."""
+        return ClickLoader(document, connect)
 
     def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
@@ -129,11 +111,6 @@ class ClickTables(TableAnswers):
             if wishes.index_when == "after":
                 found.append(f"{alter} materialize index {name} settings mutations_sync = 2")
         return tuple(found)
-
-    def using(self, index: Index) -> str:
-        """Say nothing: kinds of index are named elsewhere."""
-        del index
-        return ""
 
     def settle(self, wishes: PlainTable) -> tuple[str, ...]:
         """Return the statement that merges the parts into one: what background merges come to in time."""

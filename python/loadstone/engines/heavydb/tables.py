@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.driving import drive_load
+from loadstone.engine.drivertables import DriverTables
 from loadstone.engine.series import quoted
-from loadstone.engine.tables import USUAL, Circumstances, TableAnswers, TableSize
+from loadstone.engine.tables import USUAL, Circumstances, TableSize
 from loadstone.engines.heavydb.control import HeavyError, heavy
 from loadstone.engines.heavydb.loading import HeavyLoader
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control, Row
     from loadstone.engine.series import Column
-    from loadstone.engine.tables import Account, RowTable
-    from loadstone.model import LoadMethod, PlainTable, TableForm
+    from loadstone.engine.tables import RowTable
+    from loadstone.model import LoadMethod, PlainTable
 
 FRAGMENT_ROWS = 32_000_000
 """HeavyDB's own default, written down: the rows that one GPU or one CPU thread takes at a time."""
@@ -35,14 +35,12 @@ where database_name = '{database}' group by table_name
 _CATALOG = "information_schema"
 
 
-class HeavyTables(TableAnswers):
+class HeavyTables(DriverTables):
     """What HeavyDB does in its own way."""
 
     title = "HeavyDB"
     methods: tuple[LoadMethod, ...] = ("arrow",)
-    takes_files = False
-    ledger = False
-    forms: tuple[TableForm, ...] = ("default", "columnar")
+    offered: tuple[str, ...] = ("parallel loads",)
     index_methods = ()
     compressions = ()
     splits = False
@@ -60,35 +58,15 @@ class HeavyTables(TableAnswers):
         "bool": "boolean",
     }
 
-    def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables: its column store is the only form."""
-        del control
-        return frozenset({"parallel loads", *(f"form:{form}" for form in self.forms)})
-
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
-        """Refuse nothing more: what HeavyDB does not have is known without asking."""
-
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a session."""
-        return drive_load(document, HeavyLoader(document, connect), stopped, show, stepped)
+    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> HeavyLoader:
+        """Return what sends batches to HeavyDB."""
+        return HeavyLoader(document, connect)
 
     def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         columns = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in table["columns"])
         return (f"create table {quoted(wishes.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",)
-
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
-        """Return nothing: rows that were only appended leave nothing to put in order."""
-        del wishes
-        return ()
 
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say what is there in place of what scenarios wish."""

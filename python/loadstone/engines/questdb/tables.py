@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.driving import drive_load
+from loadstone.engine.drivertables import DriverTables
 from loadstone.engine.series import literal, quoted
-from loadstone.engine.tables import USUAL, TableAnswers, TableSize
+from loadstone.engine.tables import USUAL, TableSize
 from loadstone.engines.questdb.loading import QuestLoader
 from loadstone.errors import LoadstoneError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control, Row
     from loadstone.engine.series import Column
-    from loadstone.engine.tables import Account, Circumstances, RowTable
+    from loadstone.engine.tables import Circumstances, RowTable
     from loadstone.model import LoadMethod, PlainTable
 
 OURS = "loadstone_tables"
@@ -36,14 +36,11 @@ _HALF = 1 << 26
 """Where sums are parted: a term has 52 bits, and QuestDB adds in 64."""
 
 
-class QuestTables(TableAnswers):
+class QuestTables(DriverTables):
     """What QuestDB does in its own way."""
 
     title = "QuestDB"
     methods: tuple[LoadMethod, ...] = ("arrow", "insert")
-    takes_files = False
-    ledger = False
-    forms = ("default", "columnar")
     types: Mapping[str, str] = {
         "timestamp": "timestamp",
         "date": "date",
@@ -56,11 +53,6 @@ class QuestTables(TableAnswers):
         "json": "varchar",
         "bool": "boolean",
     }
-
-    def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables: columns are the only form."""
-        del control
-        return frozenset({"form:default", "form:columnar"})
 
     def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
         """Raise LoadstoneError when a table of this name is there that Loadstone did not make."""
@@ -84,16 +76,9 @@ class QuestTables(TableAnswers):
             if index.method:
                 raise LoadstoneError(f"QuestDB cannot make the index {index}", "Name columns only.")
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a connection."""
-        return drive_load(document, QuestLoader(document, connect), stopped, show, stepped)
+    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> QuestLoader:
+        """Return what sends batches to QuestDB."""
+        return QuestLoader(document, connect)
 
     def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table, and book it as ours."""
@@ -114,11 +99,6 @@ class QuestTables(TableAnswers):
     ) -> tuple[str, ...]:
         """Return nothing: only symbols can be indexed, and which columns are is decided by the data."""
         del table, wishes, where, again
-        return ()
-
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
-        """Return nothing: once its rows can be seen, a table is in order."""
-        del wishes
         return ()
 
     def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.driving import drive_load
+from loadstone.engine.drivertables import DriverTables
 from loadstone.engine.series import literal, quoted
-from loadstone.engine.tables import USUAL, Circumstances, TableAnswers, TableSize
+from loadstone.engine.tables import USUAL, Circumstances, TableSize
 from loadstone.engines.vertica.loading import VerticaLoader
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.engine.series import Column
-    from loadstone.engine.tables import Account, RowTable
-    from loadstone.model import LoadMethod, PlainTable, TableForm
+    from loadstone.engine.tables import RowTable
+    from loadstone.model import LoadMethod, PlainTable
 
 REPEATING_OCTETS, TEXT_OCTETS = 256, 65_000
 """Longest text of a column whose values repeat, and of any other: queries take memory by that length."""
@@ -41,14 +41,12 @@ where anchor_table_schema = current_schema() and anchor_table_name = {table}
 _FLOATS = ("float32", "float64")
 
 
-class VerticaTables(TableAnswers):
+class VerticaTables(DriverTables):
     """What Vertica does in its own way."""
 
     title = "Vertica"
     methods: tuple[LoadMethod, ...] = ("copy_text",)
-    takes_files = False
-    ledger = False
-    forms: tuple[TableForm, ...] = ("default", "columnar")
+    offered: tuple[str, ...] = ("parallel loads",)
     index_methods = ()
     compressions = ()
     splits = False
@@ -66,24 +64,9 @@ class VerticaTables(TableAnswers):
         "bool": "boolean",
     }
 
-    def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables: its column store is the only form."""
-        del control
-        return frozenset({"parallel loads", *(f"form:{form}" for form in self.forms)})
-
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
-        """Refuse nothing more: what Vertica does not have is known without asking."""
-
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a connection."""
-        return drive_load(document, VerticaLoader(document, connect), stopped, show, stepped)
+    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> VerticaLoader:
+        """Return what sends batches to Vertica."""
+        return VerticaLoader(document, connect)
 
     def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""

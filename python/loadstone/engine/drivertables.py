@@ -1,0 +1,61 @@
+"""What plain tables have in common in engines that only a Python driver reaches and that keep columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from loadstone.engine.driving import drive_load
+from loadstone.engine.tables import TableAnswers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.driving import Loader
+    from loadstone.engine.indexes import Index
+    from loadstone.engine.tables import Account, RowTable
+    from loadstone.model import PlainTable, TableForm
+
+
+class DriverTables(TableAnswers, ABC):
+    """Tables of columns, loaded by threads of our own; what cannot be is known without asking."""
+
+    takes_files = False
+    ledger = False
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    offered: tuple[str, ...] = ()
+    """What scenarios may require of its tables, beside its forms."""
+
+    @abstractmethod
+    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Loader:
+        """Return what the engine brings to a load, of a drive's document with its `load`."""
+
+    def offers(self, control: Control) -> frozenset[str]:
+        """Tell what scenarios may require of plain tables: its column store is the only form."""
+        del control
+        return frozenset({*self.offered, *(f"form:{form}" for form in self.forms)})
+
+    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+        """Refuse nothing more: what the engine does not have is known without asking."""
+
+    def perform(
+        self,
+        document: Mapping[str, Any],
+        connect: Callable[[str], Control],
+        stopped: Callable[[], bool],
+        show: Callable[[Account], None] | None,
+        stepped: Callable[[Account], None] | None = None,
+    ) -> Account | None:
+        """Load by threads of our own, each with a connection."""
+        return drive_load(document, self.loader(document, connect), stopped, show, stepped)
+
+    def using(self, index: Index) -> str:
+        """Say nothing: kinds of index, where there are any, are named elsewhere."""
+        del index
+        return ""
+
+    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+        """Return nothing: rows that were only appended leave nothing to put in order."""
+        del wishes
+        return ()
