@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
@@ -97,6 +98,13 @@ class ServerProcesses:
 
     pid: int | None
     reason: str | None = None
+
+
+def version_number(version: str) -> int:
+    """Return an Identity's `version_number` for a version of up to three parts: 2.10.1 is 21001."""
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    major, minor, patch = parts + [0] * (3 - len(parts))
+    return major * 10000 + minor * 100 + patch
 
 
 def sized(database_bytes: int | None, wal_bytes: int | None, relations: Sequence[RelationSize]) -> Sizes:

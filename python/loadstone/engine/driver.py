@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from loadstone.engine import Engine
+from loadstone.engine import Engine, not_one_value
 from loadstone.engine.answers import Observation
 
 if TYPE_CHECKING:
@@ -160,3 +160,11 @@ class DriverEngine(Engine):
         """Scenarios ask for versions of PostgreSQL, of which this engine has none."""
         del identity
         return None
+
+
+def only_value(found: pa.Table, sql: str) -> str | None:
+    """Return the one value of an answer as text, None for null; RunFailedError where it has not just one."""
+    if (found.num_rows, found.num_columns) != (1, 1):
+        raise not_one_value(found.num_rows, found.num_columns, sql)
+    value = found.column(0)[0].as_py()
+    return None if value is None else str(value)

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value, one
-from loadstone.engine.answers import Observation, ServerProcesses, sized
-from loadstone.engine.driver import DriverEngine
+from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
+from loadstone.engine.driver import DriverEngine, only_value
 from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.clickhouse import statements
@@ -51,7 +51,7 @@ class ClickFamily(DriverEngine):
         return {
             "version": version,
             "version_text": f"{self.title}: ClickHouse {version}",
-            "version_number": _number(version),
+            "version_number": version_number(version),
             "standby": False,
         }
 
@@ -209,10 +209,7 @@ class ClickFamily(DriverEngine):
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a query that gives one value; returns it as ClickHouse writes it, None for null."""
         found = self.answer(connection, f"select columns('.*') apply toString from (\n{sql}\n)")  # noqa: S608
-        if (found.num_rows, found.num_columns) != (1, 1):
-            raise not_one_value(found.num_rows, found.num_columns, sql)
-        value: Any = found.column(0)[0].as_py()
-        return None if value is None else str(value)
+        return only_value(found, sql)
 
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer."""
@@ -266,9 +263,3 @@ def _stored(name: str, row: Any) -> TableStorage:
     found = table_storage(name, int(row["bytes"] or 0) - indexes - maps, free=0)
     found["index_bytes"], found["map_bytes"] = indexes, maps  # of all indexes together: no names
     return found
-
-
-def _number(version: str) -> int:
-    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
-    major, minor, patch = parts + [0] * (3 - len(parts))
-    return major * 10000 + minor * 100 + patch

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from loadstone.engine import SCHEMA, not_one_value, one
-from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized
-from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized, version_number
+from loadstone.engine.driver import DriverEngine, Place, only_value
 from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, allocated_bytes, table_storage
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, run, use
@@ -128,7 +128,7 @@ class DuckDB(DriverEngine):
         return {
             "version": version,
             "version_text": f"DuckDB {row['version']} {build}",
-            "version_number": _number(version),
+            "version_number": version_number(version),
             "standby": False,
         }
 
@@ -319,10 +319,7 @@ class DuckDB(DriverEngine):
         """Run a query that gives one value; returns it as DuckDB writes it, None for null."""
         text = f"select cast(columns(*) as varchar) from (\n{sql}\n)"  # noqa: S608 - the scenario's own
         found = self.answer(connection, text)
-        if (found.num_rows, found.num_columns) != (1, 1):
-            raise not_one_value(found.num_rows, found.num_columns, sql)
-        value: str | None = found.column(0)[0].as_py()
-        return value
+        return only_value(found, sql)
 
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer."""
@@ -357,12 +354,6 @@ def _bytes_of(path: Path | None) -> int:
         return path.stat().st_size if path is not None else 0
     except FileNotFoundError:
         return 0
-
-
-def _number(version: str) -> int:
-    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
-    major, minor, patch = parts + [0] * (3 - len(parts))
-    return major * 10000 + minor * 100 + patch
 
 
 ENGINE = DuckDB()

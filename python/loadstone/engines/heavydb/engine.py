@@ -6,9 +6,9 @@ import importlib.util
 import re
 from typing import TYPE_CHECKING
 
-from loadstone.engine import SCHEMA, not_one_value
+from loadstone.engine import SCHEMA
 from loadstone.engine.answers import Caches, Observation, sized
-from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.driver import DriverEngine, Place, only_value
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.heavydb.control import HeavyDatabase, HeavyError, heavy
@@ -281,11 +281,7 @@ class HeavyDB(DriverEngine):
 
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a query that gives one value; returns it as text, None for null."""
-        found = self.answer(connection, sql)
-        if (found.num_rows, found.num_columns) != (1, 1):
-            raise not_one_value(found.num_rows, found.num_columns, sql)
-        value = found.column(0)[0].as_py()
-        return None if value is None else str(value)
+        return only_value(self.answer(connection, sql), sql)
 
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer, which comes as Arrow."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from loadstone.engine import SCHEMA, not_one_value, one
-from loadstone.engine.answers import Observation, ServerProcesses, sized
+from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.series import SeriesAnswers
@@ -102,7 +102,7 @@ class QuestDB(DriverEngine):
         return {
             "version": version,
             "version_text": text,
-            "version_number": _number(version),
+            "version_number": version_number(version),
             "standby": False,
         }
 
@@ -257,12 +257,6 @@ class QuestDB(DriverEngine):
 CONTROL_CONNECTIONS = 2
 """Beside the clients: one that plans and checks, one that watches."""
 _OLDEST = 90000
-
-
-def _number(version: str) -> int:
-    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
-    major, minor, patch = parts + [0] * (3 - len(parts))
-    return major * 10000 + minor * 100 + patch
 
 
 ENGINE = QuestDB()
