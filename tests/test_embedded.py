@@ -300,13 +300,13 @@ def test_too_little_space_is_told_in_bytes_before_anything_is_made(monkeypatch: 
 
 
 def test_a_taken_port_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = server._free_port
+    find = server.free_port
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ports = [taken.getsockname()[1], taken.getsockname()[1], find()]
         free = ports[-1]
-        monkeypatch.setattr(server, "_free_port", lambda: ports.pop(0))
+        monkeypatch.setattr(server, "free_port", lambda: ports.pop(0))
         with EmbeddedServer(Order()) as running:
             assert running.port == free
             assert query(running, b"select 1") == 1

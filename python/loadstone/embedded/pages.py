@@ -26,7 +26,7 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 
 
 def evict(folder: Path) -> tuple[int, int]:
-    """Have the kernel forget the pages of a PostgreSQL data folder's files, tablespaces included.
+    """Have the kernel forget the pages of a data folder's files, PostgreSQL's tablespaces included.
 
     Returns how many of their bytes it keeps all the same, and how many they are. The files are at rest.
     """
@@ -36,13 +36,21 @@ def evict(folder: Path) -> tuple[int, int]:
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                os.fsync(handle)  # a page that is not yet written would stay
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+                _forget(handle)
                 held += _held(handle)
                 size += os.fstat(handle).st_size
             finally:
                 os.close(handle)
     return held, size
+
+
+def forget(path: Path) -> None:
+    """Have the kernel forget the pages of one file that is at rest. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _forget(handle)
+    finally:
+        os.close(handle)
 
 
 def drop_all() -> bool:
@@ -52,6 +60,11 @@ def drop_all() -> bool:
     except OSError:
         return False
     return True
+
+
+def _forget(handle: int) -> None:
+    os.fsync(handle)  # a page that is not yet written would stay
+    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _files(folder: Path) -> Iterator[Path]:

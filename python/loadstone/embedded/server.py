@@ -328,7 +328,7 @@ class EmbeddedServer:
         if self._doors:
             forget_pages(self.data_directory)
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self.port = _free_port()
+            self.port = free_port()
             self._launch()
             try:
                 self._wait_ready(limit_s)
@@ -448,7 +448,8 @@ def _there(value: T | None) -> T:
     return value
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody listens at now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

@@ -15,6 +15,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from loadstone.embedded.pages import evict
 from loadstone.engines.chdb import messages
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.errors import LoadstoneError
@@ -162,9 +163,7 @@ class ChdbDatabase:
 
     def forget_pages(self) -> None:
         """Ask the operating system to drop its pages of the database's files."""
-        for path in self.folder.rglob("*"):
-            with contextlib.suppress(OSError):
-                _forget(path)
+        evict(self.folder)
 
     def close(self) -> None:
         """End all connections and the process; may be called again."""
@@ -274,14 +273,3 @@ def refuse_missing() -> None:
             "chDB is not installed: the Python package chdb is missing",
             "Install it (180 MB, 850 MB on disk): pip install 'loadstone[chdb]'",
         )
-
-
-def _forget(path: Path) -> None:
-    if not path.is_file() or path.is_symlink():
-        return
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(file)

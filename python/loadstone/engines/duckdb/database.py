@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import threading
 import weakref
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from loadstone.embedded.pages import forget
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
 from loadstone.engine.series import literal, quoted
@@ -191,7 +191,7 @@ class DuckDatabase:
         """Close and open it, with the operating system's pages of the file forgotten; connections live on."""
         self._shut()
         if self.path is not None:
-            _forget_pages(self.path)
+            forget(self.path)
         self._root = self._connect()
 
     def close(self) -> None:
@@ -265,13 +265,3 @@ def duck(connection: Control) -> DuckControl:
     if not isinstance(connection, DuckControl):
         raise TypeError(f"DuckDB was given a {type(connection).__name__} for a connection")
     return connection
-
-
-def _forget_pages(path: Path) -> None:
-    """Ask the operating system to drop its pages of a file that is closed."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(file)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,8 @@ import psycopg
 
 from loadstone.embedded import launch
 from loadstone.embedded.account import environment
+from loadstone.embedded.pages import evict
+from loadstone.embedded.server import free_port
 from loadstone.engines.questdb.control import QuestControl, quest
 from loadstone.engines.questdb.java import find_jar, find_java
 from loadstone.errors import LoadstoneError
@@ -123,7 +124,7 @@ class QuestDatabase:
             for control in list(self._controls):
                 control.drop()
             self._end()
-            self._forget_pages()
+            evict(self._root())
             self._launch()
             self._wait_ready()
         return True
@@ -171,7 +172,7 @@ class QuestDatabase:
                 return
 
     def _choose_ports(self, root: Path) -> None:
-        pg, http = _free_port(), _free_port()
+        pg, http = free_port(), free_port()
         self.server = Connection(LOOPBACK, pg, USER, DATABASE, self._password, sslmode="disable")
         values = (
             PINNED
@@ -245,13 +246,6 @@ class QuestDatabase:
             process.kill()
             process.wait(_STOP_S)
 
-    def _forget_pages(self) -> None:
-        """Ask the operating system to drop its pages of the files of a server that is stopped."""
-        for path in self._root().rglob("*"):
-            with contextlib.suppress(OSError):
-                if path.is_file() and not path.is_symlink():
-                    _forget(path)
-
     def _root(self) -> Path:
         return self._there() / "root"
 
@@ -269,15 +263,6 @@ def reached(connection: Control) -> QuestDatabase:
     return database
 
 
-def _forget(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(file)
-
-
 def _checked(settings: Mapping[str, str]) -> dict[str, str]:
     for name, value in settings.items():
         if any(part in name for part in _OURS):
@@ -290,9 +275,3 @@ def _checked(settings: Mapping[str, str]) -> dict[str, str]:
                 f'"{name}" is no setting of QuestDB', "Name them as its server.conf does: cairo.commit.mode."
             )
     return dict(settings)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
