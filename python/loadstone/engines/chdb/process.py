@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from typing import TYPE_CHECKING
 
 from loadstone.embedded.pages import evict
+from loadstone.engine.links import LinkDatabase
 from loadstone.engines.chdb import messages
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.errors import LoadstoneError
@@ -81,23 +81,24 @@ class ChdbLine:
 _GONE = "the process that holds chDB is gone"
 
 
-class ChdbDatabase:
+class ChdbDatabase(LinkDatabase[ClickControl]):
     """A folder that a process of ours has open; the process is started again when it is gone."""
-
-    _open: set[Path] = set()  # noqa: RUF012 - one process a folder, in all of this run
-    _guard = threading.Lock()
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         """Open the folder. Raises LoadstoneError when that is not possible."""
+        super().__init__()
         self.folder = folder.resolve()
         self.settings = dict(settings)
-        self._controls: weakref.WeakSet[ClickControl] = weakref.WeakSet()
         self._starting = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._door: socket.socket | None = None
         self._said: BinaryIO | None = None
         self._closed = False
-        self._claim()
+        if not self.claim(self.folder):
+            raise LoadstoneError(
+                f"the folder {self.folder} is in use by this very run",
+                "A run can have each database as a target once.",
+            )
         try:
             self._start()
         except BaseException:
@@ -126,8 +127,7 @@ class ChdbDatabase:
                 control.execute("select 1")
         except ClickError as error:
             raise LoadstoneError(f"chDB in {self.folder} cannot be used: {error}", "Run again.") from error
-        self._controls.add(control)
-        return control
+        return self.enlist(control)
 
     def line(self) -> ChdbLine:
         """Open a connection, to a new process if the one before is gone."""
@@ -157,10 +157,6 @@ class ChdbDatabase:
             process.kill()
             process.wait(_STOP_S)
 
-    def named(self, name: str) -> list[ClickControl]:
-        """Return the connections of this name that are open."""
-        return [control for control in list(self._controls) if control.name == name and not control.closed]
-
     def forget_pages(self) -> None:
         """Ask the operating system to drop its pages of the database's files."""
         evict(self.folder)
@@ -169,12 +165,10 @@ class ChdbDatabase:
         """End all connections and the process; may be called again."""
         with self._starting:
             self._closed = True
-            for control in list(self._controls):
-                control.close()
+            self.end_controls()
             self._end()
             self._hush()
-            with self._guard:
-                self._open.discard(self.folder)
+            super().close()
 
     def _start(self) -> None:
         door, theirs = socket.socketpair()
@@ -255,15 +249,6 @@ class ChdbDatabase:
         if self._door is None:
             raise ClickError(_GONE)
         return self._door
-
-    def _claim(self) -> None:
-        with self._guard:
-            if self.folder in self._open:
-                raise LoadstoneError(
-                    f"the folder {self.folder} is in use by this very run",
-                    "A run can have each database as a target once.",
-                )
-            self._open.add(self.folder)
 
 
 def refuse_missing() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
+from loadstone.engine.links import LinkControl
 from loadstone.engine.series import literal, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -87,87 +87,67 @@ class Opened(Protocol):
         """Return the open control connections of this name."""
 
 
-class ClickControl:
-    """A control connection; its line is opened when it is first needed, and anew when it was lost."""
+class ClickControl(LinkControl[Line]):
+    """A control connection; its link is a line.
 
+    The statement after an error gets another line: chDB 26.9 answers the first one after a query that was
+    cancelled with nothing.
+    """
+
+    title = "ClickHouse"
+    errors = ClickError
     _numbers = count(1)
 
     def __init__(self, database: Opened, name: str) -> None:
+        super().__init__(name)
         self.database = database
-        self.name = name
         self.mark = f"loadstone {next(self._numbers)}"
         """What tells this connection's statements from all others on the server."""
-        self._closed = False
-        self._line: Line | None = None
-        self._busy = threading.Lock()
-
-    @property
-    def closed(self) -> bool:
-        """Whether it can no longer be used."""
-        return self._closed
 
     def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
-        if params:
-            raise TypeError("statements for ClickHouse carry their values in their text")
-        found = self.table(query.decode() if isinstance(query, bytes) else query)
+        found = self.table(self._plain(query, params))
         return WholeResult(found.to_pylist() if found is not None else [])
 
     def table(self, sql: str) -> pa.Table | None:
         """Run one statement to its end and return its whole answer; None when it has none."""
-        return self._by_line(lambda line: line.ask(sql))
+        return self.call(lambda line: line.ask(sql))
 
     def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
         """Insert rows."""
-        self._by_line(lambda line: line.put(table, columns, rows))
+        self.call(lambda line: line.put(table, columns, rows))
 
     def use(self, database: str) -> None:
         """Make unqualified names mean what lies in a database."""
         self.table(f"use {quoted(database)}")
 
-    def interrupt(self, limit_s: float = 2.0) -> None:
-        """Make the statement that another thread runs here fail: asked in words first, then cut off."""
-        line = self._line
-        if line is None or not self._busy.locked():
-            return
+    def dial(self) -> Line:
+        """Open a line, with our settings and in our database if it is there."""
+        line = self.database.line()
         try:
-            with closing(self.database.line()) as other:
-                other.ask(KILL.format(mark=literal(self.mark)))
-        except ClickError:
-            self.database.hang_up(line)
-            return
-        if self._busy.acquire(timeout=limit_s):
-            self._busy.release()
-        elif self._line is line:
-            self.database.hang_up(line)
+            self._set_up(line)
+        except BaseException:
+            line.close()
+            raise
+        return line
 
-    def close(self) -> None:
-        """End it; may be called again."""
-        self._closed = True
-        self._drop()
+    def tell(self, link: Line, limit_s: float) -> None:
+        """Kill what bears this connection's mark, by another line."""
+        del link, limit_s
+        with closing(self.database.line()) as other:
+            other.ask(KILL.format(mark=literal(self.mark)))
 
-    def _by_line(self, work: Callable[[Line], Any]) -> Any:
-        if self._closed:
-            raise ClickError("the connection is closed")
-        with self._busy:
-            try:
-                return work(self._opened())
-            except BaseException:
-                # The next statement gets another line: chDB 26.9 answers the first one after a query that was
-                # cancelled with nothing.
-                self._drop()
-                raise
+    def cut(self, link: Line) -> None:
+        """End what the line does as the database can: chDB's ends with all others."""
+        self.database.hang_up(link)
 
-    def _opened(self) -> Line:
-        if self._line is None:
-            line = self.database.line()
-            try:
-                self._set_up(line)
-            except BaseException:
-                line.close()
-                raise
-            self._line = line
-        return self._line
+    def hang_up(self, link: Line) -> None:
+        """Close the line."""
+        link.close()
+
+    def lost(self, words: str) -> ClickError:
+        """Return the error of a line that is gone."""
+        return ClickError(words)
 
     def _set_up(self, line: Line) -> None:
         values = SESSION | {name: literal(value) for name, value in self.database.settings.items()}
@@ -175,11 +155,6 @@ class ClickControl:
         line.ask("set " + ", ".join(f"{name} = {value}" for name, value in values.items()))
         if line.ask(HAS_DATABASE.format(name=literal(SCHEMA))):
             line.ask(f"use {quoted(SCHEMA)}")
-
-    def _drop(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            line.close()
 
 
 KILL = "kill query where Settings['log_comment'] = {mark} async"

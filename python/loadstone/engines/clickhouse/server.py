@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import clickhouse_connect
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
+from loadstone.engine.links import LinkDatabase
 from loadstone.engine.places import listener
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.errors import LoadstoneError
@@ -64,13 +64,13 @@ class HttpLine:
         self._client.close()
 
 
-class ClickServer:
+class ClickServer(LinkDatabase[ClickControl]):
     """A server that is reached over HTTP."""
 
     def __init__(self, server: Connection) -> None:
         """Reach it. Raises LoadstoneError when that is not possible."""
+        super().__init__()
         self._server = server
-        self._controls: weakref.WeakSet[ClickControl] = weakref.WeakSet()
         self.settings: Mapping[str, str] = {}
         self.pid = listener(server).pid
         try:
@@ -93,8 +93,7 @@ class ClickServer:
             control.execute("select 1")
         except ClickError as error:
             raise LoadstoneError(f"the server cannot be used: {error}", "Is it running?") from error
-        self._controls.add(control)
-        return control
+        return self.enlist(control)
 
     def line(self) -> HttpLine:
         """Open a connection."""
@@ -119,15 +118,6 @@ class ClickServer:
         """Close a connection's socket: a server ends a query whose asker is gone when it next looks."""
         if isinstance(line, HttpLine):
             line.close()
-
-    def named(self, name: str) -> list[ClickControl]:
-        """Return the connections of this name that are open."""
-        return [control for control in list(self._controls) if control.name == name and not control.closed]
-
-    def close(self) -> None:
-        """End all connections."""
-        for control in list(self._controls):
-            control.close()
 
 
 @contextlib.contextmanager

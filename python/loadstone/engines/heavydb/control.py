@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.engine.control import WholeResult
+from loadstone.engine.links import LinkControl, LinkDatabase
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
     from loadstone.engine.control import Control, Row
     from loadstone.model import Connection
-
-T = TypeVar("T")
-_INTERRUPT_S = 5.0
-"""How long a query that was told to end may go on before its connection is cut."""
 
 
 class HeavyError(Exception):
@@ -75,11 +71,8 @@ class Link(Protocol):
         """End the session."""
 
 
-class HeavyDatabase:
+class HeavyDatabase(LinkDatabase["HeavyControl"]):
     """A server, our database on it, and the connections to it."""
-
-    _claimed: set[tuple[str, int, str]] = set()  # noqa: RUF012 - one process, whichever target names it
-    _guard = threading.Lock()
 
     def __init__(
         self,
@@ -89,12 +82,11 @@ class HeavyDatabase:
         dial: Callable[[Connection, str], Link],
     ) -> None:
         """Open nothing yet; `device` is what every session is told to use, None: the server's own choice."""
+        super().__init__()
         self.server = server
         self.workspace = workspace
         self.device = device
         self._dial = dial
-        self._controls: list[HeavyControl] = []
-        self._mine = False
 
     @property
     def data_directory(self) -> Path | None:
@@ -108,9 +100,7 @@ class HeavyDatabase:
             control.call(lambda link: link.version())
         except HeavyError as error:
             raise _unreachable(self.server, error) from error
-        with self._guard:
-            self._controls = [known for known in self._controls if not known.closed] + [control]
-        return control
+        return self.enlist(control)
 
     def link(self) -> Link:
         """Open a session, in our database if it is there, else in the user's. Raises HeavyError."""
@@ -129,96 +119,54 @@ class HeavyDatabase:
         """Open a session in another database. Raises HeavyError."""
         return self._dial(self.server, database)
 
-    def named(self, name: str) -> Sequence[HeavyControl]:
-        """Return the open control connections of this name."""
-        with self._guard:
-            return [control for control in self._controls if control.name == name and not control.closed]
-
-    def claim(self) -> bool:
+    def claim_workspace(self) -> bool:
         """Take our database for this target; False when another target of this process has it."""
-        place = (self.server.host, self.server.port, self.workspace)
-        with self._guard:
-            if not self._mine and place in self._claimed:
-                return False
-            self._claimed.add(place)
-            self._mine = True
-        return True
-
-    def close(self) -> None:
-        """End all connections; may be called again."""
-        for control in list(self._controls):
-            control.close()
-        with self._guard:
-            if self._mine:
-                self._claimed.discard((self.server.host, self.server.port, self.workspace))
-            self._mine = False
+        return self.claim((self.server.host, self.server.port, self.workspace))
 
 
-class HeavyControl:
-    """A control connection; its session is begun when it is first needed, and anew when it was lost."""
+class HeavyControl(LinkControl[Link]):
+    """A control connection; its link is a session."""
+
+    title = "HeavyDB"
+    errors = HeavyError
+    interrupt_s = 5.0
+    says_goodbye = True
 
     def __init__(self, database: HeavyDatabase, name: str) -> None:
+        super().__init__(name)
         self.database = database
-        self.name = name
-        self._closed = False
-        self._link: Link | None = None
-        self._busy = threading.Lock()
-
-    @property
-    def closed(self) -> bool:
-        """Whether it can no longer be used."""
-        return self._closed
 
     def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
-        if params:
-            raise TypeError("statements for HeavyDB carry their values in their text")
-        text = query.decode() if isinstance(query, bytes) else query
+        text = self._plain(query, params)
         return WholeResult(self.call(lambda link: link.ask(text.strip())))
 
-    def call(self, work: Callable[[Link], T]) -> T:
-        """Do something with the session. Raises HeavyError."""
-        if self._closed:
-            raise HeavyError("the connection is closed", lost=True)
-        with self._busy:
-            try:
-                if self._link is None:
-                    self._link = self.database.link()
-                return work(self._link)
-            except BaseException as error:
-                # Refusing a statement leaves the session as it was; anything else is in the middle of one.
-                if not isinstance(error, HeavyError) or error.lost:
-                    self._drop()
-                raise
+    def dial(self) -> Link:
+        """Begin a session."""
+        return self.database.link()
 
-    def interrupt(self, limit_s: float = _INTERRUPT_S) -> None:
-        """Make the statement that another thread runs here fail: told to end first, then cut off."""
-        link = self._link
-        if link is None or not self._busy.locked():
-            return
-        try:
-            with closing(self.database.elsewhere(self.database.server.database)) as other:
-                other.interrupt(link.session)
-        except HeavyError:
-            link.cut()
-            return
-        if self._busy.acquire(timeout=limit_s):
-            self._busy.release()
-        elif self._link is link:
-            link.cut()
+    def tell(self, link: Link, limit_s: float) -> None:
+        """Interrupt the session by another one."""
+        del limit_s
+        with closing(self.database.elsewhere(self.database.server.database)) as other:
+            other.interrupt(link.session)
 
-    def close(self) -> None:
-        """End it; may be called again."""
-        self._closed = True
-        link = self._link
-        if link is not None and self._busy.locked():
-            link.cut()  # in the middle of a call there is no saying goodbye
-        self._drop()
+    def cut(self, link: Link) -> None:
+        """End the session's socket."""
+        link.cut()
 
-    def _drop(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+    def hang_up(self, link: Link) -> None:
+        """End the session."""
+        link.close()
+
+    def lost(self, words: str) -> HeavyError:
+        """Return the error of a session that is gone."""
+        return HeavyError(words, lost=True)
+
+    def spoilt(self, link: Link, error: BaseException) -> bool:
+        """Refusing a statement leaves the session as it was; anything else is in the middle of one."""
+        del link
+        return not isinstance(error, HeavyError) or error.lost
 
 
 def heavy(connection: Control) -> HeavyControl:

@@ -126,7 +126,7 @@ class HeavyDB(DriverEngine):
     def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Take our database for this target; what other processes do there HeavyDB gives no lock for."""
         del schema
-        return heavy(connection).database.claim()
+        return heavy(connection).database.claim_workspace()
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Tell whether our database is there and marked as ours."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
@@ -14,9 +13,10 @@ from psycopg.rows import dict_row
 
 from loadstone.engine.connecting import arguments
 from loadstone.engine.driver import Named
+from loadstone.engine.links import LinkControl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from loadstone.engine.control import Control, Result
     from loadstone.model import Connection
@@ -29,6 +29,9 @@ _ARROW = {
 """Types of answers by PostgreSQL's numbers of them; all others are texts."""
 
 
+Own = psycopg.Connection[dict[str, Any]]
+
+
 class Reached(Named, Protocol):
     """A server that connections go to."""
 
@@ -37,44 +40,39 @@ class Reached(Named, Protocol):
         """How it is reached; another after it was started anew."""
 
 
-class QuestControl:
-    """A control connection; psycopg's own is opened when it is first needed, and anew when it was lost."""
+class QuestControl(LinkControl[Own]):
+    """A control connection; its link is psycopg's own."""
+
+    title = "QuestDB"
+    errors = psycopg.Error
 
     def __init__(self, database: Reached, name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.database = database
-        self._closed = False
-        self._busy = threading.Lock()
-        self._own: psycopg.Connection[dict[str, Any]] | None = None
-
-    @property
-    def closed(self) -> bool:
-        """Whether it can no longer be used."""
-        return self._closed
 
     def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> Result:
         """Run one statement to its end; parameters are written `%(name)s`."""
         text = query.encode() if isinstance(query, str) else query
-        found: Result = self._with(lambda own: own.execute(text, params))
+        found: Result = self.call(lambda own: own.execute(text, params))
         return found
 
     def table(self, sql: str) -> pa.Table:
         """Run a query and return its whole answer as Arrow."""
-        return self._with(lambda own: _table(own, sql))
+        return self.call(lambda own: _table(own, sql))
 
     def put(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row, in one transaction; values are written `%s`."""
 
-        def work(own: psycopg.Connection[dict[str, Any]]) -> None:
+        def work(own: Own) -> None:
             with own.transaction(), own.cursor() as cursor:
                 cursor.executemany(sql.encode(), rows)
 
-        self._with(work)
+        self.call(work)
 
     def text(self, sql: str) -> list[list[str | None]]:
         """Run a query and return its whole answer as the server writes it."""
 
-        def work(own: psycopg.Connection[dict[str, Any]]) -> list[list[str | None]]:
+        def work(own: Own) -> list[list[str | None]]:
             found = own.execute(sql.encode()).pgresult
             if found is None:
                 return []
@@ -84,47 +82,39 @@ class QuestControl:
             ]
             return [[None if v is None else v.decode(errors="replace") for v in row] for row in values]
 
-        told: list[list[str | None]] = self._with(work)
+        told: list[list[str | None]] = self.call(work)
         return told
 
-    def interrupt(self, limit_s: float = 2.0) -> None:
-        """Make the statement that another thread runs here fail: asked first, then cut off."""
-        own = self._own
-        if own is None or not self._busy.locked():
-            return
-        with contextlib.suppress(psycopg.Error, OSError):
-            own.cancel_safe(timeout=limit_s)
-        if self._busy.acquire(timeout=limit_s):
-            self._busy.release()
-            return
-        with contextlib.suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(own.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """End it; may be called again."""
-        self._closed = True
-        self.drop()
-
-    def drop(self) -> None:
-        """Let go of psycopg's connection; the next statement opens another."""
-        own, self._own = self._own, None
-        if own is not None:
-            own.close()
-
-    def _with(self, work: Callable[[psycopg.Connection[dict[str, Any]]], Any]) -> Any:
-        if self._closed:
-            raise psycopg.OperationalError("the connection is closed")
-        with self._busy:
-            if self._own is None or self._own.closed:
-                self._own = self._opened()
-            return work(self._own)
-
-    def _opened(self) -> psycopg.Connection[dict[str, Any]]:
-        opened: psycopg.Connection[dict[str, Any]] = psycopg.Connection.connect(
+    def dial(self) -> Own:
+        """Open a connection."""
+        opened: Own = psycopg.Connection.connect(
             **arguments(self.database.server), autocommit=True, row_factory=dict_row
         )
         opened.prepare_threshold = None
         return opened
+
+    def tell(self, link: Own, limit_s: float) -> None:
+        """Cancel what the connection does; no answer does not mean that it was not heard."""
+        with contextlib.suppress(psycopg.Error, OSError):
+            link.cancel_safe(timeout=limit_s)
+
+    def cut(self, link: Own) -> None:
+        """End the connection's socket."""
+        with contextlib.suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(link.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    def hang_up(self, link: Own) -> None:
+        """Close the connection."""
+        link.close()
+
+    def lost(self, words: str) -> psycopg.OperationalError:
+        """Return the error of a connection that is gone."""
+        return psycopg.OperationalError(words)
+
+    def spoilt(self, link: Own, error: BaseException) -> bool:
+        """Ask psycopg, which closes a connection that is broken."""
+        del error
+        return link.closed
 
 
 def _table(own: psycopg.Connection[Any], sql: str) -> pa.Table:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from loadstone.embedded import launch
 from loadstone.embedded.account import environment
 from loadstone.embedded.pages import evict
 from loadstone.embedded.server import free_port
+from loadstone.engine.links import LinkDatabase
 from loadstone.engines.questdb.control import QuestControl, quest
 from loadstone.engines.questdb.java import find_jar, find_java
 from loadstone.errors import LoadstoneError
@@ -53,14 +53,14 @@ _PORT_ATTEMPTS = 5
 _LOG_LINES = 15
 
 
-class QuestDatabase:
+class QuestDatabase(LinkDatabase[QuestControl]):
     """A QuestDB server and the connections to it; `folder` is a private one's."""
 
     def __init__(self, server: Connection | None, folder: Path | None, settings: Mapping[str, str]) -> None:
         """Start a private server in `folder`, or reach one. Raises LoadstoneError."""
+        super().__init__()
         self.settings = _checked(settings)
         self.folder = folder
-        self._controls: weakref.WeakSet[QuestControl] = weakref.WeakSet()
         self._password = secrets.token_urlsafe(24)
         self._process: subprocess.Popen[bytes] | None = None
         # The system stops the server when the thread that started it ends: this one lives as long as we do.
@@ -109,19 +109,14 @@ class QuestDatabase:
                 f"cannot connect to {where}: {' '.join(str(error).split())}",
                 "Is QuestDB running, with PostgreSQL's protocol on that port, and is the password right?",
             ) from error
-        self._controls.add(control)
-        return control
-
-    def named(self, name: str) -> list[QuestControl]:
-        """Return the connections of this name that are open."""
-        return [control for control in list(self._controls) if control.name == name and not control.closed]
+        return self.enlist(control)
 
     def restart(self) -> bool:
         """Stop a private server and start it on the same data, connections live on; False for any other."""
         if self.folder is None:
             return False
         with self._guard:
-            for control in list(self._controls):
+            for control in self.controls():
                 control.drop()
             self._end()
             evict(self._root())
@@ -133,8 +128,7 @@ class QuestDatabase:
         """End all connections and a private server; may be called again."""
         with self._guard:
             self._closed = True
-            for control in list(self._controls):
-                control.close()
+            super().close()
             self._end()
             self._starter.shutdown()
 

@@ -143,7 +143,7 @@ class Vertica(DriverEngine):
 
     def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Take our schema for this target; what other processes do there Vertica gives no lock for."""
-        return self.control(connection).database.claim(schema)
+        return self.control(connection).database.claim_workspace(schema)
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Tell whether the schema is there and marked as ours."""

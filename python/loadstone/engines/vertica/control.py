@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import vertica_python
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
+from loadstone.engine.links import LinkControl, LinkDatabase
 from loadstone.engine.series import literal, quoted
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.errors import LoadstoneError
@@ -22,23 +22,17 @@ if TYPE_CHECKING:
     from loadstone.model import Connection
 
 T = TypeVar("T")
-_INTERRUPT_S = 5.0
-"""How long a query that was told to end may go on before its connection is cut."""
 _HAS_SCHEMA = "select 1 as one from v_catalog.schemata where schema_name = {name}"
 _TLS = {"disable": "disable", "require": "require", "verify-full": "verify-full"}
 
 
-class VerticaDatabase:
+class VerticaDatabase(LinkDatabase["VerticaControl"]):
     """A server, and the connections to it."""
-
-    _claimed: set[tuple[str, int, str]] = set()  # noqa: RUF012 - one process, whichever target names it
-    _guard = threading.Lock()
 
     def __init__(self, server: Connection) -> None:
         """Open nothing yet."""
+        super().__init__()
         self.server = server
-        self._controls: list[VerticaControl] = []
-        self._mine = False
 
     @property
     def data_directory(self) -> Path | None:
@@ -56,9 +50,7 @@ class VerticaDatabase:
                 f"no Vertica server lets us in at {place}: {error}",
                 "Write vertica://user@host:5433/database, with the password there or in VERTICA_PASSWORD.",
             ) from error
-        with self._guard:
-            self._controls = [known for known in self._controls if not known.closed] + [control]
-        return control
+        return self.enlist(control)
 
     def dial(self, label: str) -> Any:
         """Open a connection of the driver's. Raises VerticaError."""
@@ -79,53 +71,26 @@ class VerticaDatabase:
         link.socket.settimeout(None)  # else it would hold for every answer too
         return link
 
-    def named(self, name: str) -> Sequence[VerticaControl]:
-        """Return the open control connections of this name."""
-        with self._guard:
-            return [control for control in self._controls if control.name == name and not control.closed]
-
-    def claim(self, schema: str) -> bool:
+    def claim_workspace(self, schema: str) -> bool:
         """Take our schema for this target; False when another target of this process has it."""
-        place = (self.server.host, self.server.port, f"{self.server.database}.{schema}")
-        with self._guard:
-            if not self._mine and place in self._claimed:
-                return False
-            self._claimed.add(place)
-            self._mine = True
-        return True
-
-    def close(self) -> None:
-        """End all connections; may be called again."""
-        for control in list(self._controls):
-            control.close()
-        with self._guard:
-            if self._mine:
-                ours = (self.server.host, self.server.port)
-                self._claimed.difference_update([p for p in self._claimed if p[:2] == ours])
-            self._mine = False
+        return self.claim((self.server.host, self.server.port, f"{self.server.database}.{schema}"))
 
 
-class VerticaControl:
-    """A control connection; it is opened when it is first needed, and anew when it was lost."""
+class VerticaControl(LinkControl[Any]):
+    """A control connection; its link is one of the driver's."""
+
+    title = "Vertica"
+    errors = VerticaError
+    interrupt_s = 5.0
+    says_goodbye = True
 
     def __init__(self, database: VerticaDatabase, name: str) -> None:
+        super().__init__(name)
         self.database = database
-        self.name = name
-        self._closed = False
-        self._link: Any = None
-        self._busy = threading.Lock()
-
-    @property
-    def closed(self) -> bool:
-        """Whether it can no longer be used."""
-        return self._closed
 
     def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
-        if params:
-            raise TypeError("statements for Vertica carry their values in their text")
-        text = query.decode() if isinstance(query, bytes) else query
-        names, rows = self.rows(text)
+        names, rows = self.rows(self._plain(query, params))
         return WholeResult([dict(zip(names, _lists(names, row), strict=True)) for row in rows])
 
     def rows(self, text: str) -> tuple[list[str], list[list[Any]]]:
@@ -151,42 +116,10 @@ class VerticaControl:
 
     def call(self, work: Callable[[Any], T]) -> T:
         """Do something with the driver's connection. Raises VerticaError."""
-        if self._closed:
-            raise VerticaError("the connection is closed", lost=True)
-        with self._busy:
-            try:
-                link = self._link or self._open()
-                return told(lambda: work(link))
-            except BaseException as error:
-                # Refusing a statement leaves the session as it was; anything else is in the middle of one.
-                if not isinstance(error, VerticaError) or error.lost:
-                    self._drop()
-                raise
+        return super().call(lambda link: told(lambda: work(link)))
 
-    def interrupt(self, limit_s: float = _INTERRUPT_S) -> None:
-        """Make the statement that another thread runs here fail: cancelled first, then cut off."""
-        link = self._link
-        if link is None or not self._busy.locked():
-            return
-        try:
-            told(link.cancel)
-        except VerticaError:
-            link.close_socket()
-            return
-        if self._busy.acquire(timeout=limit_s):
-            self._busy.release()
-        elif self._link is link:
-            link.close_socket()
-
-    def close(self) -> None:
-        """End it; may be called again."""
-        self._closed = True
-        link = self._link
-        if link is not None and self._busy.locked():
-            link.close_socket()  # in the middle of a statement there is no saying goodbye
-        self._drop()
-
-    def _open(self) -> Any:
+    def dial(self) -> Any:
+        """Open a connection, in our schema if it is there. Raises VerticaError."""
         link = self.database.dial(self.name)
         try:
             with link.cursor() as cursor:
@@ -196,16 +129,32 @@ class VerticaControl:
         except BaseException:
             link.close_socket()
             raise
-        self._link = link
         return link
 
-    def _drop(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            try:
-                told(link.close)
-            except VerticaError:
-                link.close_socket()
+    def tell(self, link: Any, limit_s: float) -> None:
+        """Cancel what the connection does."""
+        del limit_s
+        told(link.cancel)
+
+    def cut(self, link: Any) -> None:
+        """End the connection's socket."""
+        link.close_socket()
+
+    def hang_up(self, link: Any) -> None:
+        """Close the connection."""
+        try:
+            told(link.close)
+        except VerticaError:
+            link.close_socket()
+
+    def lost(self, words: str) -> VerticaError:
+        """Return the error of a connection that is gone."""
+        return VerticaError(words, lost=True)
+
+    def spoilt(self, link: Any, error: BaseException) -> bool:
+        """Refusing a statement leaves the session as it was; anything else is in the middle of one."""
+        del link
+        return not isinstance(error, VerticaError) or error.lost
 
 
 def vertica(connection: Control) -> VerticaControl:
