@@ -14,8 +14,10 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING
 
+from loadstone.embedded.ending import has_ended
 from loadstone.embedded.pages import evict
 from loadstone.engine.links import LinkDatabase
+from loadstone.engine.packages import install
 from loadstone.engines.chdb import messages
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.errors import LoadstoneError
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 PACKAGE = "chdb"
 _START_S = 300.0
 _STOP_S = 10.0
-_DYING_S = 5.0
 _ROWS = "rows"
 """What the process calls the rows of an insert."""
 
@@ -202,13 +203,8 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
             raise self._trouble()
 
     def _has_ended(self) -> bool:
-        """Tell whether the process is dead; its sockets are closed a moment before it is."""
         process = self._process
-        if process is None:
-            return not self._closed
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_DYING_S)
-        return process.poll() is not None
+        return has_ended(process) if process is not None else not self._closed
 
     def _trouble(self) -> LoadstoneError:
         self._end()
@@ -256,5 +252,5 @@ def refuse_missing() -> None:
     if importlib.util.find_spec(PACKAGE) is None:
         raise LoadstoneError(
             "chDB is not installed: the Python package chdb is missing",
-            "Install it (180 MB, 850 MB on disk): pip install 'loadstone[chdb]'",
+            f"Install it (180 MB, 850 MB on disk): {install('chdb')}",
         )

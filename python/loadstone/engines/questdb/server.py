@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import signal
@@ -18,6 +17,7 @@ import psycopg
 
 from loadstone.embedded import launch
 from loadstone.embedded.account import environment
+from loadstone.embedded.ending import has_ended
 from loadstone.embedded.pages import evict
 from loadstone.embedded.server import free_port
 from loadstone.engine.links import LinkDatabase
@@ -47,7 +47,6 @@ PINNED = {
 _OURS = ("bind.to", "pg.user", "pg.password", "http.user", "http.password", "cairo.root", "copy.root")
 _START_S = 300.0
 _STOP_S = 20.0
-_DYING_S = 5.0
 _POLL_S = 0.05
 _PORT_ATTEMPTS = 5
 _LOG_LINES = 15
@@ -98,7 +97,8 @@ class QuestDatabase(LinkDatabase[QuestControl]):
             try:
                 control.execute("select 1")
             except psycopg.Error:
-                if not self._has_ended():
+                process = self._process
+                if process is None or not has_ended(process):
                     raise
                 self._revive()
                 control.execute("select 1")
@@ -138,15 +138,6 @@ class QuestDatabase(LinkDatabase[QuestControl]):
             if dead and not self._closed:
                 self._launch()
                 self._wait_ready()
-
-    def _has_ended(self) -> bool:
-        """Tell whether a private server is dead; its sockets are closed a moment before it is."""
-        process = self._process
-        if process is None:
-            return False
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_DYING_S)
-        return process.poll() is not None
 
     def _start_first(self) -> None:
         root = self._root()
