@@ -23,6 +23,7 @@ from click.testing import CliRunner
 
 import loadstone
 from loadstone import cli
+from loadstone.embedded.server import DATABASE, USER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -287,6 +288,12 @@ class Desk:
         places = (self.tmp, self.storage, self.cache / "loadstone" / "servers")
         return [entry for place in places if place.is_dir() for entry in place.iterdir()]
 
+    def private_server(self) -> PrivateServer:
+        """Find the private PostgreSQL that runs here now."""
+        (found,) = [*self.tmp.rglob("postmaster.pid"), *self.storage.rglob("postmaster.pid")]
+        pid, _, _, port, socket, *_ = found.read_text().splitlines()
+        return PrivateServer(int(pid), Path(socket), int(port))
+
     def processes(self) -> Iterator[psutil.Process]:
         """Yield the living processes that have to do with this place."""
         sign = str(self.base)
@@ -345,6 +352,21 @@ def fill(folder: Path, leave_bytes: int) -> Path:
             size += step
     os.close(handle)
     return ballast
+
+
+@dataclass(frozen=True)
+class PrivateServer:
+    """A run's own PostgreSQL, seen from outside the run."""
+
+    pid: int
+    socket: Path
+    port: int
+
+    def value(self, statement: str) -> Any:
+        where = f"host={self.socket} port={self.port} user={USER} dbname={DATABASE}"
+        with psycopg.connect(where, autocommit=True) as connection:
+            row = connection.execute(statement.encode()).fetchone()
+            return row[0] if row else None
 
 
 class Database:

@@ -260,8 +260,7 @@ def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(de
     time.sleep(
         0.4
     )  # into the next one, which has a thousand commits and lasts longer than that on any machine
-    (found,) = [*desk.tmp.rglob("postmaster.pid"), *desk.storage.rglob("postmaster.pid")]
-    os.kill(int(found.read_text().splitlines()[0]), signal.SIGKILL)
+    os.kill(desk.private_server().pid, signal.SIGKILL)
     running.wait_for(lambda: len(phases(running)) > 1, "the next variant")
     running.send(signal.SIGINT)
     ended = running.finish(60)

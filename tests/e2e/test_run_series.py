@@ -191,8 +191,7 @@ def _fresh(summary: dict[str, Any]) -> None:
 def test_a_server_killed_in_the_middle_of_a_load_ends_its_phase_in_order(desk: Desk) -> None:
     running = desk.begin(own(desk, slow_load("fill", 20), load("again"), queries()))
     running.wait_for_drive("fill")
-    (found,) = [*desk.tmp.rglob("postmaster.pid"), *desk.storage.rglob("postmaster.pid")]
-    os.kill(int(found.read_text().splitlines()[0]), signal.SIGKILL)
+    os.kill(desk.private_server().pid, signal.SIGKILL)
     ended = running.finish(80)
     assert ended.code == 2, ended.err
     assert "Traceback" not in ended.err
