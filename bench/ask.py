@@ -120,7 +120,7 @@ def _profiler(opened: OpenTarget) -> Callable[[str], list[float]]:
             connection = duck(control)
             connection.execute(_PROFILED)
             for _ in range(RUNS + 1):
-                connection.table(sql)
+                connection.answer(sql)
                 told: dict[str, Any] = json.loads(connection.cursor.get_profiling_information(format="json"))
                 times.append(told["query"]["total_time"] * 1e3)
         return times[1:]

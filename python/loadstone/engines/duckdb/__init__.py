@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from loadstone.engine import SCHEMA, not_one_value, one
+from loadstone.engine import SCHEMA, one
 from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized, version_number
 from loadstone.engine.driver import DriverEngine, Place, only_value
 from loadstone.engine.series import literal, quoted
@@ -323,10 +323,7 @@ class DuckDB(DriverEngine):
 
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer."""
-        found = duck(connection).table(sql)
-        if found is None:
-            raise not_one_value(0, 0, sql)
-        return found
+        return duck(connection).answer(sql)
 
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the physical plan as EXPLAIN draws it, without running the query."""

@@ -7,7 +7,7 @@ import re
 import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
@@ -33,6 +33,9 @@ PINNED = {
     "python_enable_replacements": "false",
 }
 _POLL_S = 0.05
+_BATCH_ROWS = 1_000_000
+"""Most rows of a piece of an answer; the package's own default."""
+_Found = TypeVar("_Found")
 _HOLDER = re.compile(r"Conflicting lock is held in (\S+) \(PID (\d+)\)")
 SCHEMAS = """
 select count(*) as n from duckdb_schemas() where schema_name = $schema and database_name = current_database()
@@ -75,14 +78,25 @@ class DuckControl:
             relation: duckdb.DuckDBPyRelation | None = self.cursor.sql(text, params=values)
             return relation.to_arrow_table() if relation is not None else None
 
-        if threading.current_thread() is not threading.main_thread():
-            return work()
         return self._aside(work)
 
-    def _aside(self, work: Callable[[], pa.Table | None]) -> pa.Table | None:
+    def answer(self, text: str) -> pa.Table:
+        """Run one statement to its end, by the least work around it, and return its whole answer.
+
+        A relation parses and binds its text when it is made, and once more when it is run; this is how it
+        is run, and does so once. The package offers it under no other name.
+        """
+        self._refuse_closed()
+        return self._aside(
+            lambda: self.cursor._submit(text, None, "arrow", _BATCH_ROWS).arrow_table()  # noqa: SLF001
+        )
+
+    def _aside(self, work: Callable[[], _Found]) -> _Found:
         """Work in another thread: DuckDB replaces what a signal's handler raises by an error of its own."""
+        if threading.current_thread() is not threading.main_thread():
+            return work()
         # Made before it is handed over: a signal may come while it is, and must not leave it running.
-        done: Future[pa.Table | None] = Future()
+        done: Future[_Found] = Future()
         try:
             self.database.helper.submit(_settle, done, work)
             return done.result()
@@ -117,7 +131,7 @@ class DuckControl:
         self.forget()
 
 
-def _settle(done: Future[pa.Table | None], work: Callable[[], pa.Table | None]) -> None:
+def _settle(done: Future[_Found], work: Callable[[], _Found]) -> None:
     """Work, unless it was called off before it began, and say how it ended."""
     if not done.set_running_or_notify_cancel():
         return
