@@ -32,7 +32,10 @@ COUNTERS = {
 """As docs/run-folder.md lists them."""
 
 
-@pytest.fixture(scope="module", params=["pg10", "pg14", "pg:system", "pg16", "pg17", "pg18"])
+@pytest.fixture(
+    scope="module",
+    params=["pg10", "pg11", "pg12", "pg13", "pg14", "pg15", "pg16", "pg17", "pg18", "pg:system"],
+)
 def server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     with EmbeddedServer(Order(request.param, settings={"autovacuum": "off"})) as running:
         yield running
