@@ -114,16 +114,3 @@ def remove_groups(folders: tuple[str, ...], name: str) -> bool:
             break
         Event().wait(_POLL_S)
     return not left
-
-
-def forget_pages(folder: Path) -> None:
-    """Have the kernel forget the written pages of the files: they are charged to whoever read them first."""
-    for path in folder.rglob("*"):
-        if not path.is_file() or path.is_symlink():
-            continue
-        with contextlib.suppress(OSError):
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(handle)

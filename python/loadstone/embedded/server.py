@@ -23,7 +23,8 @@ from psycopg import sql
 from loadstone.embedded import launch, sizing
 from loadstone.embedded.account import environment, server_account
 from loadstone.embedded.builds import cache_root, find_build, make_folders
-from loadstone.embedded.limits import choose_groups, forget_pages
+from loadstone.embedded.limits import choose_groups
+from loadstone.embedded.pages import evict
 from loadstone.embedded.place import make_place, space_words
 from loadstone.embedded.registry import Registry, end_processes_in
 from loadstone.errors import LoadstoneError, RunFailedError
@@ -326,7 +327,7 @@ class EmbeddedServer:
 
     def _start_on_free_port(self, limit_s: float) -> None:
         if self._doors:
-            forget_pages(self.data_directory)
+            evict(self.data_directory)  # pages are charged to the group that read them first
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self.port = free_port()
             self._launch()
