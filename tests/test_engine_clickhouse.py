@@ -121,4 +121,4 @@ def test_a_missing_driver_is_told_with_how_to_install_it(monkeypatch: pytest.Mon
     assert place is not None
     with pytest.raises(LoadstoneError, match="clickhouse-connect is missing") as refused:
         CLICKHOUSE.open(place, None, {})
-    assert "loadstone[clickhouse]" in refused.value.hint
+    assert "pip install clickhouse-connect==" in refused.value.hint

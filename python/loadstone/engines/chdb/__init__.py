@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.engine.driver import Place
+from loadstone.engine.packages import install
 from loadstone.engines.chdb.process import ChdbDatabase, refuse_missing
 from loadstone.engines.clickhouse.control import click
 from loadstone.engines.clickhouse.family import ClickFamily, drop_caches
@@ -32,7 +33,7 @@ class ChDB(ClickFamily):
     title = "chDB"
     schemes = ("chdb",)
     status = "verified against chDB 4.4.0 with ClickHouse 26.9, on Linux"
-    needs = "the Python package chdb: pip install 'loadstone[chdb]' (180 MB, 850 MB on disk)"
+    needs = f"the Python package chdb: {install('chdb')} (180 MB, 850 MB on disk)"
 
     @property
     def target_forms(self) -> tuple[str, ...]:

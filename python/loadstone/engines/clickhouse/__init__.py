@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from loadstone.engine.packages import install
 from loadstone.engine.places import server_place
 from loadstone.engines.clickhouse.family import ClickFamily, drop_caches
 from loadstone.errors import LoadstoneError
@@ -28,8 +30,9 @@ class ClickHouse(ClickFamily):
     name = "clickhouse"
     title = "ClickHouse"
     schemes = ("clickhouse",)
+    limits = MappingProxyType({**ClickFamily.limits, "max_connections": "connections"})
     status = "not yet run against a server; its driver, HTTP and the engine of chDB 4.4.0 together"
-    needs = "a server, and the Python package clickhouse-connect: pip install 'loadstone[clickhouse]'"
+    needs = f"a server, and the Python package clickhouse-connect: {install('clickhouse')}"
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -48,7 +51,7 @@ class ClickHouse(ClickFamily):
         if importlib.util.find_spec("clickhouse_connect") is None:
             raise LoadstoneError(
                 "ClickHouse's driver is not installed: the Python package clickhouse-connect is missing",
-                "Install it: pip install 'loadstone[clickhouse]'",
+                f"Install it: {install('clickhouse')}",
             )
         from loadstone.engines.clickhouse.server import ClickServer  # noqa: PLC0415 - only where it is there
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from loadstone.engine import SCHEMA
 from loadstone.engine.answers import Caches, Observation, sized
 from loadstone.engine.driver import DriverEngine, Place, only_value
+from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.heavydb.control import HeavyDatabase, HeavyError, heavy
@@ -52,7 +53,7 @@ class HeavyDB(DriverEngine):
     status = "not yet run"
     needs = (
         "a HeavyDB server 6.1 or later with an NVIDIA GPU, and the Python package pyheavydb: "
-        "pip install 'loadstone[heavydb]'"
+        f"{install('heavydb')}"
     )
     tables: HeavyTables = HeavyTables()
     no_counters = "HeavyDB keeps no counters of what it has done so far"
@@ -80,7 +81,7 @@ class HeavyDB(DriverEngine):
         if any(importlib.util.find_spec(name) is None for name in (_PACKAGE, "thrift")):
             raise LoadstoneError(
                 "HeavyDB's driver is not installed: the Python package pyheavydb is missing",
-                "Install it: pip install 'loadstone[heavydb]'",
+                f"Install it: {install('heavydb')}",
             )
         from loadstone.engines.heavydb.link import ThriftLink  # noqa: PLC0415 - only where its package is
 

@@ -10,7 +10,9 @@ import psycopg
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
+from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.series import SeriesAnswers
 from loadstone.engine.storage import Storage, table_storage
@@ -67,7 +69,7 @@ class QuestDB(DriverEngine):
     schemes = ("questdb",)
     errors = (psycopg.Error,)
     status = "verified against QuestDB 9.3.4, on Linux"
-    needs = "Java 17 or later (JAVA_HOME, in PATH, or: pip install 'loadstone[questdb]'); QuestDB is fetched"
+    needs = f"Java 17 or later (JAVA_HOME, in PATH, or: {install('questdb')}); QuestDB is fetched"
     series = QuestSeries()
     tables: QuestTables = QuestTables()
     no_counters = "QuestDB tells no counters of what it has done so far by SQL"
@@ -238,8 +240,9 @@ class QuestDB(DriverEngine):
         most = int(row["value"]) if row is not None else 0
         if 0 < most < clients + CONTROL_CONNECTIONS:
             raise LoadstoneError(
-                f"{clients} clients are asked for, and QuestDB takes {most} connections",
-                "Ask for fewer, or raise pg.net.connection.limit.",
+                f"{clients} clients and {CONTROL_CONNECTIONS} connections for control are asked for, "
+                f"and QuestDB takes {most} connections",
+                "Ask for fewer, or raise pg.net.connection.limit: a private server's by --setting.",
             )
 
     def text_value(self, connection: Control, sql: str) -> str | None:
@@ -254,8 +257,6 @@ class QuestDB(DriverEngine):
         return quest(connection).table(sql)
 
 
-CONTROL_CONNECTIONS = 2
-"""Beside the clients: one that plans and checks, one that watches."""
 _OLDEST = 90000
 
 

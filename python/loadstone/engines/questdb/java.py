@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loadstone.embedded.account import Account
 from loadstone.embedded.builds import MIRROR_VARIABLE, cache_root, make_folders
+from loadstone.engine.packages import install
 from loadstone.errors import LoadstoneError
 
 VERSION = "9.3.4"
@@ -30,7 +31,7 @@ def find_java() -> Path:
     found = f" ({'; '.join(seen)})" if seen else ""
     raise LoadstoneError(
         f"QuestDB needs Java {_OLDEST_JAVA} or later, and none was found{found}",
-        "Install one (Debian: openjdk-17-jre-headless), set JAVA_HOME, or: pip install 'loadstone[questdb]'",
+        f"Install one (Debian: openjdk-17-jre-headless), set JAVA_HOME, or: {install('questdb')}",
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Caches, Observation, sized
 from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
 from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, table_storage
@@ -81,7 +82,7 @@ class Vertica(DriverEngine):
     status = "not yet run"
     needs = (
         "a Vertica server 10 or later, and the Python package vertica-python: "
-        "pip install 'loadstone[vertica]'"
+        f"{install('vertica')}"
     )
     tables: VerticaTables = VerticaTables()
     no_counters = "of Vertica no counters are read"
@@ -104,7 +105,7 @@ class Vertica(DriverEngine):
         if importlib.util.find_spec("vertica_python") is None:
             raise LoadstoneError(
                 "Vertica's driver is not installed: the Python package vertica-python is missing",
-                "Install it: pip install 'loadstone[vertica]'",
+                f"Install it: {install('vertica')}",
             )
         from loadstone.engines.vertica.control import VerticaDatabase  # noqa: PLC0415 - only where it is there
 
