@@ -239,6 +239,7 @@ def test_duckdb_accounts_for_its_file(tmp_path: Path) -> None:
         assert table["heap_bytes"] % 4096 == 0
         assert 500000 * 4 < table["heap_bytes"] < (table["allocated_bytes"] or 0)
         assert table["indexes"] == [{"name": "by_i", "bytes": None, "allocated_bytes": None}]
+        assert table["shared_file"]
         control.execute("create table u (i bigint)")
         both = DUCKDB.storage(control, ["t", "u"])
     assert (table["allocated_bytes"] or 0) <= file.stat().st_blocks * BLOCK_BYTES

@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import psycopg
 
@@ -53,6 +53,8 @@ class TableStorage(TypedDict):
     allocated_bytes: int | None
     """What the file system holds for all files of all of this."""
     indexes: list[IndexStorage]
+    shared_file: NotRequired[bool]
+    """Free and allocated bytes are those of one file in which other tables lie as well."""
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.summary.cautions import Caution
     from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 4
+FORMAT = 5
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 

@@ -24,6 +24,10 @@ FIGURES = (
     "allocated_bytes",
 )
 """What an engine tells of a table; null where it does not."""
+OF_FILE = ("file_bytes", "file_free_bytes")
+"""Of the whole file in which a table lies with others; null where tables have files of their own."""
+SAID_IN_A_NOTE = "the whole file's"
+"""Run folders from before tables had `shared_file` say so in a note."""
 WRITTEN = ("wal_bytes", "device_bytes", "server_bytes", "amplification", "of")
 
 
@@ -37,21 +41,36 @@ def summarise_storage(phase: Json, drive: Json | None) -> Json | None:
     found = phase.get("storage") or ((drive or {}).get("load") or {}).get("storage")
     if not found:
         return None
-    looks = [_look(look) for look in found.get("looks") or []]
+    notes = list(found.get("notes") or [])
+    shared = any(SAID_IN_A_NOTE in note for note in notes)
+    looks = [_look(look, shared=shared) for look in found.get("looks") or []]
     written = dict.fromkeys(WRITTEN) | (found.get("written") or {})
     logical = looks[0]["sum"]["logical_bytes"] if looks else None
     return {
         "looks": looks,
         "written": {**written, "wal_per_logical": _over(written.get("wal_bytes"), logical)},
-        "notes": list(found.get("notes") or []),
+        "notes": notes,
     }
 
 
-def _look(look: Json) -> Json:
-    tables = [{**dict.fromkeys(FIGURES), **table, **_figures(table)} for table in look.get("tables") or []]
+def _look(look: Json, *, shared: bool) -> Json:
+    told = [_own(table, shared=shared) for table in look.get("tables") or []]
+    tables = [{**dict.fromkeys(FIGURES), **table, **_figures(table)} for table in told]
     whole = {name: sum(table[name] or 0 for table in tables) for name in FIGURES[:-2]}
-    whole |= {name: _sum(tables, name) for name in ("free_bytes", "allocated_bytes")}
+    whole |= {name: _sum(tables, name) for name in ("free_bytes", "allocated_bytes", *OF_FILE)}
     return {"when": look.get("when"), "tables": tables, "sum": {**whole, **_figures(whole)}}
+
+
+def _own(table: Json, *, shared: bool) -> Json:
+    """Return what is the table's own: free space of a shared file is what other tables left behind.
+
+    Where the table has indexes of unknown size there, it takes all of the file that is used.
+    """
+    if not table.get("shared_file", shared):
+        return {**table, **dict.fromkeys(OF_FILE)}
+    file, free = table.get("allocated_bytes"), table.get("free_bytes")
+    used = None if file is None or table.get("index_bytes") is not None else file - (free or 0)
+    return {**table, "allocated_bytes": used, "free_bytes": None, "file_bytes": file, "file_free_bytes": free}
 
 
 def _figures(table: Json) -> Json:

@@ -261,6 +261,7 @@ class DuckDB(DriverEngine):
         if len(found) == 1:
             found[0]["free_bytes"] = int(space["free_blocks"]) * block
             found[0]["allocated_bytes"] = allocated
+            found[0]["shared_file"] = True
             notes.append("free and allocated bytes are the whole file's, indexes and WAL included")
         else:
             notes.append("free and allocated bytes cannot be told apart by table: all share one file")
