@@ -82,7 +82,7 @@ class FakeVertica:
             ("current_fault_tolerance", ["k"], [(0,)]),
             ("clear_caches()", ["clear_caches"], [("Cleared",)]),
             ("set search_path", [], []),
-            ("maxclientsessions') as most", ["most", "used"], [(50, 46)]),
+            ("maxclientsessions') as most", ["most", "used"], [(50, 40)]),
             ("default_value from v_monitor.", ["name", "value", "default_value"], [("Compress", "1", "0")]),
             ("memory_inuse_kb", ["connections", "memory_bytes"], [(3, 4096)]),
             ("select do_tm_task(", ["do_tm_task"], [("Task: mergeout",)]),

@@ -145,6 +145,11 @@ def test_without_its_package_everything_else_works(tmp_path: Path) -> None:
     assert said.count(install("heavydb")) == 2
 
 
+def test_no_number_of_clients_is_refused_for_no_limit_is_known(port: int) -> None:
+    with open_target(parse_target(f"heavydb://admin:secret@127.0.0.1:{port}"), 1_000_000) as opened:
+        assert opened.engine is GPU
+
+
 def test_no_server_a_wrong_one_and_a_wrong_password_are_told_apart(port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         free = silent.getsockname()[1]

@@ -88,6 +88,21 @@ def test_a_server_says_what_it_is_and_another_is_refused(port: int) -> None:
         open_target(parse_target(f"vertica://127.0.0.1:{gone}"), 2).__enter__()
 
 
+def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touched(port: int) -> None:
+    refused = pytest.raises(LoadstoneError, match="10 clients need 11 sessions, and 10 of 50 are free")
+    with refused as told, open_target(parse_target(f"vertica://127.0.0.1:{port}"), 10):
+        pass
+    assert "MaxClientSessions" in told.value.hint
+
+
+def test_a_server_that_does_not_tell_its_limit_refuses_nobody(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loadstone.engines.vertica._ROOM", "select nothing from nowhere")
+    with open_target(parse_target(f"vertica://127.0.0.1:{port}"), 10) as opened:
+        assert opened.label.startswith("Vertica")
+
+
 def test_rows_go_in_by_copy_and_their_content_is_verified(
     server: FakeVertica, target: OpenTarget, tmp_path: Path
 ) -> None:
@@ -190,9 +205,9 @@ def test_a_query_that_takes_too_long_is_cancelled(control: VerticaControl) -> No
 
 
 def test_room_sizes_and_durability(control: VerticaControl) -> None:
-    VERTICA.refuse_too_many_clients(control, 3)
-    with pytest.raises(LoadstoneError, match="4 clients need 5 sessions, and 4 of 50 are free"):
-        VERTICA.refuse_too_many_clients(control, 4)
+    VERTICA.refuse_too_many_clients(control, 9)
+    with pytest.raises(LoadstoneError, match="10 clients need 11 sessions, and 10 of 50 are free"):
+        VERTICA.refuse_too_many_clients(control, 10)
     assert VERTICA.sizes(control)["database_bytes"] == 12345
     assert VERTICA.storage(control, ["t"]).tables[0]["heap_bytes"] == 12345
     (safety,) = VERTICA.durability(control)

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import LiteralString
 
+CONTROL_CONNECTIONS = 2
+"""Beside the clients: one that plans and checks, one that watches."""
+
 Row = dict[str, Any]
 """One row: column name -> value."""
 

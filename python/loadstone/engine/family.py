@@ -18,6 +18,7 @@ from loadstone.engine import observation as observing
 from loadstone.engine import storage as storing
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.connecting import psycopgs
+from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.remote import RemoteMachine
 from loadstone.errors import LoadstoneError
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from loadstone.engine.connecting import PostgresControl
     from loadstone.engine.control import Control
     from loadstone.engine.storage import Storage
-
-CONTROL_CONNECTIONS = 2
-"""Beside the clients: one that plans and checks, one that watches."""
 
 WORTH_RECORDING = (
     "autovacuum", "checkpoint_completion_target", "checkpoint_timeout", "data_checksums",

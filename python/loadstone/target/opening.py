@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -98,7 +98,7 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
     """
     if target.place is not None:
         folder = PrivateFolder(storage, keep=keep, adopt=adopt) if target.place.needs_folder else None
-        with _open_by_driver(target, target.place, folder, settings or {}) as opened:
+        with _open_by_driver(target, clients, target.place, folder, settings or {}) as opened:
             yield opened
         return
     engine = _family(engine_named(target.engine))
@@ -127,7 +127,7 @@ def _family(engine: Engine) -> PostgresFamily:
 
 @contextmanager
 def _open_by_driver(
-    target: Target, place: Place, private: PrivateFolder | None, settings: Mapping[str, str]
+    target: Target, clients: int, place: Place, private: PrivateFolder | None, settings: Mapping[str, str]
 ) -> Iterator[OpenTarget]:
     engine = engine_named(target.engine)
     if not isinstance(engine, DriverEngine):
@@ -138,6 +138,9 @@ def _open_by_driver(
         database = stack.enter_context(closing(engine.open(place, folder.path if folder else None, given)))
         with closing(database.connect("loadstone")) as control:
             identity = engine.identify(control)
+            # A server that does not tell its limits to everybody refuses nobody here.
+            with suppress(*engine.errors):
+                engine.refuse_too_many_clients(control, clients)
         yield OpenTarget(
             id=target.id,
             label=f"{engine.label(identity)}, {target.label}",

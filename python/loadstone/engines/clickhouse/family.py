@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
+from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.driver import DriverEngine, only_value
 from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, table_storage
@@ -18,7 +20,7 @@ from loadstone.engines.clickhouse.tables import DURABLE, ClickTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -38,6 +40,8 @@ class ClickFamily(DriverEngine):
     """What ClickHouse answers, by whichever line it is asked."""
 
     errors = (ClickError,)
+    limits: Mapping[str, str] = MappingProxyType({"max_concurrent_queries": "queries at once"})
+    """What limits the clients, by the server's settings: what each counts."""
     series = ClickSeries()
     tables: ClickTables = ClickTables()
 
@@ -197,14 +201,16 @@ class ClickFamily(DriverEngine):
         return ServerProcesses(pid, reason)
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
-        """Raise LoadstoneError when the server has no room for that many queries at once."""
-        row = connection.execute(statements.ROOM).fetchone()
-        most = int(row["value"]) if row is not None else 0
-        if 0 < most < clients:
-            raise LoadstoneError(
-                f"{clients} clients are asked for, and {self.title} takes {most} queries at once",
-                "Ask for fewer, or raise max_concurrent_queries in its configuration.",
-            )
+        """Raise LoadstoneError when the server takes fewer; a limit of 0 is none."""
+        names = ", ".join(map(literal, self.limits))
+        for row in connection.execute(statements.LIMITS.format(names=names).encode()):
+            most = int(row["value"])
+            if 0 < most < clients + CONTROL_CONNECTIONS:
+                raise LoadstoneError(
+                    f"{clients} clients and {CONTROL_CONNECTIONS} connections for control are asked for, "
+                    f"and {self.title} takes {most} {self.limits[row['name']]}",
+                    f"Ask for fewer, or raise {row['name']} in its configuration.",
+                )
 
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a query that gives one value; returns it as ClickHouse writes it, None for null."""

@@ -33,7 +33,7 @@ METRICS = """
 select metric as name, value from system.metrics where metric in (
     'MemoryTracking', 'PartsActive', 'Merge', 'Query', 'GlobalThreadActive', 'HTTPConnection')
 """
-ROOM = "select value from system.server_settings where name = 'max_concurrent_queries'"
+LIMITS = "select name, value from system.server_settings where name in ({names})"
 CACHES = ("mark", "primary index", "uncompressed", "index mark", "index uncompressed", "mmap", "query",
           "query condition", "page")  # fmt: skip
 """What `system drop … cache` can name."""
