@@ -253,8 +253,30 @@ def test_ids_are_short_names_of_folders_and_each_its_own() -> None:
     assert ids == ["pg18", "pg18-2", "pg17", "pg-system", "my-host-my-db", "my-host-my-db-2", "pg18-3"]
 
 
+def test_an_id_says_which_engine_is_measured() -> None:
+    texts = [
+        "postgres:///bench?host=/run/pg",
+        "citus-columnar:///bench?host=/run/columnar",
+        "cstore:///bench?host=/run/cstore",
+        "cstore-fdw:///bench?host=/run/other",
+        "citus://127.0.0.1/bench",
+        "mogdb://db.example/bench",
+    ]
+    assert [target.id for target in parse_targets(texts)] == [
+        "socket-bench",
+        "citus-columnar-bench",
+        "cstore-fdw-bench",
+        "cstore-fdw-bench-2",
+        "citus-127-0-0-1-bench",
+        "opengauss-db-example-bench",
+    ]
+
+
 @given(
-    st.lists(st.sampled_from(["pg", "pg18", "host=a", "host=a-2", "host=é", "host=é dbname=/"]), max_size=8)
+    st.lists(
+        st.sampled_from(["pg", "pg18", "host=a", "host=a-2", "host=é", "host=é dbname=/", "citus://a/b"]),
+        max_size=8,
+    )
 )
 def test_ids_never_clash(texts: list[str]) -> None:
     ids = [target.id for target in parse_targets(texts)]

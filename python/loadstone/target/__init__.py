@@ -104,15 +104,22 @@ def _embedded(name: str) -> Target:
 def _server(engine: str, text: str) -> Target:
     resolved = resolve(text)
     connection = resolved.connection
-    is_socket = connection.host.startswith("/")
     return Target(
-        id=_slug(f"{'socket' if is_socket else connection.host}-{connection.database}"),
+        id=_slug("-".join((*_whereabouts(engine, connection), connection.database))),
         label=f"{connection.host}, database {connection.database}",
         url=redacted_url(engine_named(engine).schemes[0], connection),
         engine=engine,
         connection=connection,
         notes=resolved.notes,
     )
+
+
+def _whereabouts(engine: str, connection: Connection) -> tuple[str, ...]:
+    """Return how an id begins: with the engine where it is not the usual one, with the host if it has one."""
+    by_socket = connection.host.startswith("/")
+    if engine == DEFAULT_ENGINE:
+        return ("socket",) if by_socket else (connection.host,)
+    return (engine,) if by_socket else (engine, connection.host)
 
 
 def _by_driver(engine: DriverEngine, text: str) -> Target:
