@@ -2,7 +2,7 @@
 
 Each worker has a connection of its own, takes the next query when it is free, and hands times to the core's
 recorder: what is measured, counted and written is as by the wire protocol. The clock runs from just before
-the driver is called until it has given the whole answer; the digest is made outside of it.
+the driver is called until it has given the whole answer as Arrow; what is done with it then is outside.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import json
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from loadstone import _core
-from loadstone.asking.answer import compare, digest
+from loadstone.asking.repeats import Repeats
+from loadstone.jsonfile import to_json, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -138,7 +139,7 @@ class _Asking:
         self._stopped = threading.Event()
         self._feed = _Feed(document, self._stopped)
         wanted = self._queries["answers"] == "digest"
-        self._answers = _Answers(int(self._queries["answers_max"])) if wanted else None
+        self._answers = Repeats(int(self._queries["answers_max"])) if wanted else None
         self._brittle = document.get("on_error") == "abort_client"
         self._trouble: list[BaseException] = []
         self._broken: str | None = None
@@ -164,9 +165,8 @@ class _Asking:
             self._feed.begin(recorder.begin())
             for thread in threads:
                 thread.start()
-            while any(thread.is_alive() for thread in threads):
-                for thread in threads:
-                    thread.join(_POLL_S / len(threads))
+            while alive := [thread for thread in threads if thread.is_alive()]:
+                alive[0].join(_POLL_S)
                 if show is not None:
                     show(json.loads(recorder.progress()))
                 self._cut_off(controls)
@@ -227,21 +227,24 @@ class _Asking:
                 self._feed.end()
 
     def _look_at(self, job: _Job, answer: Any) -> tuple[str, str] | None:
-        """Show and digest an answer; returns what is wrong with it, as state and message."""
+        """Show an answer, and compare it with the first; returns what is wrong, as state and message."""
         if self._told is not None:
             with self._telling:
                 self._told(job.sql, answer)
         if self._answers is None or not isinstance(answer, pa.Table):
             return None
-        words = self._answers.take(job.query, job.sql, digest(answer))
+        words = self._answers.take(job.query, job.sql, answer)
         return (CHANGED, words) if words else None
 
     def _account(self, recorder: _core.Recorder) -> Account:
         if self._trouble:
             raise self._trouble[0]
-        more = {"queries": self._answers.listed() if self._answers is not None else {"answers": []}}
         state = "interrupted" if self._stopped.is_set() else "aborted" if self._broken else "complete"
-        account: Account = json.loads(recorder.finish(state, self._broken, json.dumps(more)))
+        account: Account = json.loads(recorder.finish(state, self._broken))
+        # Only now: the drive lasts until it is finished, and to digest answers is no part of it.
+        account["queries"] |= self._answers.listed() if self._answers is not None else {"answers": []}
+        if self._document["out_dir"] is not None:
+            write_atomic(Path(self._document["out_dir"]) / "drive.json", to_json(account, indent=1))
         return account
 
 
@@ -292,33 +295,6 @@ class _Feed:
                     yield number, (label, sql)
             if not self._loop:
                 return
-
-
-@dataclass
-class _Answers:
-    """The first answer of each distinct query."""
-
-    most: int
-    _places: dict[str, int] = field(default_factory=dict)
-    _digests: dict[int, dict[str, Any]] = field(default_factory=dict)
-    _left_out: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def take(self, query: int, sql: str, found: dict[str, Any]) -> str | None:
-        """Keep a query's first answer; of a later one say how it differs, if it does."""
-        with self._lock:
-            if sql not in self._places and len(self._places) >= self.most:
-                self._left_out += 1
-                return None
-            place = self._places.setdefault(sql, query)
-            first = self._digests.setdefault(place, found)
-        words = None if first is found else compare(first, found)
-        return words and f"query {place} gave another answer than before: {words} (before: here; now: there)"
-
-    def listed(self) -> dict[str, Any]:
-        """Return what drive.json says of answers."""
-        answers = [{"query": query, "digest": found} for query, found in sorted(self._digests.items())]
-        return {"answers": answers, "answers_left_out": self._left_out}
 
 
 def _words_of(error: BaseException) -> tuple[str, str]:
