@@ -62,9 +62,11 @@ COURSE_POINTS = 150
 """The most points of one phase's own course, which is drawn beside that of other targets."""
 COURSE = (
     "cpu_server",
+    "cpu_client",
     "cpu_busy",
     "memory_used_bytes",
     "server_rss_bytes",
+    "client_rss_bytes",
     "group_memory_bytes",
     "disk_read_ops_per_s",
     "disk_write_ops_per_s",
@@ -124,6 +126,7 @@ def usage_between(monitor: Sequence[Json], start_ns: int, end_ns: int) -> Json |
             "cpu_busy",
             "disk_busy",
             "server_rss_bytes",
+            "client_rss_bytes",
             "gpu_utilisation",
             "gpu_memory_bytes",
         )

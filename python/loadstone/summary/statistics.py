@@ -44,7 +44,7 @@ def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
     """Return the 95 % interval around `centre` from the rates of equal intervals, or why there is none."""
     values = np.asarray(rates, dtype=float)
     if len(values) < 3:  # noqa: PLR2004 - two points give a t quantile of 12.7: no information
-        return f"only {len(values)} full intervals; at least 3 are needed"
+        return f"only {len(values)} full interval{'' if len(values) == 1 else 's'}; at least 3 are needed"
     batch, means = _uncorrelated_batches(values)
     widen = _widening(means)
     k = len(means)
