@@ -2,14 +2,14 @@
 //!
 //! Threads around that driver hand in times; everything after that is what the driver's own workers use.
 
+mod spec;
+mod work;
+
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use loadstone_wire::postgres::{Frontend, Message};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::account::{self, Ending};
@@ -18,61 +18,20 @@ use crate::collector::{Collected, Collector, Finish, Progress, Report};
 use crate::config::Config;
 use crate::error::DriveError;
 use crate::output::{Output, write_account};
-use crate::pace::Pace;
-use crate::program::{Failure, Program, Readiness, Step};
 use crate::record::{ErrorClass, Record, count_error};
 use crate::spec::DriveSpec;
 use crate::timeline::Timeline;
 use crate::work::{Labels, Work};
 
+pub use spec::RecorderSpec;
+pub(crate) use work::{NoProgram, Recorded};
+
+use spec::{check, drive_spec};
+
 /// Records that circulate between the samples and the collector.
 const RECORDS: usize = 3;
 /// Names of errors that are kept; the rest is counted as one.
 const NAMES_MAX: usize = 1024;
-
-/// What is to be recorded.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RecorderSpec {
-    /// Kinds of samples.
-    pub labels: Vec<String>,
-    /// Workers.
-    pub clients: usize,
-    /// Seed of the random choices, for the account.
-    #[serde(default)]
-    pub seed: u64,
-    /// When samples are meant to begin.
-    #[serde(default = "closed")]
-    pub pace: Pace,
-    /// Length of an interval of the series.
-    #[serde(default = "one")]
-    pub interval_s: f64,
-    /// Samples intended to begin before are counted apart.
-    #[serde(default)]
-    pub warmup_s: f64,
-    /// Length of the measured window, where it is known beforehand.
-    #[serde(default)]
-    pub duration_s: Option<f64>,
-    /// Slower samples are counted late.
-    #[serde(default)]
-    pub latency_limit_ms: Option<f64>,
-    /// The first so many samples are counted with the warm-up.
-    #[serde(default)]
-    pub burn_in: u64,
-    /// Rows are stored: series.jsonl and progress show how many.
-    #[serde(default)]
-    pub load: bool,
-    /// Folder for series.jsonl, latency.hlog and drive.json; nothing is written when absent.
-    #[serde(default)]
-    pub out_dir: Option<PathBuf>,
-}
-
-fn closed() -> Pace {
-    Pace::Closed
-}
-fn one() -> f64 {
-    1.0
-}
 
 /// The times of one sample, nanoseconds of the clock.
 #[derive(Debug, Clone, Copy)]
@@ -83,59 +42,6 @@ pub struct Times {
     pub start_ns: u64,
     /// When it ended.
     pub end_ns: u64,
-}
-
-/// The work of a recorder, as the account sees it.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    labels: Labels,
-    is_load: bool,
-}
-
-impl Recorded {
-    pub(crate) fn labels(&self) -> Labels {
-        self.labels.clone()
-    }
-
-    pub(crate) fn is_load(&self) -> bool {
-        self.is_load
-    }
-
-    pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
-        let mut account = Map::new();
-        if !self.is_load {
-            let labels = self.labels.accounts(totals);
-            account.insert("queries".to_owned(), json!({"labels": labels}));
-        }
-        account
-    }
-}
-
-/// What the clients of a recorder do, which has none: nothing.
-pub(crate) struct NoProgram;
-
-impl Program for NoProgram {
-    fn ready(&mut self, _now_ns: u64) -> Readiness {
-        Readiness::Ended
-    }
-
-    fn begin(&mut self) -> usize {
-        0
-    }
-
-    fn retry(&mut self) {}
-
-    fn resume(&mut self, _frontend: &mut Frontend<'_>, _statements: &mut Vec<u32>) -> Step {
-        Step::Done
-    }
-
-    fn message(&mut self, _message: &Message<'_>) {}
-
-    fn answered(&mut self, _failed: bool) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn reconnected(&mut self) {}
 }
 
 struct Running {
@@ -448,42 +354,6 @@ impl Recorder {
     fn lock(&self) -> MutexGuard<'_, (State, u64)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn check(spec: &RecorderSpec) -> Result<(), DriveError> {
-    let refuse = |message: String, hint: &str| Err(DriveError::bad_spec(message, hint));
-    if spec.labels.is_empty() || spec.clients == 0 {
-        let message = "a recorder without labels or without clients".to_owned();
-        return refuse(message, "give at least one of each");
-    }
-    let numbers = [
-        ("interval_s", Some(spec.interval_s), false),
-        ("warmup_s", Some(spec.warmup_s), true),
-        ("duration_s", spec.duration_s, false),
-        ("latency_limit_ms", spec.latency_limit_ms, false),
-        ("rate_per_s", spec.pace.rate_per_s(), false),
-    ];
-    for (name, value, may_be_zero) in numbers {
-        let bad = |v: f64| !v.is_finite() || v < 0.0 || (v == 0.0 && !may_be_zero);
-        if let Some(value) = value.filter(|&v| bad(v)) {
-            return refuse(
-                format!("{name} is {value}"),
-                "it must be a number above zero",
-            );
-        }
-    }
-    Ok(())
-}
-
-/// What a drive would have been asked; a recorder has no connection.
-fn drive_spec(spec: &RecorderSpec) -> Result<DriveSpec, DriveError> {
-    let document = json!({
-        "connection": {"host": "/", "port": 0, "user": "", "database": "", "sslmode": "disable"},
-        "mode": "driver", "clients": spec.clients, "seed": spec.seed, "pace": spec.pace,
-        "interval_s": spec.interval_s, "warmup_s": spec.warmup_s, "duration_s": spec.duration_s,
-        "latency_limit_ms": spec.latency_limit_ms,
-    });
-    serde_json::from_value(document).map_err(|e| DriveError::bad_spec(e.to_string(), ""))
 }
 
 /// The class of an error that another driver names.
