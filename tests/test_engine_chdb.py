@@ -49,6 +49,11 @@ def test_what_each_spelling_means(tmp_path: Path, text: str, id_: str, url: str,
     assert target.place.private is private
 
 
+def test_connections_are_sockets_of_this_run_and_none_is_refused(own: OpenTarget) -> None:
+    with closing(own.connect("asking")) as control:
+        own.engine.refuse_too_many_clients(control, 1_000_000)
+
+
 def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for text, words in (

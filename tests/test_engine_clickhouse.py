@@ -16,6 +16,7 @@ import pytest
 from bulkdesk import IMPORT, UNION, USUAL, load, value
 
 from loadstone.engines.clickhouse import ENGINE as CLICKHOUSE
+from loadstone.engines.clickhouse import statements
 from loadstone.engines.clickhouse.control import ClickError
 from loadstone.errors import LoadstoneError
 from loadstone.model import BulkLoad, PlainTable
@@ -71,6 +72,32 @@ def test_a_query_that_takes_too_long_is_killed(target: OpenTarget) -> None:
             CLICKHOUSE.answer(control, SLOW)
         assert time.monotonic() - begun < 60, "it ran to its end"
         assert CLICKHOUSE.text_value(control, "select 1") == "1"
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [("max_connections", "connections"), ("max_concurrent_queries", "queries at once")],
+)
+def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touched(
+    target: OpenTarget, port: int, monkeypatch: pytest.MonkeyPatch, limit: str, words: str
+) -> None:
+    # chDB's own limits cannot be set; here it tells others.
+    told = f"select name, if(name = '{limit}', '7', '0') as value from system.server_settings"
+    monkeypatch.setattr(statements, "LIMITS", told + " where name in ({names})")
+    with closing(target.connect("asking")) as control:
+        CLICKHOUSE.refuse_too_many_clients(control, 5)
+    url = f"clickhouse://me:sec%3Aret@127.0.0.1:{port}"
+    with pytest.raises(LoadstoneError, match=f"6 clients .* takes 7 {words}") as refused:
+        open_target(parse_target(url), 6).__enter__()
+    assert limit in refused.value.hint
+
+
+def test_a_server_that_does_not_tell_its_limits_refuses_nobody(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "LIMITS", "select * from system.nowhere where name in ({names})")
+    with open_target(parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{port}"), 1_000_000) as opened:
+        assert value(opened, "select 1") == "1"
 
 
 def test_errors_bear_the_numbers_of_clickhouse(target: OpenTarget) -> None:

@@ -58,6 +58,22 @@ def test_a_server_of_ones_own_gets_inserts(own: OpenTarget, tmp_path: Path) -> N
         assert not QUESTDB.flush_caches(control)["emptied"]
 
 
+def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touched(own: OpenTarget) -> None:
+    with closing(own.connect("looking")) as control:
+        rows = control.execute(
+            b"(show parameters) where property_path = 'pg.net.connection.limit'"
+        ).fetchall()
+        most = int(rows[0]["value"])
+        QUESTDB.refuse_too_many_clients(control, most - 2)
+    assert isinstance(own.database, QuestDatabase)
+    server = own.database.server
+    url = f"questdb://{server.user}:{server.password}@{server.host}:{server.port}"
+    words = f"{most - 1} clients and 2 connections for control are asked for, and QuestDB takes {most}"
+    with pytest.raises(LoadstoneError, match=words) as told, open_target(parse_target(url), most - 1):
+        pass
+    assert "pg.net.connection.limit" in told.value.hint
+
+
 def test_a_table_of_somebody_elses_stays(own: OpenTarget, tmp_path: Path) -> None:
     with closing(own.connect("theirs")) as control:
         control.execute(b"create table theirs (a int)")
