@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
@@ -16,11 +15,12 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from loadstone import _core
+from loadstone.bulk.firstlines import Lines, fields_of, refuse_header, refuse_values
 from loadstone.engine.tables import Circumstances, TableAnswers
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.tables import RowTable
     from loadstone.model import BulkLoad, Rows
@@ -231,14 +231,30 @@ def _set_table(rows: Rows) -> RowTable:
 
 
 def _as_set(content: Content, table: RowTable, owner: str) -> Content:
-    """Return files' content as rows of a set. Raises LoadstoneError when they have other columns."""
+    """Return files' content as rows of a set. Raises LoadstoneError for other columns or values."""
+    _refuse_lines(content, table["columns"], refuse_header)
     _refuse_columns(content, table["columns"], owner)
+    _refuse_lines(content, table["columns"], refuse_values)
     fitting: RowTable = {
         **content.table,
         "columns": table["columns"],
         "usual_indexes": table["usual_indexes"],
     }
     return replace(content, table=fitting)
+
+
+def _refuse_lines(
+    content: Content,
+    columns: Sequence[Mapping[str, Any]],
+    refuse: Callable[[Lines, Sequence[Mapping[str, Any]]], None],
+) -> None:
+    """Raise LoadstoneError when the first lines of a file cannot be rows of these columns."""
+    data = content.data
+    if data["format"] == "binary":
+        return
+    for path in map(Path, data["paths"]):
+        begin = _begin_of(path)
+        refuse(Lines(path, begin.text, data["format"], data["header"], begin.whole), columns)
 
 
 def _refuse_columns(content: Content, columns: Sequence[Mapping[str, Any]], owner: str) -> None:
@@ -305,6 +321,8 @@ class _Begin:
     text: bytes
     factor: float
     """How many times longer they are than in the file."""
+    whole: bool
+    """Whether there are no more."""
 
 
 def _begin_of(path: Path) -> _Begin:
@@ -316,6 +334,7 @@ def _begin_of(path: Path) -> _Begin:
             stream = file if packed is None else pa.CompressedInputStream(file, packed)
             text = stream.read(_LOOK_BYTES)
             factor = len(text) / max(1, file.tell()) if packed is not None else 1.0
+            whole = not stream.read(1)
     except OSError as error:
         why = error.strerror or str(error)
         raise LoadstoneError(
@@ -323,7 +342,7 @@ def _begin_of(path: Path) -> _Begin:
         ) from error
     if not text:
         raise LoadstoneError(f"{path} is empty", "Name files that hold rows.")
-    return _Begin(text, factor)
+    return _Begin(text, factor, whole)
 
 
 def _columns_of(rows: Rows, path: Path, begin: bytes) -> list[str]:
@@ -338,13 +357,16 @@ def _columns_of(rows: Rows, path: Path, begin: bytes) -> list[str]:
         ) from error
     if rows.format == "text":
         return _numbered(line.count("\t") + 1)
-    fields = next(csv.reader([line.rstrip("\r")]))
+    fields = fields_of(line)
     if not rows.header:
         return _numbered(len(fields))
+    if not begin[len(line.encode()) :].strip():
+        raise LoadstoneError(f"{path} holds the names of its columns only", "Name files that hold rows.")
     twice = sorted({name for name in fields if fields.count(name) > 1 or not name})
     if twice:
         raise LoadstoneError(
-            f'{path} has a header in which "{twice[0]}" is no name of one column', "Name each column once."
+            f'{path} has a header in which "{twice[0]}" is no name of one column',
+            "Name each column once; if its first line holds values, say header=false.",
         )
     return fields
 
@@ -400,7 +422,7 @@ def _row_end(begin: bytes, at: int) -> int | None:
 def fitted(content: Content, columns: Sequence[Mapping[str, Any]]) -> Content:
     """Return files' content with the columns of a table that is there already.
 
-    Raises LoadstoneError when rows of other columns are in the files.
+    Raises LoadstoneError when rows of other columns, or values that these cannot hold, are in the files.
     """
     named = _named(columns)
     data = dict(content.data)
@@ -408,11 +430,13 @@ def fitted(content: Content, columns: Sequence[Mapping[str, Any]]) -> Content:
         data["columns"] = named
         _looked_at(data, 1)
     else:
+        _refuse_lines(content, named, refuse_header)
         _refuse_count(content, named, "the table")
         same = {column["name"] for column in content.table["columns"]} == {c["name"] for c in named}
         if same:
             # A header of other names is nobody's mistake, one in another order is.
             _refuse_columns(content, named, "the table")
+        _refuse_lines(content, named, refuse_values)
     names = [column["name"] for column in named]
     table = {**content.table, "columns": named, "usual_indexes": names}
     return replace(content, data=data, table=table)  # type: ignore[arg-type]
