@@ -160,9 +160,12 @@ def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path: Path) -> Non
             refuse_values(lines(tmp_path, raw), COLUMNS[3:4])
 
 
-def test_a_mark_before_the_names_does_no_harm(csv: Path) -> None:
-    csv.write_bytes(b"\xef\xbb\xbf" + csv.read_bytes())
+def test_a_mark_before_the_names_does_no_harm_and_before_a_value_is_refused(csv: Path) -> None:
+    names, _, rest = csv.read_text().partition("\n")
+    csv.write_text(f"\ufeff{names}\n{rest}")
     look(replace(FLIGHTS, rows=Rows(files=(str(csv),), format="csv", header=True, set="flights")))
+    csv.write_text(f"\ufeff{rest}")
+    assert "begins with a byte order mark" in refused(csv, header=False)[0]
 
 
 def test_tabs_part_the_values_of_text(tmp_path: Path) -> None:

@@ -128,6 +128,11 @@ def _whole_rows(lines: Lines) -> bytes:
 
 
 def _refuse_bytes(lines: Lines, text: bytes) -> None:
+    if text.startswith(_MARK.encode()) and not lines.header:
+        raise LoadstoneError(
+            f"{lines.path} begins with a byte order mark, which servers take for a part of the first value",
+            "Write the file anew as UTF-8 without it.",
+        )
     try:
         text.decode()
         wrong = text.find(b"\0")
