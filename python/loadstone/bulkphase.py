@@ -6,7 +6,15 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from loadstone.model import FEWEST_STEPS, BulkLoad, LongTransactions, PlainTable, PublishedCurve, Rows
+from loadstone.model import (
+    FEWEST_STEPS,
+    LOAD_FILES,
+    BulkLoad,
+    LongTransactions,
+    PlainTable,
+    PublishedCurve,
+    Rows,
+)
 from loadstone.schema import Problem, key_path
 
 if TYPE_CHECKING:
@@ -63,7 +71,7 @@ def needs_of_bulk(bulk: BulkLoad) -> Iterator[str]:
     table = bulk.table
     method = "insert" if bulk.transactions is not None else bulk.method
     wished = {
-        "load:files": bulk.rows.as_they_are,
+        LOAD_FILES: bulk.rows.as_they_are,
         "load" if method == "best" else f"load:{method}": True,
         "parallel loads": bulk.workers > 1,
         f"form:{table.form}": table.form != "default",

@@ -279,6 +279,8 @@ class BulkLoad:
     timeout_s: float = 600.0
 
 
+LOAD_FILES = "load:files"
+"""The capability to take the rows of text files as they lie there."""
 FEWEST_STEPS = 10
 """A load of fewer steps has too few points to look for the number of rows from which it becomes slower."""
 

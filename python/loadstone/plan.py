@@ -14,7 +14,7 @@ import msgspec
 
 from loadstone.bulkphase import needs_of_bulk, seconds_of_bulk
 from loadstone.errors import LoadstoneError
-from loadstone.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
+from loadstone.model import LOAD_FILES, Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
 from loadstone.parameter import nearest
 from loadstone.phase import planned_phase
 from loadstone.questionphase import seconds_of_questions
@@ -42,6 +42,7 @@ class PlanTarget:
     `capabilities` and `server_version` (of PostgreSQL) are None while unknown: then nothing is skipped for
     their sake. `wire` is false where PostgreSQL's wire protocol, and so pgbench's scripts, cannot go.
     Capabilities are names such as `plpgsql`, `brin`, or `extension:pg_prewarm` for one that can be created.
+    `lacks` are those that it cannot have, whatever its server will say.
     """
 
     id: str
@@ -50,6 +51,7 @@ class PlanTarget:
     capabilities: frozenset[str] | None = None
     server_version: str | None = None
     wire: bool = True
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,14 +321,19 @@ def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
         for version in variant.versions:
             if _version(target.server_version) < _version(version):
                 return f"needs a server of version {version} or newer; this one is {target.server_version}"
-    if target.capabilities is None:
-        return None
-    missing = [name for name in variant.capabilities if name not in target.capabilities]
+    known = target.capabilities
+    missing = [
+        name
+        for name in variant.capabilities
+        if (name in target.lacks if known is None else name not in known)
+    ]
     words = " and ".join(dict.fromkeys(_capability(name) for name in missing))
     return f"{target.engine_name} offers no {words} here, which the phase needs" if missing else None
 
 
 def _capability(name: str) -> str:
+    if name == LOAD_FILES:
+        return "import of CSV, text or binary files"
     kind, _, what = name.rpartition(":")
     return f"{kind} {what}" if kind else name
 

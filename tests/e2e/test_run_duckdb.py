@@ -60,17 +60,26 @@ def refused(ended: Ended, *said: str) -> None:
 
 
 def test_what_duckdb_cannot_do_is_skipped_in_words_and_the_run_ends_well(desk: Desk) -> None:
-    ended = desk.measure("iot-feed", "--target", "duckdb:")
+    ended = desk.measure("iot-feed", words(desk), "--target", "duckdb:")
     assert ended.code == 0, ended.err
     phases = ended.phases("duckdb")
-    assert phases
-    assert {phase["state"] for phase in phases.values()} == {"skipped"}
+    own = {name: phase for name, phase in phases.items() if phase["scenario"] == "words"}
+    assert {phase["state"] for phase in own.values()} == {"complete"}
+    assert {phase["state"] for name, phase in phases.items() if name not in own} == {"skipped"}
     assert "PostgreSQL's wire protocol" in phases["one-table-single"]["reason"]
-    assert phases["prepare"]["reason"] == "duckdb offers no plpgsql here, which the phase needs"
     assert ended.run["state"] == "complete"
     assert "wire protocol" in ended.report
     (note,) = [event for event in ended.events if "own process" in event["message"]]
     assert note["level"] == "info"
+
+
+def test_a_run_of_which_nothing_can_be_done_is_refused(desk: Desk) -> None:
+    refused(
+        desk.measure("iot-feed", "--target", "duckdb:"),
+        "nothing of this can be run: ",
+        "duckdb offers no plpgsql here, which the phase needs",
+        "PostgreSQL's wire protocol",
+    )
 
 
 def test_the_plan_says_so_before_anything_is_touched(desk: Desk) -> None:

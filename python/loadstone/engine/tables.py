@@ -13,6 +13,7 @@ from loadstone.engine.indexes import Index, index_list
 from loadstone.engine.partitions import INDEXED_AS_ONE_SINCE, is_split, ranges, refuse_partitions
 from loadstone.engine.series import NamedTables, literal, quoted, stamp
 from loadstone.errors import LoadstoneError
+from loadstone.model import LOAD_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,6 +111,11 @@ class TableAnswers(NamedTables):
     null_text = r"E'\\N'"
     """How SQL writes a text of a backslash and N."""
 
+    @property
+    def lacks(self) -> frozenset[str]:
+        """What scenarios may require and no server of the engine offers, as is known without asking one."""
+        return frozenset() if self.takes_files else frozenset({LOAD_FILES})
+
     def offers(self, control: Control) -> frozenset[str]:
         """Tell what scenarios may require of plain tables, beside the index methods."""
         row = control.execute(_HAS_LZ4).fetchone()
@@ -117,7 +123,7 @@ class TableAnswers(NamedTables):
         words = {f"form:{form}" for form in self.forms}
         words |= {f"compression:{name}" for name in self.compressions if name in known}
         offered = {
-            "load:files": self.takes_files,
+            LOAD_FILES: self.takes_files,
             "indexes": self.index_methods != (),
             "primary keys": self.index_methods != (),
             "parallel loads": self.parallel,

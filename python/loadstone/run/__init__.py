@@ -15,7 +15,7 @@ from loadstone.redact import redact_command
 from loadstone.run.opening import Opener, wishes_of
 from loadstone.run.phases import PhaseRun
 from loadstone.run.pricing import prices_of
-from loadstone.run.refusing import refuse_impossible, refuse_without_room
+from loadstone.run.refusing import refuse_idle, refuse_impossible, refuse_without_room
 from loadstone.run.request import Listener, Outcome, Request
 from loadstone.run.resuming import Left, open_broken, options_of
 from loadstone.run.stage import Manner
@@ -35,7 +35,10 @@ __all__ = ["Listener", "Outcome", "Request", "execute", "plan_of"]
 
 def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
     """Plan as far as that goes without touching a target: wrong input is refused here."""
-    asked = [PlanTarget(t.id, t.engine, t.url, wire=t.place is None) for t in targets]
+    asked = [
+        PlanTarget(t.id, t.engine, t.url, wire=t.place is None, lacks=engine_named(t.engine).tables.lacks)
+        for t in targets
+    ]
     plan = make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
     refuse_impossible(plan)
     wishes_of(plan, targets)
@@ -50,6 +53,7 @@ def execute(request: Request, listener: Listener) -> Outcome:
     targets = parse_targets(request.targets)
     prices = prices_of(request.prices, request.targets, targets)
     plan = plan_of(request, targets)
+    refuse_idle(plan)
     origin = environment.read_clocks()
     left = open_broken(request.resume, request, plan, targets) if request.resume is not None else None
     existed = request.out is not None and request.out.exists()
@@ -166,6 +170,7 @@ class _Run:
             with self.signals, contextlib.ExitStack() as stack:
                 servers = self._opener.open(stack, targets, plan)
                 final = self._final_plan(servers, plan)
+                refuse_idle(final)
                 if not (self.request.ignore_space or self.left):
                     refuse_without_room(final, servers)
                 self._opening = False

@@ -1,4 +1,4 @@
-"""What of a plan cannot be asked of its data: refused before anything is touched."""
+"""What of a plan cannot be asked of its data or its targets: refused before anything is touched."""
 
 from __future__ import annotations
 
@@ -24,10 +24,23 @@ def refuse_impossible(plan: Plan) -> None:
     for phase in plan.targets[0].phases:
         with _named(phase):
             _look_at(phase)
-    # What only one engine lacks skips its phase, once its servers have said what they offer.
-    for phase, wanted in _bulk_loads(plan.targets[0]):
+    # What only one engine lacks skips its phase, now or once its servers have said what they offer.
+    loads = {phase.key: (phase, wanted) for target in plan.targets for phase, wanted in _bulk_loads(target)}
+    for phase, wanted in loads.values():
         with _named(phase):
             bulk.look(wanted)
+
+
+def refuse_idle(plan: Plan) -> None:
+    """Refuse a plan of which no target can run a single phase. Raises LoadstoneError with all reasons."""
+    phases = [phase for target in plan.targets for phase in target.phases]
+    if any(phase.skip is None for phase in phases):
+        return
+    reasons = dict.fromkeys(phase.skip for phase in phases if phase.skip is not None)
+    hint = "Name a target that can; `loadstone engines` lists them."
+    if any(phase.bulk is not None and phase.bulk.rows.as_they_are for phase in phases):
+        hint = "CSV, text and binary files go to PostgreSQL and its relatives; give Parquet for all others."
+    raise LoadstoneError(f"nothing of this can be run: {'; '.join(reasons)}.", hint)
 
 
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
