@@ -28,7 +28,8 @@ def look(*, notes: tuple[str, ...] = (), **figures: Any) -> dict[str, Any]:
     found = {"looks": [{"when": "after the load", "tables": [table]}], "notes": list(notes)}
     summary = summarise_storage({"storage": found}, None)
     assert summary
-    return summary["looks"][-1]
+    last: dict[str, Any] = summary["looks"][-1]
+    return last
 
 
 @pytest.mark.parametrize("told", [{"shared_file": True}, {"notes": (BEFORE_TABLES_SAID_SO,)}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,7 +40,39 @@ def _entry(scenario: str, groups: Sequence[Json], phases: Sequence[Json], asking
         if table.get("table_bytes")
     }
     sizes = [size for target in targets if (size := _size(target, ours, tables.get(target)))]
+    _compare(loads, sizes, next(iter(targets), None))
     return {"scenario": scenario, "loads": loads, "sizes": sizes, "published": list(once.values())}
+
+
+def _compare(loads: Sequence[Json], sizes: Sequence[Json], first: str | None) -> None:
+    """Give every import and size of a later target its ratio to that of the first target."""
+    base = {_import(load): load["rows_per_s"] for load in loads if load["target"] == first}
+    for load in loads:
+        if load["target"] != first and (rate := base.get(_import(load))):
+            load["ratio_to_first"] = _ratio(load["rows_per_s"], rate)
+    row = next((size["row_bytes"] for size in sizes if size["target"] == first), None)
+    for size in sizes:
+        if size["target"] != first and row and size["row_bytes"]:
+            size["ratio_to_first"] = {
+                "value": size["row_bytes"] / row,
+                **dict.fromkeys(("low", "high")),
+                "method": "of the bytes of a row",
+            }
+
+
+def _import(load: Json) -> str:
+    return json.dumps([load["id"], load["variant"]], sort_keys=True)
+
+
+def _ratio(ours: Json, base: Json) -> Json | None:
+    """Return ours over the base; its interval is wide, from both of theirs, and missing where one is."""
+    if not ours["value"] or not base["value"]:
+        return None
+    found = {"value": ours["value"] / base["value"], "low": None, "high": None}
+    if None in (ours["low"], ours["high"], base["high"]) or not base["low"]:
+        return found | {"method": "without an interval on one side"}
+    bounds = {"low": ours["low"] / base["high"], "high": ours["high"] / base["low"]}
+    return found | bounds | {"method": "least over largest to largest over least of both intervals"}
 
 
 def _load(group: Json, phase: Json) -> Json:
@@ -50,6 +83,9 @@ def _load(group: Json, phase: Json) -> Json:
     return {
         **{name: group[name] for name in ("id", "title", "variant", "target", "incomplete")},
         "rows_per_s": rate,
+        "runs": group["repeats"],
+        "interval_words": _interval_words(rate, group["repeats"]),
+        "ratio_to_first": None,
         "rows": load.get("rows"),
         "seconds": None if load.get("seconds") is None else load["seconds"] + finish_s,
         "finish_s": finish_s,
@@ -60,6 +96,13 @@ def _load(group: Json, phase: Json) -> Json:
         "asked_beside": _beside(phase),
         "published": [figure for figure in group["published"] if figure["metric"] == "rows_per_s"],
     }
+
+
+def _interval_words(rate: Json, runs: int) -> str:
+    """Say why a rate has no interval: how steps or intervals of one run differ is no spread of imports."""
+    if rate["low"] is not None:
+        return ""
+    return "one run" if runs == 1 else str(rate["reason"] or "")
 
 
 def _finished(rate: Json, rows: int | None, finish_s: float) -> Json:
@@ -82,17 +125,14 @@ def _bytes_of(load: Json) -> str | None:
 
 
 def _beside(phase: Json) -> Json | None:
-    """Return what was asked while the rows went in; None where nothing was."""
+    """Return what was asked near the end of the load, and all that failed; None where nothing was asked."""
     found = phase["beside"]
     if not found:
         return None
-    drive = found["drive"]
-    return {
-        "qps": drive["tps"]["value"],
-        "mean_ns": drive["response"]["mean_ns"],
-        "failed": drive["counts"]["failed"],
-        "clients": drive["clients"],
-    }
+    drive, late = found["drive"], found["late"]
+    if late is None:
+        late = {"qps": None, "mean_ns": None, "done": 0, "seconds": None, "words": ""}
+    return {**late, "failed": drive["counts"]["failed"], "clients": drive["clients"]}
 
 
 def _size(target: str, phases: Sequence[Json], table: Json | None) -> Json | None:
@@ -117,4 +157,5 @@ def _size(target: str, phases: Sequence[Json], table: Json | None) -> Json | Non
         "plain_row_bytes": each,
         "plain_of": _bytes_of(load),
         "ratio": rows * each / held if each and held else None,
+        "ratio_to_first": None,
     }

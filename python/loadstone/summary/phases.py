@@ -23,6 +23,7 @@ from loadstone.summary.statistics import batch_means, drift
 from loadstone.summary.steps import costs_per_row, stepped_rate, summarise_steps
 from loadstone.summary.storage import summarise_storage
 from loadstone.summary.transactions import summarise_transactions
+from loadstone.summary.whileloading import summarise_late
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,13 +75,20 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
     summary["storage"] = summarise_storage(phase, files.drive)
     begun_ns = (files.drive or {}).get("start_ns") or phase.get("start_ns") or origin_ns
     summary["transactions"] = summarise_transactions(files.drive, files.progress, begun_ns)
-    summary["beside"] = None
-    if files.beside is not None:
-        beside = summarise_drive(files.beside, origin_ns)
-        queries = summarise_queries(files.beside.drive, beside)
-        summary["beside"] = {"drive": beside, "queries": queries} if beside else None
+    summary["beside"] = _beside(files, origin_ns)
     summary["freshness"] = summarise_freshness(files.sent, files.probe)
     return summary
+
+
+def _beside(files: PhaseFiles, origin_ns: int) -> Json | None:
+    """Return the queries that ran while the phase loaded, and those near its end; None without such."""
+    if files.beside is None or (beside := summarise_drive(files.beside, origin_ns)) is None:
+        return None
+    return {
+        "drive": beside,
+        "queries": summarise_queries(files.beside.drive, beside),
+        "late": summarise_late(files.drive, files.beside.series),
+    }
 
 
 def _asking(files: PhaseFiles) -> Json | None:
