@@ -105,9 +105,9 @@ def test_scan_rates_are_of_the_whole_table_over_the_median(summary: dict[str, An
     found = question(summary, "pg18", "Sql1")
     assert found["rows_per_s"] == pytest.approx(ROWS / 0.4)
     assert found["bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 0.4)
-    assert found["cold_bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 1.2)
+    assert found["cold_bytes_per_s"] is None, "its caches were full"
     text = words(page)
-    assert "Sql1 PostgreSQL 18.6 25.0 M 10.0 50 % 3.33 167 %" in text, "of 20 GB/s memory and 2 GB/s disk"
+    assert "Sql1 PostgreSQL 18.6 25.0 M 10.0 50 % – –" in text, "of 20 GB/s memory"
     assert "Memory of this machine: 20.0 GB/s" in text
 
 
@@ -298,7 +298,7 @@ def test_one_round_on_one_target(tmp_path: Path) -> None:
     assert (warm["n"], warm["low_s"], warm["high_s"]) == (1, None, None)
     html = section(found)
     assert "one run" in html
-    assert "time vs first" not in html
+    assert "vs first" not in html
 
 
 def test_without_cold_runs_nothing_is_said_of_caches(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_imports_and_sizes_stand_with_the_published_ones(summary: dict[str, Any]
     )
     assert {figure["metric"] for figure in entry["published"]} == {"rows_per_s", "ratio", "table_bytes"}
     text = words(page)
-    assert "MapD (GPU) published 37.0 GiB" in text
+    assert "MapD (GPU) published 37 GB" in text
     assert "on 4 × E5-2650 v4, 8 GB RAM, SSD, Tesla P40 24 GB" in text
 
 

@@ -11,12 +11,14 @@ from loadstone.model import ROUND
 from loadstone.summary.gpuuse import energy_j, mark
 from loadstone.summary.medians import middle, ratio_of_medians
 from loadstone.summary.resources import usage_between
+from loadstone.summary.scanning import Table, limits_of, scan, widths_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loadstone.summary.gpuuse import Span
     from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
+    from loadstone.summary.scanning import Limits
 
 KINDS = ("cold", "warm")
 
@@ -68,7 +70,8 @@ def summarise_asked(files: RunFiles) -> list[Json]:
             if asked_in_turn(phase):
                 targets = found.setdefault(_identity(phase.phase), {})
                 targets.setdefault(target.target["id"], []).append(_Round(phase, target))
-    return [_entry(targets) for targets in found.values()]
+    limits = limits_of(files.environment)
+    return [_entry(targets, limits) for targets in found.values()]
 
 
 def _identity(phase: Json) -> str:
@@ -76,7 +79,7 @@ def _identity(phase: Json) -> str:
     return json.dumps([phase.get("scenario"), phase.get("id"), variant], sort_keys=True)
 
 
-def _entry(targets: dict[str, list[_Round]]) -> Json:
+def _entry(targets: dict[str, list[_Round]], limits: Limits) -> Json:
     every = [turn for rounds in targets.values() for turn in rounds]
     head = every[0].phase
     names = list(dict.fromkeys(name for turn in every for name in _names(turn)))
@@ -88,7 +91,7 @@ def _entry(targets: dict[str, list[_Round]]) -> Json:
         "table": next((turn.asking["table"] for turn in every if turn.asking.get("table")), None),
         "questions": names,
         "first": every[0].target.target["id"],
-        "targets": [_target(rounds, names) for rounds in targets.values()],
+        "targets": [_target(rounds, names, limits) for rounds in targets.values()],
         "published": head.get("published") or [],
     }
     _compare(entry["targets"])
@@ -100,21 +103,28 @@ def _names(turn: _Round) -> list[str]:
     return [q["name"] for q in asking.get("questions") or []] + [r["question"] for r in asking["runs"]]
 
 
-def _target(rounds: Sequence[_Round], names: Sequence[str]) -> Json:
+def _target(rounds: Sequence[_Round], names: Sequence[str], limits: Limits) -> Json:
     first = rounds[0]
     known = [turn.asking for turn in rounds]
     size = {name: _last([asking.get(name) for asking in known]) for name in ("rows", "table_bytes")}
     in_process = bool(first.target.target.get("in_process"))
+    caches = _caches([asking.get("caches") for asking in known])
+    is_cold = bool(caches and caches["emptied"]) if any(asking.get("cold") for asking in known) else None
+    table = Table(size["rows"], size["table_bytes"], widths_of(first.target))
     return {
         "target": first.target.target["id"],
         "in_process": in_process,
         **size,
         "phases": [turn.files.folder.key for turn in rounds],
         "incomplete": [_ending(turn) for turn in rounds if turn.phase.get("state") != "complete"],
-        "caches": _caches([asking.get("caches") for asking in known]),
+        "caches": caches,
+        "is_cold": is_cold,
+        "cold_words": {True: "cold", False: "first run, not cold", None: ""}[is_cold],
         "notes": list(dict.fromkeys(note for asking in known for note in asking.get("notes") or [])),
         "client_share": None if in_process else _client_share(rounds),
-        "questions": [_question(name, rounds, size) for name in names],
+        "questions": [
+            _scanned(_question(name, rounds), table, limits, is_cold=bool(is_cold)) for name in names
+        ],
     }
 
 
@@ -145,7 +155,13 @@ def _client_share(rounds: Sequence[_Round]) -> float | None:
     return ours / (ours + servers) if ours + servers else None
 
 
-def _question(name: str, rounds: Sequence[_Round], size: Json) -> Json:
+def _scanned(question: Json, table: Table, limits: Limits, *, is_cold: bool) -> Json:
+    """Add how fast the query went through the table; a first run with warm caches tells nothing of a disk."""
+    times = (question["warm"]["median_s"], question["cold"]["median_s"] if is_cold else None)
+    return {**question, **scan(table, limits, question["sql"], times)}
+
+
+def _question(name: str, rounds: Sequence[_Round]) -> Json:
     runs = [_run(run, turn) for turn in rounds for run in turn.asking["runs"] if run["question"] == name]
     told = [q for turn in rounds for q in turn.asking.get("questions") or [] if q["name"] == name]
     times = {
@@ -155,13 +171,9 @@ def _question(name: str, rounds: Sequence[_Round], size: Json) -> Json:
     done = [run for run in runs if run["state"] == "done" and run["span"]]
     spans = [run["span"] for run in done]
     plan_says = _last([q.get("gpu") for q in told])
-    warm = _times(times["warm"])
     return {
         "name": name,
         **{kind: _times(values) for kind, values in times.items()},
-        "rows_per_s": _over(size["rows"], warm["median_s"]),
-        "bytes_per_s": _over(size["table_bytes"], warm["median_s"]),
-        "cold_bytes_per_s": _over(size["table_bytes"], _times(times["cold"])["median_s"]),
         "ratio_to_first": None,
         "cold_ratio_to_first": None,
         "failed": _failed(runs),
@@ -210,19 +222,20 @@ def _energy(monitor: Sequence[Json], spans: Sequence[Span]) -> float | None:
 
 
 def _compare(targets: Sequence[Json]) -> None:
-    """Give each right answer of a later target its ratio to the first target's, of cold and of warm runs."""
+    """Give each right answer of a later target its ratio to the first target's, of cold and of warm runs.
+
+    Cold runs compare with cold ones only: a first run on a server that kept its caches has no ratio.
+    """
     first = {question["name"]: question for question in targets[0]["questions"]}
     for target in targets[1:]:
+        both_cold = target["is_cold"] and targets[0]["is_cold"]
+        kinds = (("warm", "ratio_to_first"), *((("cold", "cold_ratio_to_first"),) if both_cold else ()))
         for question in target["questions"]:
             base = first.get(question["name"])
             if base is not None and not (question["wrong"] or base["wrong"]):
-                for kind, name in (("warm", "ratio_to_first"), ("cold", "cold_ratio_to_first")):
+                for kind, name in kinds:
                     question[name] = ratio_of_medians(question[kind]["runs"], base[kind]["runs"])
 
 
 def _last(values: Sequence[Any]) -> Any:
     return next((value for value in reversed(values) if value is not None), None)
-
-
-def _over(amount: float | None, seconds: float | None) -> float | None:
-    return amount / seconds if amount is not None and seconds else None
