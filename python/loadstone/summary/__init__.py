@@ -18,9 +18,11 @@ from loadstone.summary.judge import (
     ceiling,
     judge_asked,
     judge_disks,
+    judge_imports,
     judge_phase,
     judge_run,
     judge_target,
+    judge_widths,
 )
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
@@ -69,6 +71,8 @@ def summarise(folder: Path) -> Json:
     grids = summarise_grids(groups, phases)
     plain = _plain_queries(files, groups, phases)
     cautions += judge_asked(plain["asked"])
+    cautions += judge_imports(plain["imports"])
+    cautions += judge_widths(plain["concurrency"])
     summary: Json = {
         "format": FORMAT,
         "run": {**files.run, "state": files.state, "pid": None, "process": None},
@@ -119,7 +123,8 @@ def _phase(
 def _plain_queries(files: RunFiles, groups: Sequence[Json], phases: Sequence[Json]) -> Json:
     """Return what is told of queries in plain SQL, of the imports before them, and of what both cost."""
     asked = summarise_asked(files)
-    concurrency = summarise_concurrency(groups, phases)
+    in_process = {target.target["id"] for target in files.targets if target.target.get("in_process")}
+    concurrency = summarise_concurrency(groups, phases, in_process)
     imports = summarise_imports(groups, phases, [*asked, *concurrency])
     prices = files.run.get("prices") or {}
     costs = summarise_costs(prices, imports, asked, concurrency)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from loadstone.summary.series import NS_PER_S
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from loadstone.summary.reading import Json
 
@@ -17,11 +19,18 @@ IN_PROPORTION = 0.7
 """Growth of the latency over growth of the clients, from which clients wait for each other."""
 WHOLE_MACHINE = 0.85
 """Share of the machine from which one query alone leaves nothing for a second one."""
+IN_FLIGHT = 0.85
+"""Queries in flight over clients, under which the clients did something else between answers."""
 PERCENTILES = (50, 95, 99)
 
 
-def summarise_concurrency(groups: Sequence[Json], phases: Sequence[Json]) -> list[Json]:
-    """Return an entry for each phase of questions asked as a load: every target, a point for each width."""
+def summarise_concurrency(
+    groups: Sequence[Json], phases: Sequence[Json], in_process: Collection[str] = ()
+) -> list[Json]:
+    """Return an entry for each phase of questions asked as a load: every target, a point for each width.
+
+    `in_process` are the targets whose engine works in our own process.
+    """
     by_key = {(phase["target"], phase["folder"]): phase for phase in phases}
     found: dict[str, dict[str, list[Json]]] = {}
     heads: dict[str, Json] = {}
@@ -33,10 +42,12 @@ def summarise_concurrency(groups: Sequence[Json], phases: Sequence[Json]) -> lis
             heads.setdefault(identity, {**group, "variant": variant, "asking": members[0]["asking"]})
             points = found.setdefault(identity, {}).setdefault(group["target"], [])
             points.append(_point(group, members))
-    return [_entry(heads[identity], targets, groups) for identity, targets in found.items()]
+    return [_entry(heads[identity], targets, groups, in_process) for identity, targets in found.items()]
 
 
-def _entry(head: Json, targets: dict[str, list[Json]], groups: Sequence[Json]) -> Json:
+def _entry(
+    head: Json, targets: dict[str, list[Json]], groups: Sequence[Json], in_process: Collection[str]
+) -> Json:
     same = [g for g in groups if (g["scenario"], g["id"]) == (head["scenario"], head["id"])]
     published = [
         {OVER: group["variant"].get(OVER), **figure}
@@ -51,7 +62,11 @@ def _entry(head: Json, targets: dict[str, list[Json]], groups: Sequence[Json]) -
         "draws": head["asking"].get("draws") or [],
         "rows": head["asking"].get("rows"),
         "targets": [
-            {"target": target, "points": points, "verdict": judge_width(points)}
+            {
+                "target": target,
+                "points": points,
+                "verdict": judge_width(points, in_process=target in in_process),
+            }
             for target, points in ordered.items()
         ],
         "published": published,
@@ -61,10 +76,13 @@ def _entry(head: Json, targets: dict[str, list[Json]], groups: Sequence[Json]) -
 def _point(group: Json, members: Sequence[Json]) -> Json:
     percentiles = {entry["percentile"]: entry for entry in group["percentiles"]}
     drives = [member["drive"] for member in members]
+    in_flight = _in_flight(group)
     return {
         OVER: group["clients"],
         "qps": group["tps"],
         "mean_ns": group["latency"]["mean_ns"],
+        "in_flight": in_flight,
+        "client_busy_between": _busy_between(group, in_flight),
         **{f"p{p}_ns": (percentiles.get(p) or {}).get("value_ns") for p in PERCENTILES},
         "done": group["done"],
         "failed": group["failed"],
@@ -74,15 +92,37 @@ def _point(group: Json, members: Sequence[Json]) -> Json:
     }
 
 
-USED = ("cpu_server", "cpu_client", "server_rss_bytes", "gpu_utilisation", "gpu_memory_bytes")
+USED = (
+    "cpu_server",
+    "cpu_client",
+    "server_rss_bytes",
+    "client_rss_bytes",
+    "gpu_utilisation",
+    "gpu_memory_bytes",
+)
 """What of the machine is shown beside a number of clients: shares of the whole, bytes."""
 
 
-def judge_width(points: Sequence[Json]) -> Json | None:
-    """Say whether more clients got more done; None where that cannot be told.
+def _in_flight(group: Json) -> float | None:
+    """Return how many queries were under way in the mean: throughput times latency (Little's law)."""
+    qps, mean_ns = (group["tps"] or {}).get("value"), group["latency"]["mean_ns"]
+    return qps * mean_ns / NS_PER_S if qps and mean_ns else None
 
-    An engine serialises when throughput stays flat while latency grows about as the clients do. One query
-    that fills the machine by itself shows the same, and that is said.
+
+def _busy_between(group: Json, in_flight: float | None) -> bool:
+    """Whether clients kept the engine waiting, even if each has another query that the end cut off."""
+    clients, done = group["clients"], group["done"]
+    if in_flight is None or not clients or not done:
+        return False
+    return bool(in_flight * (done + clients) / done < IN_FLIGHT * clients)
+
+
+def judge_width(points: Sequence[Json], *, in_process: bool = False) -> Json | None:
+    """Say what more clients brought; None where that cannot be told.
+
+    Throughput that stays flat while latency grows about as the clients do has two reasons: one query alone
+    fills the machine (it does not scale), or queries wait for each other (the engine serialises). The CPU
+    time of an engine in our process is counted as ours.
     """
     known = [point for point in points if (point["qps"] or {}).get("value") and point[OVER]]
     if len(known) < 2 or known[-1][OVER] <= known[0][OVER]:  # noqa: PLR2004 - one width has nothing beside it
@@ -91,16 +131,19 @@ def judge_width(points: Sequence[Json]) -> Json | None:
     wider = many[OVER] / few[OVER]
     more = many["qps"]["value"] / few["qps"]["value"]
     slower = many["mean_ns"] / few["mean_ns"] if many["mean_ns"] and few["mean_ns"] else None
-    serialises = more <= FLAT and slower is not None and slower >= IN_PROPORTION * wider
-    full = (few["cpu_server"] or 0.0) >= WHOLE_MACHINE
+    waits = more <= FLAT and slower is not None and slower >= IN_PROPORTION * wider
+    alone = few["cpu_client"] if in_process else few["cpu_server"]
+    full = waits and (alone or 0.0) >= WHOLE_MACHINE
+    flat = "flat" if more <= FLAT else "scales"
     return {
-        "serialises": serialises,
-        "fills_machine": serialises and full,
+        "kind": "fills_machine" if full else "serialises" if waits else flat,
+        "serialises": waits and not full,
+        "fills_machine": full,
         "from_clients": few[OVER],
         "to_clients": many[OVER],
         "qps_ratio": more,
         "latency_ratio": slower,
-        "cpu_server": few["cpu_server"],
+        "cpu_alone": alone,
     }
 
 

@@ -311,6 +311,36 @@ def _rounds_apart(runs: Sequence[Json]) -> bool:
     return len(whole) > 1 and max(map(min, whole)) > ROUNDS_APART * min(map(max, whole))
 
 
+def judge_imports(imports: Sequence[Json]) -> Iterator[c.Caution]:
+    """Say where an import did not lose to the queries beside it what it should have lost."""
+    for entry in imports:
+        for asked in entry["loads"]:
+            alone = [other for other in entry["loads"] if _without_queries(other, asked)]
+            best = max((other["rows_per_s"]["value"] or 0.0 for other in alone), default=0.0)
+            rate = asked["rows_per_s"]["value"] or 0.0
+            if asked["asked_beside"] and best and rate >= best:
+                yield query.NotSlowerWhileAsked(rate=rate, alone=best, target=asked["target"])
+
+
+def _without_queries(other: Json, asked: Json) -> bool:
+    """Whether an import is the same but for the queries beside it."""
+    same = all(other[name] == asked[name] for name in ("target", "workers", "rows"))
+    return same and other["asked_beside"] is None
+
+
+def judge_widths(concurrency: Sequence[Json]) -> Iterator[c.Caution]:
+    """Say where the clients were busy between answers, so that the engine had less to do than it could."""
+    for entry in concurrency:
+        for target in entry["targets"]:
+            busy = [point for point in target["points"] if point["client_busy_between"]]
+            if busy:
+                yield query.ClientBusyBetween(
+                    clients=tuple(point["clients"] for point in busy),
+                    in_flight=tuple(point["in_flight"] for point in busy),
+                    target=target["target"],
+                )
+
+
 def _has_rate(drive: Json) -> bool:
     return bool((drive["pace"] or {}).get("kind", "closed") != "closed")
 

@@ -167,3 +167,53 @@ class RoundsDiffer(Caution):
             "The interval takes all runs as one sample and is too narrow then: look at the runs of each "
             "round, and measure again on a quiet machine."
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientBusyBetween(Caution):
+    """Fewer queries were under way than there were clients."""
+
+    clients: tuple[int, ...]
+    in_flight: tuple[float, ...]
+    """Queries under way in the mean, for each number of clients."""
+
+    @property
+    def message(self) -> str:
+        """How many were under way."""
+        counts = "; ".join(
+            f"{flight:.3g} of {clients}" for clients, flight in zip(self.clients, self.in_flight, strict=True)
+        )
+        return (
+            "Between answers the client was busy: in the mean fewer queries were under way than there were "
+            f"clients ({counts})."
+        )
+
+    @property
+    def hint(self) -> str:
+        """What the figure is then."""
+        return (
+            "The engine would answer more: read its queries a second as the least that it does, and its "
+            "latency as that of the number under way."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSlowerWhileAsked(Caution):
+    """An import beside queries was as fast as the same import alone."""
+
+    rate: float
+    alone: float
+
+    @property
+    def message(self) -> str:
+        """Both rates."""
+        return (
+            f"The import while queries were asked ({self.rate:,.0f} rows/s) was at least as fast as the "
+            f"import alone ({self.alone:,.0f} rows/s): one import differs from the next by more than the "
+            "queries cost."
+        )
+
+    @property
+    def hint(self) -> str:
+        """More of both."""
+        return "Repeat the run (--repeat 3) before reading anything out of the difference of the two."
