@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
-from loadstone.engine.series import SeriesAnswers
+from loadstone.engine.series import SeriesAnswers, literal
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
@@ -44,6 +45,9 @@ _STORAGE = (
     "select tableName as name, rowCount as rows, diskSize as bytes from table_storage() order by 3 desc"
 )
 _MEMORY = "select memory_tag as name, bytes as value from memory_metrics()"
+_WRITERS = "select count() as open from writer_pool() where table_name in ({names})"
+_CLOSED_S = 10.0
+_POLL_S = 0.1
 _LAG = "select coalesce(sum(sequencerTxn - writerTxn), 0) as waiting from wal_tables()"
 
 
@@ -201,10 +205,31 @@ class QuestDB(DriverEngine):
     ) -> Storage:
         """Account for the files of tables; QuestDB does not tell columns and indexes apart."""
         del data_directory, schema
+        note = "files that are being written are up to 16 MiB a column longer than what they hold"
+        notes = [] if self._closes_files(connection) else [note]
         return Storage(
-            [table_storage(name, self.tables.size(connection, name).table_bytes) for name in tables],
-            ["the newest partition's files are up to 16 MiB a column longer than what they hold"],
+            [table_storage(name, self.tables.size(connection, name).table_bytes) for name in tables], notes
         )
+
+    def checkpoint(self, connection: Control) -> str | None:
+        """Wait until a private server has closed the files that it has written."""
+        self._closes_files(connection)
+        return None
+
+    def _closes_files(self, connection: Control) -> bool:
+        """Wait until a private server has closed the files of our tables, which cuts them to what they hold.
+
+        Returns whether it has: another server keeps them open, for ten minutes unless it is set otherwise.
+        """
+        if reached(connection).folder is None:
+            return False
+        names = ", ".join(literal(name) for name in made(connection)) or "''"
+        end = time.monotonic() + _CLOSED_S
+        while one(connection, _WRITERS.format(names=names))["open"]:
+            if time.monotonic() > end:
+                return False
+            time.sleep(_POLL_S)
+        return True
 
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read what memory it takes, and how many transactions cannot be seen yet."""

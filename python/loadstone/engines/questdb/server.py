@@ -41,6 +41,10 @@ PINNED = {
     "cairo.commit.mode": "sync",
     # It is Loadstone that ends what takes too long.
     "query.timeout": "86400000",
+    # Files have 16 MiB a column to spare while they are open for writing: closed soon, their size is that of
+    # the rows. No import rests so long between two batches.
+    "cairo.inactive.writer.ttl": "3000",
+    "cairo.idle.check.interval": "500",
     "pg.user": USER,
 }
 """What a private server is set to; the user's own settings beat it, but for what we hold it by."""
