@@ -37,6 +37,10 @@ _NOT_HASHED = "rows are not hashed to workers: each takes the next batch, whatev
 class Session(Protocol):
     """One worker's connection."""
 
+    @property
+    def way(self) -> str:
+        """How rows go: `arrow`, as a `file` that the server reads, by `insert`, by `copy_text`."""
+
     def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
         """Put a batch into the database in one transaction; raises one of the loader's errors.
 
@@ -145,6 +149,7 @@ class _Run:
         self.lock = threading.Lock()
         self.ended = threading.Event()
         self.start_ns = 0
+        self.way = ""
         self.bug: BaseException | None = None
         """What a worker died of, which is no trouble of the database."""
         self.begun: dict[int, tuple[int, Session]] = {}
@@ -152,6 +157,7 @@ class _Run:
 
     def run(self, stopped: Callable[[], bool], show: Callable[[Account], None] | None) -> Account:
         sessions = self._open()
+        self.way = sessions[0].way
         threads = [
             threading.Thread(target=self._work, args=(place, session), name=f"loadstone-load-{place}")
             for place, session in enumerate(sessions)
@@ -356,7 +362,7 @@ class _Run:
         if self.long is not None:
             loaded["transactions"] = self.long.documents()
         # A transaction of a library in our process either came to its end or left nothing.
-        more = {"load": loaded, "in_doubt_batches": []}
+        more = {"load": loaded, "in_doubt_batches": [], "mode": self.way}
         account: Account = json.loads(self.recorder.finish(state, reason, json.dumps(more)))
         return account
 

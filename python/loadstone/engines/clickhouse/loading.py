@@ -65,6 +65,8 @@ class ClickLoader:
 class ClickSession:
     """One worker's connection."""
 
+    way = "arrow"
+
     def __init__(self, control: ClickControl, tables: Mapping[str, Any]) -> None:
         self._control = control
         self._tables = tables

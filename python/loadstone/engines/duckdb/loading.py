@@ -87,7 +87,8 @@ class DuckSession:
         self._cursor = control.cursor
         self._load = load
         self._devices = devices
-        self._insert = self._by_values if load["method"] == "insert" else self._by_arrow
+        self.way = "insert" if load["method"] == "insert" else "arrow"
+        self._insert = self._by_values if self.way == "insert" else self._by_arrow
         self._mark: Callable[[int], None] | None = None
 
     def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:

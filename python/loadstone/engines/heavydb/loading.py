@@ -48,6 +48,8 @@ class HeavyLoader:
 class HeavySession:
     """One worker's connection."""
 
+    way = "arrow"
+
     def __init__(self, control: HeavyControl, tables: Mapping[str, Any]) -> None:
         self._control = control
         self._tables = tables

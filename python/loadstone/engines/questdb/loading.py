@@ -88,6 +88,7 @@ class QuestSession:
         self._control = control
         self._tables = tables = load["tables"]
         self._folder = reached(control).incoming if load["method"] != "insert" else None
+        self.way = "insert" if self._folder is None else "file"
         names = ", ".join(literal(table["name"].strip('"')) for table in tables.values())
         logged = control.execute(_WITH_LOG.format(tables=names).encode()).fetchone()
         self._turn = contextlib.nullcontext() if logged else turn

@@ -81,6 +81,8 @@ class VerticaLoader:
 class VerticaSession:
     """One worker's connection."""
 
+    way = "copy_text"
+
     def __init__(self, control: Any, tables: Mapping[str, Any]) -> None:
         self._control = control
         self._tables = tables
