@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from loadstone.model import Connection
 
+# What it logs it also raises: that is ours to tell, in our own words.
+logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
 _READS = re.compile(r"\s*(?:\(\s*)*(?:select|with|show|explain|describe|desc|exists|values)\b", re.IGNORECASE)
 _SET = re.compile(r"\s*set\s+(.*)", re.IGNORECASE | re.DOTALL)
 _USE = re.compile(r'\s*use\s+"?((?:[^"]|"")*)"?\s*', re.IGNORECASE)
@@ -125,11 +128,19 @@ def _told() -> Any:
     try:
         yield
     except ClickHouseError as error:
-        said = str(error).strip()
+        said = _reason(error) or str(error).strip()
         code = _CODE.search(said)
         raise ClickError(said, int(code.group(1)) if code else None) from error
     except OSError as error:
         raise ClickError(f"the server is gone: {error}") from error
+
+
+def _reason(error: BaseException) -> str | None:
+    """Return what the network said, if it was the network: the driver wraps it in words of its own."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__
+    return str(cause.strerror or cause) if cause is not None else None
 
 
 def _plain(value: str) -> str:

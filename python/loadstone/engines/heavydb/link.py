@@ -7,6 +7,7 @@ connecting nor how to interrupt a query, and Arrow batches are what Thrift takes
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import ssl
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from loadstone.engine.control import Row
     from loadstone.model import Connection
 
+# What it logs it also raises: that is ours to tell, in our own words.
+logging.getLogger("thrift").addHandler(logging.NullHandler())
 _DEAD_SESSION = "session not valid"
 _ALL_ROWS = -1
 
