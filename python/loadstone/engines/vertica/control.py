@@ -48,7 +48,8 @@ class VerticaDatabase(LinkDatabase["VerticaControl"]):
             place = f"{self.server.host}:{self.server.port}"
             raise LoadstoneError(
                 f"no Vertica server lets us in at {place}: {error}",
-                "Write vertica://user@host:5433/database, with the password there or in VERTICA_PASSWORD.",
+                "Is the server running? Write vertica://user@host:5433/database, with the password there "
+                "or in VERTICA_PASSWORD.",
             ) from error
         return self.enlist(control)
 
