@@ -1,13 +1,14 @@
 //! Rows as lines of text: every field is a separator and a value; the first separator is left out.
 
 use arrow_array::RecordBatch;
+use arrow_buffer::NullBuffer;
 
 use super::EncodeError;
 use super::block::{self, Block, put_texts, put_texts_or_null};
 use super::column::{Column, Values};
 use super::time::Clock;
 use crate::number::{
-    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, put_hundred_thousandths, put_integer, put_small,
+    FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, Short, put_hundred_thousandths, put_integer,
     put_ten_thousandths,
 };
 
@@ -201,9 +202,7 @@ fn put_column<F: Format>(
         Values::Float32(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
             put_single(out, at, values[row])
         }),
-        Values::Int16(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
-            put_small(out, at, values[row])
-        }),
+        Values::Int16(values) => put_small::<F>(column, &values[first..], first, out, ends),
         Values::Int32(values) => put_values::<F>(column, first, out, ends, |out, at, row| {
             put_integer(out, at, values[row].into())
         }),
@@ -255,6 +254,59 @@ fn put_values<F: Format>(
         *end = next;
     }
 }
+
+/// Appends a number of 16 bits to each row, or null.
+fn put_small<F: Format>(
+    column: &Column,
+    values: &[i16],
+    first: usize,
+    out: &mut [u8],
+    ends: &mut [usize],
+) {
+    let rows = values.iter().zip(ends);
+    let Some(nulls) = column.nulls else {
+        for (value, end) in rows {
+            *end = match Short::number(F::SEPARATOR, *value) {
+                Some(field) => field.put(out, *end),
+                None => put_five_digits::<F>(out, *end, *value),
+            };
+        }
+        return;
+    };
+    let null = Short::text(F::SEPARATOR, F::NULL);
+    let mut given = given(nulls, first);
+    for (value, end) in rows {
+        *end = match Short::number(F::SEPARATOR, *value) {
+            Some(field) => field.or(null, given & 1).put(out, *end),
+            None if given & 1 == 1 => put_five_digits::<F>(out, *end, *value),
+            None => null.put(out, *end),
+        };
+        given >>= 1;
+    }
+}
+
+#[cold]
+fn put_five_digits<F: Format>(out: &mut [u8], at: usize, value: i16) -> usize {
+    let end = put_integer(out, at, value.into());
+    out[at] = F::SEPARATOR;
+    end
+}
+
+/// Which rows of a block have a value, the first one in the lowest bit.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a block has at most 64 rows"
+)]
+fn given(nulls: &NullBuffer, first: usize) -> u64 {
+    let at = nulls.offset() + first;
+    let bytes = &nulls.validity()[at / 8..];
+    let mut bits = [0; 16];
+    let count = bytes.len().min(9);
+    bits[..count].copy_from_slice(&bytes[..count]);
+    (u128::from_le_bytes(bits) >> (at % 8)) as u64
+}
+
+const _: () = assert!(block::ROWS <= 64);
 
 /// Writes bytes, and returns where they end.
 #[inline]

@@ -38,8 +38,10 @@ pub(super) struct Clock {
     style: Style,
     second: i64,
     day: i64,
-    text: [u8; Self::SECOND_BYTES_MAX],
-    /// Of the date.
+    /// The second, the first byte in the lowest: whole words reach the row without a detour through memory.
+    text: [u64; Self::SECOND_BYTES_MAX / 8],
+    /// The day, likewise.
+    date: [u64; Self::DATE_BYTES_MAX / 8],
     date_length: usize,
     length: usize,
     before_christ: bool,
@@ -60,7 +62,8 @@ impl Clock {
             style,
             second: Self::NO_SECOND,
             day: 0,
-            text: [0; Self::SECOND_BYTES_MAX],
+            text: [0; Self::SECOND_BYTES_MAX / 8],
+            date: [0; Self::DATE_BYTES_MAX / 8],
             date_length: 0,
             length: 0,
             before_christ: false,
@@ -98,7 +101,7 @@ impl Clock {
             self.set_day(day);
             self.second = Self::NO_SECOND;
         }
-        out[at..at + Self::SECOND_BYTES_MAX].copy_from_slice(&self.text);
+        put_words(out, at, self.date);
         let at = at + self.date_length;
         if self.before_christ && self.style == Style::Postgres {
             out[at..at + 3].copy_from_slice(b" BC");
@@ -109,10 +112,12 @@ impl Clock {
 
     #[inline]
     fn put(&mut self, out: &mut [u8], at: usize, second: i64, part: i64, places: usize) -> usize {
-        if second != self.second {
-            self.set(second);
-        }
-        out[at..at + Self::SECOND_BYTES_MAX].copy_from_slice(&self.text);
+        let text = if second == self.second {
+            self.text
+        } else {
+            self.set(second)
+        };
+        put_words(out, at, text);
         let mut at = at + self.length;
         if part > 0 {
             at = put_fraction(out, at, part, places);
@@ -128,27 +133,38 @@ impl Clock {
 
     /// Lays a second out as text.
     #[inline]
-    fn set(&mut self, second: i64) {
+    fn set(&mut self, second: i64) -> [u64; Self::SECOND_BYTES_MAX / 8] {
         self.second = second;
         let (day, rest) = (second.div_euclid(DAY_S), second.rem_euclid(DAY_S));
         if day != self.day {
             self.set_day(day);
         }
-        let at = self.date_length;
         let divider = match self.style {
             Style::Postgres => b' ',
             Style::Iso => b'T',
         };
-        let text = &mut self.text[at..at + 9];
-        text.copy_from_slice(b"...:..:..");
-        text[0] = divider;
-        text[1..3].copy_from_slice(&pair(rest / 3600));
-        text[4..6].copy_from_slice(&pair(rest / 60 % 60));
-        text[7..9].copy_from_slice(&pair(rest % 60));
-        self.length = at + 9;
+        let minute = u64::from(divider)
+            | pair(rest / 3600) << 8
+            | u64::from(b':') << 24
+            | pair(rest / 60 % 60) << 32;
+        let second = u64::from(b':') | pair(rest % 60) << 8;
+        self.length = self.date_length + 9;
+        let [year, day] = self.date;
+        self.text = if self.date_length == SHORT_DATE_BYTES {
+            [year, day | minute << 16, second]
+        } else {
+            behind(
+                self.date,
+                self.date_length,
+                minute | second << 48,
+                second >> 16,
+            )
+        };
+        self.text
     }
 
     /// Lays a day out as text.
+    #[inline]
     fn set_day(&mut self, day: i64) {
         self.day = day;
         let (year, month, day) = date(day);
@@ -157,52 +173,80 @@ impl Clock {
             Style::Postgres if self.before_christ => 1 - year,
             _ => year,
         };
-        let mut at = 0;
+        let dash = u64::from(b'-');
+        let rest = dash | pair(month) << 8 | dash << 24 | pair(day) << 32;
         if (0..10_000).contains(&shown) {
-            self.text[..2].copy_from_slice(&pair(shown / 100));
-            self.text[2..4].copy_from_slice(&pair(shown % 100));
-            at = 4;
+            let year = pair(shown / 100) | pair(shown % 100) << 16;
+            self.date = [year | rest << 32, pair(day)];
+            self.date_length = SHORT_DATE_BYTES;
         } else {
-            let magnitude = shown.abs();
-            let places = (4..8).find(|&n| magnitude < 10_i64.pow(n)).unwrap_or(7);
-            if shown < 0 {
-                self.text[0] = b'-';
-                at = 1;
-            }
-            for place in (0..places).rev() {
-                self.text[at] = pair(magnitude / 10_i64.pow(place) % 10)[1];
-                at += 1;
-            }
+            self.set_far_day(shown, rest);
         }
-        let text = &mut self.text[at..at + 6];
-        text.copy_from_slice(b"-..-..");
-        text[1..3].copy_from_slice(&pair(month));
-        text[4..6].copy_from_slice(&pair(day));
-        self.date_length = at + 6;
+    }
+
+    /// The same for years that have not four digits.
+    #[cold]
+    fn set_far_day(&mut self, year: i64, rest: u64) {
+        let sign = if year < 0 { "-" } else { "" };
+        let text = format!("{sign}{:04}", year.unsigned_abs());
+        let mut bytes = [0; Self::DATE_BYTES_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes[text.len()..text.len() + 6].copy_from_slice(&rest.to_le_bytes()[..6]);
+        let (words, _) = bytes.as_chunks::<8>();
+        self.date = [0, 1].map(|word| u64::from_le_bytes(words[word]));
+        self.date_length = text.len() + 6;
     }
 }
 
-/// 00 to 99.
+/// Bytes of a date whose year has four digits.
+const SHORT_DATE_BYTES: usize = 10;
+
+/// 00 to 99, the first digit in the lower byte; what follows is never asked for, but lets an index be cut to its bits.
 #[expect(clippy::cast_possible_truncation, reason = "digits")]
-static PAIRS: [[u8; 2]; 100] = {
-    let mut table = [[b'0'; 2]; 100];
+static PAIRS: [u16; 128] = {
+    let mut table = [0; 128];
     let mut n = 0;
     while n < 100 {
-        table[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        table[n] = u16::from_le_bytes([b'0' + (n / 10) as u8, b'0' + (n % 10) as u8]);
         n += 1;
     }
     table
 };
 
-/// The two digits of a number below 100.
+/// The two digits of a number below 100, the first one in the lowest byte.
 #[inline]
-fn pair(number: i64) -> [u8; 2] {
-    PAIRS[usize::try_from(number).unwrap_or(0) % 100]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is small, and none is negative"
+)]
+fn pair(number: i64) -> u64 {
+    PAIRS[number as usize % PAIRS.len()].into()
+}
+
+/// Writes all bytes of some words.
+#[inline]
+fn put_words<const N: usize>(out: &mut [u8], at: usize, words: [u64; N]) {
+    let (places, _) = out[at..at + 8 * N].as_chunks_mut::<8>();
+    for (place, word) in places.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+}
+
+/// A date of any length, and the nine bytes of `time` and `end` behind it.
+#[cold]
+fn behind(date: [u64; 2], length: usize, time: u64, end: u64) -> [u64; 3] {
+    let mut bytes = [0; 24];
+    put_words(&mut bytes, 0, date);
+    bytes[length..length + 8].copy_from_slice(&time.to_le_bytes());
+    bytes[length + 8..length + 9].copy_from_slice(&end.to_le_bytes()[..1]);
+    let (words, _) = bytes.as_chunks::<8>();
+    [0, 1, 2].map(|word| u64::from_le_bytes(words[word]))
 }
 
 /// Appends a date, days since 1970, as PostgreSQL writes it in its style ISO.
 pub(crate) fn put_date(days: i32, out: &mut Vec<u8>) {
-    let mut text = [0; Clock::SECOND_BYTES_MAX];
+    let mut text = [0; Clock::BYTES_MAX];
     let end = Clock::new(Style::Postgres).put_days(&mut text, 0, days);
     out.extend_from_slice(&text[..end]);
 }
