@@ -74,7 +74,10 @@ def test_a_rate_beyond_the_machine_shows_that_not_all_was_read(tmp_path: Path) -
     found = summarise(flights(tmp_path / "run", Flights(load=False)))
     row = question(found, "pg18", "Sql1")
     assert row["bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 0.4), "10 of 20 GB/s"
-    assert (row["cold_bytes_per_s"], row["not_all_read"]) == (None, {"warm": False, "cold": True})
+    assert (row["cold_bytes_per_s"], row["not_all_read"]) == (
+        None,
+        {"warm": False, "cold": True, "named": False},
+    )
     column = question(found, "duckdb", "Sql1")
     assert (column["bytes_per_s"], column["not_all_read"]["warm"]) == (None, True)
     assert column["rows_per_s"] == pytest.approx(ROWS / 0.02)
@@ -83,7 +86,7 @@ def test_a_rate_beyond_the_machine_shows_that_not_all_was_read(tmp_path: Path) -
 def test_without_a_bandwidth_no_rate_is_beyond_it(tmp_path: Path) -> None:
     found = summarise(flights(tmp_path / "run", Flights(bandwidth=False, load=False)))
     row = question(found, "duckdb", "Sql1")
-    assert row["not_all_read"] == {"warm": False, "cold": False}
+    assert not any(row["not_all_read"].values())
     assert row["bytes_per_s"] == pytest.approx(TABLE_BYTES["duckdb"] / 0.02)
 
 
@@ -131,6 +134,13 @@ def test_columns_of_unknown_width_give_no_bytes() -> None:
     both = scan(table, Limits(None, None), "select a, b from t", (1.0, None))
     assert (both["named_columns"], both["named_bytes_per_s"]) == (["a", "b"], None)
     assert scan(table, Limits(None, None), "select b from t", (2.0, None))["named_bytes_per_s"] == 2.0 * ROWS
+
+
+def test_columns_faster_than_memory_were_not_read_either() -> None:
+    table = Table(1000, 10, {"a": 4.0})
+    found = scan(table, Limits(3000.0, None), "select a from t", (1.0, None))
+    assert (found["named_bytes_per_s"], found["named_of_memory"]) == (None, None)
+    assert found["not_all_read"] == {"warm": False, "cold": False, "named": True}
 
 
 def test_texts_in_quotes_and_parts_of_words_name_no_column() -> None:

@@ -17,8 +17,8 @@ FLAT = 1.2
 """Throughput of the most clients over that of the fewest, up to which it counts as flat."""
 IN_PROPORTION = 0.7
 """Growth of the latency over growth of the clients, from which clients wait for each other."""
-WHOLE_MACHINE = 0.85
-"""Share of the machine from which one query alone leaves nothing for a second one."""
+WHOLE_MACHINE = 1 / FLAT
+"""Share of the machine from which one query alone leaves room for flat throughput only."""
 IN_FLIGHT = 0.85
 """Queries in flight over clients, under which the clients did something else between answers."""
 PERCENTILES = (50, 95, 99)

@@ -77,17 +77,22 @@ def widths_of(target: TargetFiles) -> dict[str, float | None]:
 def scan(table: Table, limits: Limits, sql: str | None, times: tuple[float | None, float | None]) -> Json:
     """Return the rates of a query whose warm and cold median are `times`, in seconds.
 
-    A rate of the whole table above what the machine gives shows that not all of it was read: it is None,
-    and said to be so in `not_all_read`.
+    A rate above what the machine gives shows that not all of those bytes were read: it is None, and said to
+    be so in `not_all_read`, of the whole table (warm, cold) and of the named columns.
     """
     warm_s, cold_s = times
     warm, cold = _over(table.bytes, warm_s), _over(table.bytes, cold_s)
-    beyond = {"warm": _beyond(warm, limits.memory), "cold": _beyond(cold, limits.disk)}
     named = named_columns(sql or "", table.widths)
     widths = [table.widths[name] for name in named]
     known = [width for width in widths if width is not None]
     value_bytes = table.rows * sum(known) if table.rows and known and len(known) == len(widths) else None
     values = _over(value_bytes, warm_s)
+    beyond = {
+        "warm": _beyond(warm, limits.memory),
+        "cold": _beyond(cold, limits.disk),
+        "named": _beyond(values, limits.memory),
+    }
+    values = None if beyond["named"] else values
     return {
         "rows_per_s": _over(table.rows, warm_s),
         "bytes_per_s": None if beyond["warm"] else warm,
