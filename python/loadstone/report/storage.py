@@ -69,8 +69,17 @@ def _block(identity: str, members: Sequence[Json]) -> Json:
             if any(value for name, value in account.items() if name != "of")
         ],
         "of": sorted({account["of"] or "" for _, account in written} - {""}),
-        "notes": sorted({note for m in members for note in m["phase"]["storage"]["notes"]}),
+        "notes": _told(members),
     }
+
+
+def _told(members: Sequence[Json]) -> list[str]:
+    """Return what was noted of the tables, each note once with the targets that it is of."""
+    told: dict[str, dict[str, None]] = {}
+    for member in members:
+        for note in member["phase"]["storage"]["notes"]:
+            told.setdefault(note, {}).update({member["target"]: None} if member["target"] else {})
+    return sorted(f"{', '.join(whose)}: {note}" if whose else note for note, whose in told.items())
 
 
 def _looks(member: Json) -> list[Json]:
