@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
@@ -44,6 +45,8 @@ CPU_SERIES = (
     ("other", "cpu_other", "var(--series-2)"),
     ("stolen", "cpu_steal", "var(--series-4)"),
 )
+TOGETHER = "engine and Loadstone together"
+"""An engine that works inside our process: what it takes cannot be told from what we take."""
 PANELS: tuple[tuple[str, str, str, float, tuple[tuple[str, str], ...]], ...] = (
     (
         "disk-bytes",
@@ -155,8 +158,8 @@ def _rate_at(point: Json, series: Json) -> float:
 
 
 def distribution(section: str, series: Sequence[Json]) -> Chart | None:
-    """Latency by percentile, out to where the samples end."""
-    drawn = [s for s in series if s["curve"]]
+    """Latency by percentile, out to where the samples end; of series with too few percentiles, none."""
+    drawn = [s for s in series if len(s["curve"]) >= FEWEST_POINTS]
     if not drawn:
         return None
     blocks, rows = [], []
@@ -278,7 +281,10 @@ def resources(
     section: str, target: Json, phases: Sequence[Json], domain_s: tuple[float, float]
 ) -> list[Chart]:
     """Panels on one shared time axis, with the phases as bands; only those with data."""
+    in_process = bool(target.get("in_process"))
     points = target["resources"]["points"]
+    if in_process:
+        points = [{**point, "server_rss_bytes": point["client_rss_bytes"]} for point in points]
     if not points:
         return []
     unit, scale, word = time_unit(domain_s[1] - domain_s[0])
@@ -291,12 +297,12 @@ def resources(
         {"at": round(t / scale, 3), "label": "checkpoint"} for t in target["resources"]["checkpoints"]
     ]
     axes = Axes(word, f"{unit} since the run began", domain, "", y_extent=52, y_ticks=3, height=96)
-    charts = [_cpu(section, points, axes, (bands, scale))]
+    charts = [_cpu(section, points, axes, (bands, scale), in_process=in_process)]
     for name, title, unit_text, divisor, fields in PANELS:
         lines = [
             line
             for label, field in fields
-            if (line := _resource_line(label, points, field, (scale, divisor)))
+            if (line := _resource_line(_whose(label, in_process), points, field, (scale, divisor)))
         ]
         if lines:
             panel = _with_title(axes, unit_text)
@@ -321,10 +327,12 @@ def time_unit(span_s: float) -> tuple[str, float, str]:
     return ("minutes", 60.0, "minutes") if span_s > 5 * 60 else ("seconds", 1.0, "seconds")
 
 
-def _cpu(section: str, points: Sequence[Json], axes: Axes, at: tuple[Sequence[Json], float]) -> Chart:
+def _cpu(
+    section: str, points: Sequence[Json], axes: Axes, at: tuple[Sequence[Json], float], *, in_process: bool
+) -> Chart:
     bands, scale = at
     known = [
-        (label, name, colour)
+        (_whose(label, in_process), name, colour)
         for label, name, colour in CPU_SERIES
         if any(p[name] is not None for p in points)
     ]
@@ -479,19 +487,13 @@ def _band(phase: Json, scale: float, *, shaded: bool) -> Json:
     }
 
 
+def _whose(label: str, in_process: bool) -> str:  # noqa: FBT001 - the only thing that it asks
+    return TOGETHER if in_process and label in ("server", "Loadstone") else label
+
+
 def _unlabelled(bands: Sequence[Json]) -> list[Json]:
     return [{**band, "label": ""} for band in bands]
 
 
 def _with_title(axes: Axes, title: str) -> Axes:
-    return Axes(
-        axes.x_field,
-        axes.x_title,
-        axes.x_domain,
-        title,
-        axes.y_scale,
-        axes.y_values,
-        axes.y_extent,
-        axes.y_ticks,
-        axes.height,
-    )
+    return replace(axes, y_title=title)
