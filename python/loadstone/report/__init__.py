@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 FILTERS = ("rate", "milliseconds", "microseconds", "size", "count", "percent", "times", "change", "duration")
-MORE_FILTERS = ("moment", "interval", "digits", "variant", "rows", "thousandths")
+MORE_FILTERS = ("moment", "interval", "digits", "variant", "rows", "thousandths", "stated", "decimal_size")
 
 __all__ = ["headline_json", "render", "summary_table", "write_report"]
 
@@ -45,6 +45,7 @@ def render(summary: dict[str, Any]) -> str:
         script=Markup((FOLDER / "script.js").read_text(encoding="utf-8")),  # noqa: S704 - see above
         library=Markup(bundle()),  # noqa: S704 - see above
         chart_config=config(),
+        twice=formats.TWICE,
     )
 
 

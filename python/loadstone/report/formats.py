@@ -7,11 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NONE = "–"
+TWICE = 2
+"""From here on a ratio says more as a multiple than in percent."""
 _MILLION = 1e6
 _THOUSAND = 1000
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -44,6 +47,14 @@ def rate(value: float | None) -> str:
     return digits(value) if abs(value) < _THOUSAND else f"{value:,.0f}"
 
 
+def stated(entry: Mapping[str, float | None] | None) -> str:
+    """Return a rate with its interval's digits; without an interval it gets three, for more nobody knows."""
+    value = (entry or {}).get("value")
+    if value is None or (entry or {}).get("low") is not None:
+        return rate(value)
+    return rate(float(f"{value:.3g}"))
+
+
 def milliseconds(value_ns: float | None) -> str:
     """Nanoseconds as milliseconds, without the unit."""
     return NONE if value_ns is None else digits(value_ns / 1e6)
@@ -69,6 +80,17 @@ def size(value: float | None) -> str:
         power += 1
     text = f"{left:,.0f}" if power == 0 and left == int(left) else digits(left)
     return f"{sign}{text} {_BINARY[power]}"
+
+
+def decimal_size(value: float | None) -> str:
+    """Bytes with a decimal unit, in which others publish them: 37 GB, 6.4 GB."""
+    if value is None:
+        return NONE
+    left, power = float(value), 0
+    while abs(left) >= _THOUSAND and power < len(_DECIMAL) - 1:
+        left /= _THOUSAND
+        power += 1
+    return f"{float(f'{left:.3g}'):g} {_DECIMAL[power]}"
 
 
 def count(value: float | None) -> str:
@@ -104,9 +126,11 @@ def times(value: float | None) -> str:
 
 
 def change(ratio: float | None) -> str:
-    """Return A ratio as a change: −18 %, +3.1 %."""
+    """Return A ratio as a change: −18 %, +3.1 %; beyond twice as a multiple: 15.2×."""
     if ratio is None:
         return NONE
+    if ratio > TWICE:
+        return times(ratio)
     moved = (ratio - 1) * 100
     return f"{'+' if moved >= 0 else '−'}{digits(abs(moved), 2)} %"
 
@@ -150,6 +174,11 @@ def variant(values: dict[str, object]) -> str:
     """Return a variant in words: index = brin, clients = 8; what is empty means nothing special."""
     shown = {name: value for name, value in values.items() if value not in ("", None)}
     return ", ".join(f"{name} = {word(value)}" for name, value in shown.items())
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list: a, b and c."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
 
 
 def word(value: object) -> str:

@@ -171,7 +171,7 @@ def _cells(title: str | None, row: Json, shown: dict[str, bool]) -> list[Text]:
     return [
         _name(title, row),
         *([Text(row["target"])] if shown["several"] else []),
-        Text(f"{formats.rate((row['rate'] or {}).get('value'))} {row['unit']}", style="bold"),
+        Text(f"{formats.stated(row['rate'])} {row['unit']}", style="bold"),
         Text(formats.interval(row["rate"]), style="dim"),
         *(_built(row) if shown["built"] else []),
         *(Text(formats.milliseconds(p["value_ns"])) for p in row["percentiles"]),

@@ -75,13 +75,20 @@ def sentence(summary: Json) -> str:
     run = summary["run"]
     driven = [phase for phase in summary["phases"] if phase["drive"]]
     turns = sum(len(target["phases"]) for entry in summary["asked"] for target in entry["targets"])
-    targets = " and ".join(str(target.get("label")) for target in summary["targets"]) or "no target"
+    targets = formats.listed(_targets(summary)) or "no target"
     clients = sorted({phase["drive"]["clients"] for phase in driven if phase["drive"]["clients"]})
     word = "client" if clients == [1] else "clients"
-    width = f" with {' and '.join(str(c) for c in clients)} {word}" if clients else ""
+    width = f" with {formats.listed([str(c) for c in clients])} {word}" if clients else ""
     took = f" in {formats.duration(run['duration_s'])}" if run.get("duration_s") else ""
     count = len(driven) + turns
     return f"{count} measured phase{'' if count == 1 else 's'} on {targets}{width}{took}."
+
+
+def _targets(summary: Json) -> list[str]:
+    """Return the targets' names: of one all that is known, of several what tells them apart."""
+    if len(summary["targets"]) == 1:
+        return [str(summary["targets"][0].get("label"))]
+    return [target_label(summary, target["id"]) for target in summary["targets"]]
 
 
 def headline(summary: Json) -> list[Json]:
@@ -122,6 +129,7 @@ def _headline_row(group: Json, summary: Json) -> Json:
         "group": group,
         "rate": known or group["tps"],
         "unit": formats.unit(group if known else {**group, "headline": "tps"}),
+        "single": group["kind"] == "load" and group["repeats"] == 1,
         "variant": variant_words(group, summary),
         "target": target_label(summary, group["target"]),
         "percentiles": [_percentile(group["percentiles"], p) for p in HEADLINE_PERCENTILES],
