@@ -1,11 +1,12 @@
-"""Queries in plain SQL, target beside target: imports and sizes, cold and warm runs, clients, costs."""
+"""Queries in plain SQL, target beside target: cold and warm runs, scan rates, costs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
-from loadstone.report.systems import PUBLISHED, Bar, systems
+from loadstone.report.imports import imports_block, title_of
+from loadstone.report.systems import PUBLISHED, Bar, notes_of, sources, systems
 from loadstone.report.widths import concurrency_block
 
 if TYPE_CHECKING:
@@ -22,21 +23,16 @@ KINDS = ("cold", "warm")
 
 def blocks(summary: Json, names: Mapping[str, str]) -> list[Json]:
     """Return the blocks of the section in the order of reading; `names` are the targets' names for people."""
-    found = [_imports(at, entry, names, summary) for at, entry in enumerate(summary["imports"])]
+    found = [
+        imports_block(f"imports-{at}", entry, names, summary) for at, entry in enumerate(summary["imports"])
+    ]
     found += [_asked(at, entry, names, summary) for at, entry in enumerate(summary["asked"])]
+    ours = {target["id"] for target in summary["targets"] if target.get("in_process")}
     found += [
-        concurrency_block(f"clients-{at}", entry, names) for at, entry in enumerate(summary["concurrency"])
+        concurrency_block(f"clients-{at}", entry, names, ours)
+        for at, entry in enumerate(summary["concurrency"])
     ]
     return [*found, *([_costs(summary, names)] if summary["costs"] else [])]
-
-
-def sources(summary: Json) -> list[str]:
-    """Say on what the published systems ran: their figures are of that hardware, and of other rows."""
-    return [
-        f"{source['title']} ({source['author']}, {source['year']}), on {source['hardware']}"
-        for scenario in summary["scenarios"]
-        if (source := scenario["source"])
-    ]
 
 
 def rows_of(entry: Json, names: Mapping[str, str]) -> list[Json]:
@@ -53,9 +49,10 @@ def rows_of(entry: Json, names: Mapping[str, str]) -> list[Json]:
                     "target": names.get(target["target"], target["target"]),
                     "first": target["target"] == entry["first"],
                     "in_process": target["in_process"],
+                    "unlike": target["cold_words"] if target["is_cold"] is False else "",
                     **by_target[target["target"]][name],
-                    "cold_words": span(by_target[target["target"]][name]["cold"]),
-                    "warm_words": span(by_target[target["target"]][name]["warm"]),
+                    "cold_span": span(by_target[target["target"]][name]["cold"]),
+                    "warm_span": span(by_target[target["target"]][name]["warm"]),
                 }
                 for target in entry["targets"]
             ],
@@ -72,10 +69,19 @@ def _published(name: str, figures: Sequence[Json]) -> list[Json]:
         kind = figure["metric"].removesuffix("_ms")
         if figure.get("question") == name and kind in KINDS:
             system = str(figure.get("system") or PUBLISHED)
-            row = rows.setdefault(system, {"system": system, "note": "", **dict.fromkeys(KINDS)})
+            row = rows.setdefault(system, {"system": system, **dict.fromkeys(KINDS)})
             row[kind] = figure["value"]
-            row["note"] = row["note"] or figure.get("note") or ""
     return list(rows.values())
+
+
+def _published_table(groups: Sequence[Json]) -> dict[str, dict[str, Json | None]]:
+    """Return the published times by system and query; None where a system has none of a query."""
+    found: dict[str, dict[str, Json | None]] = {}
+    for group in groups:
+        for row in group["published"]:
+            times = found.setdefault(row["system"], dict.fromkeys(each["name"] for each in groups))
+            times[group["name"]] = row
+    return found
 
 
 def span(times: Json) -> str:
@@ -105,11 +111,13 @@ def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) ->
         "charts": [chart for chart in charts if chart],
         "groups": groups,
         "cold": entry["cold"],
+        "cold_ratio": any(row["cold_ratio_to_first"] for row in every),
         "several": len(entry["targets"]) > 1,
         "gpu": any(row["gpu"] for row in every),
         "energy": any(row["energy_j"] is not None for row in every),
         "limits": limits,
         "scanned": any(row["rows_per_s"] for row in every),
+        "named": any(row["named_bytes_per_s"] for row in every),
         "sentences": _sentences(entry, names),
         "plans": [
             {"name": group["name"], "rows": [row for row in group["rows"] if row["sql"] or row["plan"]]}
@@ -117,6 +125,8 @@ def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) ->
         ],
         "rounds": entry["rounds"],
         "sources": sources(summary) if any(group["published"] for group in groups) else [],
+        "published": _published_table(groups),
+        "published_notes": notes_of(entry["published"]),
         "ranges": any(row[kind]["whole_range"] for row in every for kind in KINDS),
     }
 
@@ -141,7 +151,8 @@ def _bar(row: Json, kind: str) -> Bar | None:
     words = formats.thousandths(times["median_s"])
     low, high = (None if times[n] is None else times[n] * MS_PER_S for n in ("low_s", "high_s"))
     text = f"{words}, {trouble}" if trouble else words
-    return Bar(row["target"], kind, times["median_s"] * MS_PER_S, text, low, high)
+    unlike = row["unlike"] if kind == "cold" else ""
+    return Bar(row["target"], kind, times["median_s"] * MS_PER_S, text, low, high, unlike=unlike)
 
 
 def _limits(summary: Json) -> Json:
@@ -201,107 +212,15 @@ def _told(target: Json) -> list[str]:
     return words + list(target["notes"])
 
 
-def _imports(number: int, entry: Json, names: Mapping[str, str], summary: Json) -> Json:
-    identity = f"imports-{number}"
-    loads: dict[str, list[Json]] = {}
-    for load in entry["loads"]:
-        more = formats.variant(load["variant"])
-        title = f"{load['title']}{f': {more}' if more else ''}"
-        loads.setdefault(title, []).append({**load, "target": names.get(load["target"], load["target"])})
-    charts = [_rates(f"{identity}-{at}", title, same) for at, (title, same) in enumerate(loads.items())]
-    sizes = [{**size, "target": names.get(size["target"], size["target"])} for size in entry["sizes"]]
-    charts.append(_compression(f"{identity}-size", sizes, entry["published"]))
-    published = any(load["published"] for load in entry["loads"]) or entry["published"]
-    return {
-        "kind": "imports",
-        "id": identity,
-        "title": "Import and size",
-        "variant": "",
-        "why": "",
-        "charts": [chart for chart in charts if chart],
-        "loads": loads,
-        "beside": any(load["asked_beside"] for load in entry["loads"]),
-        "sizes": sizes,
-        "published": _published_sizes(entry["published"]),
-        "values": any(size["plain_of"] == "values" for size in sizes),
-        "sources": sources(summary) if published else [],
-    }
-
-
-def _published_sizes(figures: Sequence[Json]) -> list[Json]:
-    """Return a row for each system: the size of its table and its compression."""
-    rows: dict[str, Json] = {}
-    for figure in figures:
-        if figure["metric"] in ("table_bytes", "ratio"):
-            system = str(figure.get("system") or PUBLISHED)
-            row = rows.setdefault(system, {"system": system, "table_bytes": None, "ratio": None})
-            row[figure["metric"]] = figure["value"]
-    return list(rows.values())
-
-
-def _rates(identity: str, title: str, loads: Sequence[Json]) -> Chart | None:
-    bars = [
-        Bar(
-            load["target"],
-            "measured",
-            load["rows_per_s"]["value"],
-            formats.rate(load["rows_per_s"]["value"]),
-            load["rows_per_s"]["low"],
-            load["rows_per_s"]["high"],
-        )
-        for load in loads
-    ]
-    figures = {f["system"] or PUBLISHED: f["value"] for load in loads for f in load["published"]}
-    bars += [
-        Bar(name, "measured", value, formats.rate(value), published=True) for name, value in figures.items()
-    ]
-    return systems((identity, f"{title}, rows/s"), "rows/s", bars)
-
-
-def _compression(identity: str, sizes: Sequence[Json], published: Sequence[Json]) -> Chart | None:
-    """Draw how many bytes of text one byte of the table stands for; where that is unknown, bytes a row."""
-    if not any(size["ratio"] for size in sizes):
-        bars = [Bar(s["target"], "measured", s["row_bytes"], formats.size(s["row_bytes"])) for s in sizes]
-        return systems((identity, "Size of a row on disk"), "bytes", bars)
-    bars = [
-        Bar(
-            size["target"],
-            "measured",
-            size["ratio"],
-            f"{formats.digits(size['ratio'])}:1, {formats.size(size['table_bytes'])}",
-        )
-        for size in sizes
-    ]
-    bars += [
-        Bar(
-            figure["system"] or PUBLISHED,
-            "measured",
-            figure["value"],
-            f"{formats.digits(figure['value'])}:1{_sized(figure, published)}",
-            published=True,
-        )
-        for figure in published
-        if figure["metric"] == "ratio"
-    ]
-    of = "text" if all(size["plain_of"] == "text" for size in sizes) else "the values"
-    return systems((identity, "Compression"), f"bytes of {of} for each byte of the table", bars)
-
-
-def _sized(ratio: Json, published: Sequence[Json]) -> str:
-    """Return the published size that goes with a published ratio."""
-    sizes = [f["value"] for f in published if f["metric"] == "table_bytes" and f["system"] == ratio["system"]]
-    return f", {formats.size(sizes[0])}" if sizes else ""
-
-
 def _costs(summary: Json, names: Mapping[str, str]) -> Json:
     """Lay the costs out: a row for each import, query and number of clients, a column for each target."""
     targets = [cost["target"] for cost in summary["costs"]]
     rows: dict[tuple[str, str], dict[str, float | None]] = {}
     for cost in summary["costs"]:
         for load in cost["imports"]:
-            more = formats.variant(load["variant"])
-            words = f"{load['title']}{f', {more}' if more else ''}"
-            rows.setdefault(("A million rows imported", words), {})[cost["target"]] = load["per_million_rows"]
+            rows.setdefault(("A million rows imported", title_of(load)), {})[cost["target"]] = load[
+                "per_million_rows"
+            ]
         for query in cost["questions"]:
             rows.setdefault(("A thousand queries, one by one and warm", query["name"]), {})[
                 cost["target"]

@@ -71,7 +71,7 @@ def _asked(entry: Json, names: Mapping[str, str]) -> RenderableType:
                 Text(row["target"]),
                 *([Text(formats.thousandths(row["cold"]["median_s"]))] if entry["cold"] else []),
                 Text(formats.thousandths(row["warm"]["median_s"]), style="bold"),
-                Text(row["warm_words"], style="dim"),
+                Text(row["warm_span"], style="dim"),
                 *([_ratio(row)] if several else []),
                 Text.assemble(*_marks(row)),
             )
@@ -87,6 +87,7 @@ def _ratio(row: Json) -> Text:
 def _marks(row: Json) -> Iterator[tuple[str, str]]:
     """Yield what must stand beside a figure."""
     words = [(row["gpu"] or "", "dim"), ("in process" if row["in_process"] else "", "dim")]
+    words.append((f"cold: {row['unlike']}" if row["unlike"] else "", "yellow"))
     words.append((f"wrong answer: {row['wrong']}" if row["wrong"] else "", "red"))
     words.append((f"failed: {row['failed']}" if row["failed"] else "", "red"))
     known = [(text, style) for text, style in words if text]

@@ -1,4 +1,4 @@
-"""Systems beside each other as bars: what was measured, solid; what others published, hollow and dashed."""
+"""Systems beside each other as bars: what was measured, filled; what others published, hollow and dashed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadstone.report.charts import Block, Chart, Table, filled, rounded
 from loadstone.report.curves import log_domain, log_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from loadstone.report.charts import Width
 
@@ -37,6 +37,27 @@ class Bar:
     low: float | None = None
     high: float | None = None
     published: bool = False
+    unlike: str = ""
+    """What it shows in place of its kind, such as "first run, not cold": such a bar is drawn faint."""
+
+
+def sources(summary: Mapping[str, Any]) -> list[str]:
+    """Say on what the published systems ran: their figures are of that hardware, and of other rows."""
+    return [
+        f"{source['title']} ({source['author']}, {source['year']}), on {source['hardware']}"
+        for scenario in summary["scenarios"]
+        if (source := scenario["source"])
+    ]
+
+
+def notes_of(figures: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what was said beside published figures, each note once with its systems."""
+    said: dict[str, list[str]] = {}
+    for figure in figures:
+        system = str(figure.get("system") or PUBLISHED)
+        if figure.get("note") and system not in said.setdefault(str(figure["note"]), []):
+            said[str(figure["note"])].append(system)
+    return [f"{', '.join(whose)}: {note}" for note, whose in said.items()]
 
 
 def systems(
@@ -66,6 +87,7 @@ def systems(
         "label": [bar.label for bar in bars],
         "series": [bar.series for bar in bars],
         "published": [bar.published for bar in bars],
+        "faint": [bool(bar.unlike) for bar in bars],
         "from": [begin for _ in bars],
         "value": [rounded(_or(bar.value, begin)) for bar in bars],
         "low": [rounded(_or(bar.low, _or(bar.value, begin))) for bar in bars],
@@ -75,6 +97,8 @@ def systems(
     }
     several = len(slots) > 1
     published = any(bar.published for bar in bars)
+    unlike = {bar.unlike: COLOURS[bar.series] for bar in bars if bar.unlike}
+    broken = [(words, colour, "faint") for words, colour in unlike.items()]
     scaled = " The axis is logarithmic: lengths of bars do not compare, their ends do." if wide else ""
     return Chart(
         *identity,
@@ -85,7 +109,7 @@ def systems(
         width,
         f"{note}{scaled}".strip(),
         [(name, COLOURS[name]) for name in slots] if several or published else (),
-        [(PUBLISHED, "var(--muted)", "dashed")] if published else (),
+        [*broken, *([(PUBLISHED, "var(--muted)", "dashed")] if published else [])],
     )
 
 
@@ -96,7 +120,7 @@ def _words(bar: Bar, *, several: bool) -> str:
 
 def _kind(bar: Bar) -> str:
     if not bar.published:
-        return bar.series
+        return bar.unlike or bar.series
     return PUBLISHED if bar.series == "measured" else f"{bar.series}, {PUBLISHED}"
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
 from loadstone.report.curves import DASHED, Axis, Curve, colour, curves, linear, logarithmic
+from loadstone.report.systems import PUBLISHED, notes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from loadstone.report.charts import Chart
 
@@ -20,10 +21,16 @@ MANY_TIMES = 8
 PUBLISHED_COLOUR = "var(--muted)"
 
 
-def concurrency_block(identity: str, entry: Json, names: Mapping[str, str]) -> Json:
-    """Return the block of a phase of queries by clients; `names` are the targets' names for people."""
-    targets = [{**one, "target": names.get(one["target"], one["target"])} for one in entry["targets"]]
+def concurrency_block(identity: str, entry: Json, names: Mapping[str, str], ours: Collection[str]) -> Json:
+    """Return the block of a phase of queries by clients.
+
+    `names` are the targets' names for people, `ours` the ids of those whose engine works in our process.
+    """
+    targets = [_target(one, names, in_process=one["target"] in ours) for one in entry["targets"]]
     points = [point for target in targets for point in target["points"]]
+    shown = {name: any(point[name] is not None for point in points) for name in SHOWN}
+    percentiles = [p for p in PERCENTILES if any(point[f"p{p}_ns"] is not None for point in points)]
+    failed = any(point["failed"] for point in points)
     return {
         "kind": "clients",
         "id": identity,
@@ -34,12 +41,46 @@ def concurrency_block(identity: str, entry: Json, names: Mapping[str, str]) -> J
         "targets": targets,
         "sentences": [words for target in targets if (words := verdict_words(target))],
         "draws": [f"{draw['name']} from {draw['least']:,} to {draw['most']:,}" for draw in entry["draws"]],
-        "shown": {name: any(point[name] is not None for point in points) for name in SHOWN},
-        "failed": any(point["failed"] for point in points),
-        "published": entry["published"],
+        "shown": shown,
+        "percentiles": percentiles,
+        "failed": failed,
+        "width": 4 + len(percentiles) + failed + sum(shown.values()),
+        "busy": any(point["client_busy_between"] for point in points),
+        "together": [target["target"] for target in targets if target["in_process"]],
+        "published": _by_system(entry["published"]),
+        "published_notes": notes_of(entry["published"]),
     }
 
 
+def _target(one: Json, names: Mapping[str, str], *, in_process: bool) -> Json:
+    """Return a target with its points as they are shown: an engine in our process is what both take."""
+    points = [_with_ours(point) if in_process else point for point in one["points"]]
+    return {
+        **one,
+        "target": names.get(one["target"], one["target"]),
+        "in_process": in_process,
+        "points": [{**point, "cpu_server": _share(point["cpu_server"])} for point in points],
+    }
+
+
+def _with_ours(point: Json) -> Json:
+    both = {"cpu_server": point["cpu_client"], "server_rss_bytes": point["client_rss_bytes"]}
+    return {**point, **both, "cpu_client": None}
+
+
+def _share(value: float | None) -> float | None:
+    """Hold a share of the machine to the whole of it: ticks of two counters never fall together."""
+    return None if value is None else min(1.0, value)
+
+
+def _by_system(figures: Sequence[Json]) -> dict[str, list[Json]]:
+    found: dict[str, list[Json]] = {}
+    for figure in figures:
+        found.setdefault(str(figure.get("system") or PUBLISHED.capitalize()), []).append(figure)
+    return found
+
+
+PERCENTILES = (50, 95, 99)
 SHOWN = ("cpu_server", "cpu_client", "server_rss_bytes", "gpu_utilisation", "gpu_memory_bytes", "energy_j")
 
 
@@ -51,18 +92,16 @@ def verdict_words(target: Json) -> str:
     width = f"from {found['from_clients']:g} to {found['to_clients']:g} clients"
     more = f"{formats.times(found['qps_ratio'])} the queries a second"
     slower = f" at {formats.times(found['latency_ratio'])} the latency" if found["latency_ratio"] else ""
+    if found["fills_machine"]:
+        share = formats.percent(_share(found["cpu_alone"]))
+        return (
+            f"{target['target']} does not scale: one query already fills the machine ({share} of its CPU); "
+            f"{width}, {more}{slower}."
+        )
     if not found["serialises"]:
         return f"{target['target']}: {width}, {more}{slower}."
-    if found["fills_machine"]:
-        share = formats.percent(found["cpu_server"])
-        return (
-            f"{target['target']} serialises: {width}, {more}{slower}. One query alone already keeps the "
-            f"machine busy ({share} of its CPU), so this is the machine's limit as much as the engine's."
-        )
-    return (
-        f"{target['target']} serialises: {width}, {more}{slower}. Queries wait for each other while the "
-        "machine has room."
-    )
+    room = " while the machine has room" if found["cpu_alone"] is not None else ""
+    return f"{target['target']} serialises: {width}, {more}{slower}. Queries wait for each other{room}."
 
 
 def _charts(identity: str, targets: Sequence[Json], published: Sequence[Json]) -> list[Chart]:
