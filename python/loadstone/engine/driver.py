@@ -5,7 +5,6 @@ The Rust driver has no part in it: what runs on such an engine is timed by threa
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadstone.engine import Engine, not_one_value
 from loadstone.engine.answers import Observation
+from loadstone.engine.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from loadstone.engine.answers import Identity
     from loadstone.engine.control import Control
     from loadstone.model import Connection
+
+_DEADLINES = Deadlines()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +144,8 @@ class DriverEngine(Engine):
     @contextmanager
     def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
         """Interrupt what the connection does after a while."""
-        timer = threading.Timer(limit_s, self.control(connection).interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
+        with _DEADLINES.within(limit_s, self.control(connection).interrupt):
             yield
-        finally:
-            timer.cancel()
 
     def farewell(self, place: Place, database: Database) -> str:
         """Say where a kept database lies and how to remove it."""
