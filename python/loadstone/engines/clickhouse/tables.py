@@ -52,7 +52,7 @@ class ClickTables(DriverTables):
 
     title = "ClickHouse"
     methods: tuple[LoadMethod, ...] = ("arrow",)
-    offered: tuple[str, ...] = _SKIPPING
+    offered: tuple[str, ...] = (*_SKIPPING, "parallel loads")
     types: Mapping[str, str] = {
         "timestamp": "DateTime64(6, 'UTC')",
         "date": "Date32",
