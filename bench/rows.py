@@ -15,7 +15,7 @@ PLAIN = {
 }
 """Plain tables, and rows a batch: what stays in the second cache, and what does not. At least 1.5 GB/s of
 COPY text and 2.5 GB/s of COPY binary are wanted of a core; of `flights`, which is short numbers, 1 GB/s of
-text, and 500 ns to make a row."""
+text, and 500 ns to make a row as Arrow has it."""
 
 
 def run() -> None:

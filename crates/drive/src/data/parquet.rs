@@ -325,7 +325,7 @@ impl Source for ParquetRows {
             metrics: count * whole.num_columns() as u64,
             tables: vec![TableRows {
                 table: 0,
-                rows: whole,
+                rows: whole.into(),
             }],
             rows: count,
         }))

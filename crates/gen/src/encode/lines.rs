@@ -1,19 +1,22 @@
 //! Rows as lines of text: every field is a separator and a value; the first separator is left out.
 
-use arrow_array::RecordBatch;
+use std::ops::Range;
+
 use arrow_buffer::NullBuffer;
 
-use super::EncodeError;
 use super::block::{self, Block, put_texts, put_texts_or_null};
 use super::column::{Column, Values};
 use super::time::Clock;
+use super::{EncodeError, Form};
 use crate::number::{
     FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, Short, put_hundred_thousandths, put_integer,
     put_ten_thousandths,
 };
+use crate::packed::Parted;
 
 /// What tells one format of lines from another.
 pub(super) trait Format {
+    const FORM: Form;
     /// Between two fields.
     const SEPARATOR: u8;
     /// What comes before the last byte of a line's end, which is a line feed.
@@ -58,20 +61,35 @@ fn value_bytes_max(values: &Values) -> usize {
 // What numbers and times may write beyond a row's end is free there.
 const _: () = assert!(INTEGER_BYTES_MAX < block::SLACK && Clock::BYTES_MAX < block::SLACK);
 
-/// Appends the rows of a batch as lines.
+/// Appends rows as lines.
 pub(super) fn put_rows<F: Format>(
-    rows: &RecordBatch,
+    rows: &impl Parted,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let columns = Column::of(rows)?;
-    let mut clocks: Vec<_> = columns.iter().map(|_| F::clock()).collect();
+    let parts = rows.parts();
+    let columns = Column::of(parts, F::FORM)?;
+    put_columns::<F>(&columns, 0..parts.num_rows(), out);
+    Ok(())
+}
+
+/// The fields of one row, each with its separator.
+pub(super) fn fragment<F: Format>(columns: &[Column], row: usize) -> Vec<u8> {
+    let mut line = vec![F::SEPARATOR];
+    put_columns::<F>(columns, row..row + 1, &mut line);
+    let end = 1 + usize::from(F::CARRIAGE_RETURN);
+    line.truncate(line.len() - end);
+    line
+}
+
+fn put_columns<F: Format>(columns: &[Column], rows: Range<usize>, out: &mut Vec<u8>) {
+    let mut clocks = vec![F::clock(); columns.len()];
     let mut plain = vec![true; columns.len()];
     let mut block = Block::new();
-    let (mut first, mut most) = (0, block::ROWS);
+    let (mut first, mut most) = (rows.start, block::ROWS);
     let is_even = columns.iter().all(has_one_width);
-    while first < rows.num_rows() {
-        let end = rows.num_rows().min(first + most);
-        let count = begin::<F>(&mut block, &columns, first, end, &mut plain);
+    while first < rows.end {
+        let end = rows.end.min(first + most);
+        let count = begin::<F>(&mut block, columns, first, end, &mut plain);
         if is_even {
             // The next blocks are as wide as this one, so no more rows fit.
             most = count;
@@ -92,7 +110,6 @@ pub(super) fn put_rows<F: Format>(
         block.finish(usize::from(!columns.is_empty()), out);
         first += count;
     }
-    Ok(())
 }
 
 /// Whether every block of a column is of the same width.
@@ -155,6 +172,7 @@ fn widest<F: Format>(column: &Column, plain: bool, first: usize, count: usize) -
             }
             1 + F::text_bytes_max(longest).max(F::NULL.len())
         }
+        Values::Looked(_, fragments) => fragments.width(),
         values => value_bytes_max(values).max(1 + F::NULL.len()),
     }
 }
@@ -224,6 +242,7 @@ fn put_column<F: Format>(
                 clock.put_microseconds(out, at + 1, values[row])
             });
         }
+        Values::Looked(keys, looked) => looked.put(&keys[first..], looked.width(), out, ends),
     }
 }
 

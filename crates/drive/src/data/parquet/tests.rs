@@ -97,7 +97,7 @@ fn all(source: &mut ParquetRows, size: usize) -> Result<Vec<RecordBatch>, Source
     let mut batches = Vec::new();
     while let Some(chunk) = source.next(size)? {
         assert!(chunk.rows <= size as u64);
-        batches.push(chunk.tables[0].rows.clone());
+        batches.push(chunk.tables[0].rows.batch());
     }
     Ok(batches)
 }
