@@ -416,3 +416,12 @@ def test_sampled_widths_are_those_of_all_rows() -> None:
     content: Content = look(BULK)
     assert sum(content.widths) == pytest.approx(content.table["row_bytes"], rel=0.02)
     assert json.loads(_core.fingerprint_rows(json.dumps(content.data)))["rows"] == "20000"
+
+
+def test_mean_lengths_of_texts_are_told_with_the_table() -> None:
+    bulk = replace(BULK, rows=Rows(set="flights", rows=20_000), table=PlainTable("flights"))
+    columns = {column["name"]: column for column in look(bulk).table["columns"]}
+    assert columns["origin_state"]["text_bytes"] == 2
+    assert columns["origin_country"]["text_bytes"] == 3
+    assert 7 < columns["origin_city"]["text_bytes"] < 11
+    assert "text_bytes" not in columns["distance"]

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from bulkfolders import _rewrite
 from flightsfolders import PG, ROWS, TABLE_BYTES, Flights, flights
 
 from loadstone.summary import summarise
-from loadstone.summary.scanning import Limits, Table, limits_of, named_columns, scan
+from loadstone.summary.reading import PhaseFiles, TargetFiles
+from loadstone.summary.scanning import Limits, Table, limits_of, named_columns, scan, widths_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COLUMNS = [
+    from loadstone.runfolder import PhaseFolder
+
+COLUMNS: list[dict[str, Any]] = [
     {"name": "flight_month", "type": "int16"},
     {"name": "distance", "type": "int16"},
     {"name": "dep_timestamp", "type": "timestamp"},
-    {"name": "Origin_Country", "type": "text"},
-    {"name": "dest_city", "type": "text"},
+    {"name": "Origin_Country", "type": "text", "text_bytes": 3.0},
+    {"name": "dest_city", "type": "text", "text_bytes": 8.5},
 ]
-ROW_BYTES = 2 + 2 + 8 + 30
-"""The two texts share what the others leave: 15 bytes each."""
 
 
 def question(summary: dict[str, Any], whose: str, name: str) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def test_the_slowest_disk_is_the_limit_and_what_was_not_measured_is_none() -> No
 def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A run whose import tells what columns the table has."""
     folder = flights(tmp_path_factory.mktemp("named") / "run", Flights(targets=(PG,), load=False))
-    table = {"name": "flights", "columns": COLUMNS, "row_bytes": ROW_BYTES, "text_row_bytes": 400.0}
+    table = {"name": "flights", "columns": COLUMNS}
     for path in folder.glob("targets/pg18/phases/*import*/drive.json"):
         _rewrite(path, lambda drive: {**drive, "load": {**drive["load"], "table": table}})
     return summarise(folder)
@@ -109,19 +110,36 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "columns", "width"),
     [
-        ("Sql2", ["origin_country"], 15),
+        ("Sql2", ["origin_country"], 3),
         ("Sql3", ["flight_month", "distance"], 4),
-        ("Sql4", ["dest_city"], 15),
+        ("Sql4", ["dest_city"], 8.5),
         ("Sql5", ["distance"], 2),
     ],
 )
 def test_bytes_of_the_columns_that_a_query_names(
-    named: dict[str, Any], name: str, columns: list[str], width: int
+    named: dict[str, Any], name: str, columns: list[str], width: float
 ) -> None:
     found = question(named, "pg18", name)
     assert found["named_columns"] == columns
     assert found["named_bytes_per_s"] == pytest.approx(ROWS * width / found["warm"]["median_s"])
     assert found["named_of_memory"] == pytest.approx(found["named_bytes_per_s"] / 20e9)
+
+
+def test_texts_whose_width_was_not_noted_have_none() -> None:
+    bare = [{name: value for name, value in column.items() if name != "text_bytes"} for column in COLUMNS]
+    target = TargetFiles({}, [], [PhaseFiles(cast("PhaseFolder", None), {}, loaded(bare), [])])
+    assert widths_of(target) == {
+        "flight_month": 2,
+        "distance": 2,
+        "dep_timestamp": 8,
+        "origin_country": None,
+        "dest_city": None,
+    }
+
+
+def loaded(columns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the account of a load of such columns."""
+    return {"load": {"table": {"name": "flights", "columns": columns}}}
 
 
 def test_a_query_that_names_no_column_has_no_bytes_of_them(named: dict[str, Any]) -> None:

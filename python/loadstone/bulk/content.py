@@ -136,6 +136,7 @@ def _looked_at(data: Mapping[str, Any], rows: int) -> tuple[RowTable, tuple[floa
         column["nulls"] = field.nullable
         if column["type"] == "text":
             column["repeats"] = _repeats(values)
+            column["text_bytes"] = _width(values)
     return table, tuple(_width(column) for column in first.columns)
 
 

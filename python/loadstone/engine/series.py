@@ -43,6 +43,8 @@ class Column(TypedDict):
     """Whether it may hold NULLs; it may where that is not said."""
     repeats: NotRequired[bool]
     """Whether the first rows show that a text comes again and again."""
+    text_bytes: NotRequired[float]
+    """Of texts: mean bytes of a value in the first rows."""
 
 
 class Table(TypedDict):

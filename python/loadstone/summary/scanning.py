@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from loadstone.summary.reading import Json, TargetFiles
 
 WIDTHS = {
-    "boolean": 1,
+    "bool": 1,
     "int16": 2,
     "int32": 4,
     "int64": 8,
@@ -54,24 +54,13 @@ def limits_of(environment: Json) -> Limits:
 
 
 def widths_of(target: TargetFiles) -> dict[str, float | None]:
-    """Return the mean bytes of a value of each column of what was loaded last; empty where nothing tells.
-
-    Texts share evenly what the values of fixed width leave of a row's bytes.
-    """
+    """Return the mean bytes of a value of each column of what was loaded last; empty where nothing tells."""
     tables = [((phase.drive or {}).get("load") or {}).get("table") or {} for phase in target.phases]
-    columns = [table for table in tables if table.get("columns")]
-    if not columns:
-        return {}
-    table = columns[-1]
-    fixed = {column["name"]: WIDTHS.get(column.get("type")) for column in table["columns"]}
-    texts = sum(width is None for width in fixed.values())
-    row_bytes = table.get("row_bytes")
-    # Rows that are sent as text have no values whose bytes were counted.
-    left = None if row_bytes is None or row_bytes == table.get("text_row_bytes") else row_bytes
-    if left is not None:
-        left -= sum(width or 0 for width in fixed.values())
-    each = left / texts if left is not None and left > 0 and texts else None
-    return {name.lower(): each if width is None else float(width) for name, width in fixed.items()}
+    columns = [table["columns"] for table in tables if table.get("columns")]
+    return {
+        column["name"].lower(): column.get("text_bytes", WIDTHS.get(column.get("type")))
+        for column in (columns[-1] if columns else [])
+    }
 
 
 def scan(table: Table, limits: Limits, sql: str | None, times: tuple[float | None, float | None]) -> Json:
