@@ -18,11 +18,12 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicro
 use loadstone_gen::dataset::{Chunk, Source, TableRows};
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv, csv_header};
 use loadstone_gen::fingerprint::Tables;
+use loadstone_gen::packed::Packed;
 use loadstone_gen::tsbs::{Config, SimulationSource, UseCase};
 
 type Failure = Box<dyn std::error::Error>;
 
-type Encoder = fn(&RecordBatch, &mut Vec<u8>) -> Result<(), EncodeError>;
+type Encoder = fn(&Packed, &mut Vec<u8>) -> Result<(), EncodeError>;
 
 const ROWS: usize = 10_000;
 
@@ -65,7 +66,7 @@ fn measure_encoder(
     what: &str,
     chunks: &[Chunk],
     rounds: u32,
-    mut encode: impl FnMut(&RecordBatch, &mut Vec<u8>) -> Result<(), Failure>,
+    mut encode: impl FnMut(&Packed, &mut Vec<u8>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (mut out, mut bytes, mut metrics) = (Vec::new(), 0, 0);
     let start = now();
@@ -113,7 +114,10 @@ fn texts() -> Result<Vec<Chunk>, Failure> {
     Ok(vec![Chunk {
         rows: 10_000,
         metrics: 60_000,
-        tables: vec![TableRows { table: 0, rows }],
+        tables: vec![TableRows {
+            table: 0,
+            rows: rows.into(),
+        }],
         ..Chunk::default()
     }])
 }

@@ -1,6 +1,6 @@
 //! How fast rows of a plain table are made and encoded on one thread: `rows_speed SET [OPTION=VALUE]…
 //! [rows=N] [batch=N] [rounds=N]`. Figures go to standard error: for each format the bytes that one core makes a
-//! second of CPU time, rows made and encoded together, after what making them takes. Each of the rounds, which
+//! second of CPU time, rows made and encoded together, after what making them takes, and what making columns of Arrow. Each of the rounds, which
 //! take turns, makes `rows` rows; the best counts, the median tells how quiet the machine was. The last figure
 //! is that of copying the bytes of a batch of text, and no more.
 
@@ -11,18 +11,22 @@
 
 use std::hint::black_box;
 
-use arrow_array::RecordBatch;
 use loadstone_gen::dataset::Source;
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv};
+use loadstone_gen::packed::Packed;
 use loadstone_gen::rows::{Config, RowsSource};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 
 type Failure = Box<dyn std::error::Error>;
-type Encoder = fn(&RecordBatch, &mut Vec<u8>) -> Result<(), EncodeError>;
+type Encoder = fn(&Packed, &mut Vec<u8>) -> Result<(), EncodeError>;
 
-const FORMATS: [(&str, Encoder); 4] = [
+const FORMATS: [(&str, Encoder); 5] = [
     ("made", |_, _| Ok(())),
+    ("as Arrow", |rows, _| {
+        drop(black_box(rows.batch()));
+        Ok(())
+    }),
     ("copy text", copy_text),
     ("copy binary", copy_binary),
     ("csv", csv),
@@ -84,7 +88,7 @@ fn measure(config: &Config, batch: usize, rounds: usize) -> Result<(), Failure> 
             source.go_to(config.first + number * config.rows, config.rows)?;
             results.push(round(&mut source, batch, encode)?);
         }
-        let bytes = results[1].last().map_or(1, |(_, bytes)| *bytes);
+        let bytes = results[2].last().map_or(1, |(_, bytes)| *bytes);
         let batches = usize::try_from(config.rows)?.div_ceil(batch);
         copies.push(copy(bytes, (bytes / batches).max(1))?);
     }

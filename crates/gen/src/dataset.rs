@@ -1,12 +1,14 @@
-//! Data sets: what tables there are, and rows of them as Arrow record batches.
+//! Data sets: what tables there are, and rows of them as Arrow record batches, some columns of which may be packed.
 //!
 //! A [`Source`] gives rows in the order of its stream, in [`Chunk`]s of as many rows as asked for, over all
-//! tables together. Encoders turn record batches into bytes; whoever sends them knows neither.
+//! tables together. Encoders turn them into bytes; whoever sends them knows neither.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+
+use crate::packed::Packed;
 
 /// The tables of a data set, in the order of their names in the stream.
 #[derive(Clone, Debug)]
@@ -65,7 +67,7 @@ pub struct TableRows {
     /// Number of the table in [`Dataset::tables`].
     pub table: usize,
     /// The rows.
-    pub rows: RecordBatch,
+    pub rows: Packed,
 }
 
 /// The next rows of a stream.

@@ -4,6 +4,8 @@
 //! `Boolean`, `Date32` and `Timestamp` (nanoseconds or microseconds), in any number and order, sliced or not, and
 //! appends their rows. Times are read as UTC.
 //!
+//! Columns that are looked up ([`crate::packed`]) become bytes once for each entry of their dictionary, by the same code.
+//!
 //! A `Utf8` column whose field is marked as Arrow's extension type `arrow.json` (see [`json_field`]) is
 //! meant for a `jsonb` column: it is only in `COPY`'s binary format that this makes a difference.
 
@@ -12,6 +14,7 @@ mod column;
 pub mod copy_binary;
 mod copy_text;
 mod csv;
+mod fragments;
 mod lines;
 mod time;
 
@@ -21,7 +24,20 @@ use arrow_schema::{DataType, Field};
 pub use self::copy_binary::copy_binary;
 pub use self::copy_text::copy_text;
 pub use self::csv::{csv, csv_header};
+pub(crate) use self::fragments::Fragments;
 pub(crate) use self::time::put_date;
+
+/// What rows can become.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    CopyText,
+    CopyBinary,
+    Csv,
+}
+
+impl Form {
+    pub(crate) const COUNT: usize = 3;
+}
 
 /// Why a batch cannot be encoded. Nothing of it has been written then.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -269,7 +269,7 @@ impl Tables {
             let table = self.0.get_mut(rows.table);
             table
                 .ok_or(FingerprintError::Table(rows.table))?
-                .add(&rows.rows)?;
+                .add(&rows.rows.batch())?;
         }
         Ok(())
     }

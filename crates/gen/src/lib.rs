@@ -9,6 +9,7 @@ pub mod fingerprint;
 mod mix;
 pub mod native;
 mod number;
+pub mod packed;
 pub mod random;
 pub mod rowfile;
 pub mod rows;

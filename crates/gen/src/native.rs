@@ -291,7 +291,10 @@ impl Source for NativeSource {
             chunk.metrics += (positions.end - positions.start) * description.metrics as u64;
             let rows = self.table_rows(table, positions);
             let rows = rows.map_err(|error| SourceError::Refused(error.to_string()))?;
-            chunk.tables.push(TableRows { table, rows });
+            chunk.tables.push(TableRows {
+                table,
+                rows: rows.into(),
+            });
         }
         self.rows.start = end;
         Ok(Some(chunk))

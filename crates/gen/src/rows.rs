@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod columns;
+pub(crate) mod columns;
 pub mod fingerprint;
 mod flights;
 mod import;
@@ -32,12 +32,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 pub use fingerprint::Fingerprint;
 
 use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, check_chunk_rows};
+use crate::packed::{Packed, Part, Parted, Parts};
 
 /// What the rows of one table are.
 trait Set: Send {
@@ -48,7 +49,7 @@ trait Set: Send {
     fn text_bytes_max(&self) -> usize;
 
     /// The columns of these rows, in the order of the table.
-    fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef>;
+    fn parts(&mut self, rows: Range<u64>) -> Vec<Part>;
 }
 
 /// A set that can be asked for.
@@ -288,16 +289,13 @@ impl Source for RowsSource {
         self.check_texts(end - made.start)?;
         let count = end - made.start;
         let table = &self.dataset.tables[0];
-        let columns = self.set.columns(made);
-        let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns);
-        let batch = batch.map_err(|error| SourceError::Refused(error.to_string()))?;
+        let parts = self.set.parts(made);
+        let rows = Packed::try_new(Arc::clone(&table.schema), parts);
+        let rows = rows.map_err(|error| SourceError::Refused(error.to_string()))?;
         self.rows.start = end;
         Ok(Some(Chunk {
             tags: None,
-            tables: vec![TableRows {
-                table: 0,
-                rows: batch,
-            }],
+            tables: vec![TableRows { table: 0, rows }],
             rows: count,
             metrics: count * table.metrics as u64,
         }))
@@ -313,11 +311,21 @@ impl Source for RowsSource {
 /// Bytes of what the rows say, however they are stored: integers, singles and doubles their width, dates 4, times 8,
 /// booleans 1, texts their octets, nothing for null.
 #[must_use]
-pub fn logical_bytes(rows: &RecordBatch) -> u64 {
-    rows.columns().iter().map(column_bytes).sum()
+pub fn logical_bytes(rows: &impl Parted) -> u64 {
+    match rows.parts() {
+        Parts::Columns(batch) => batch.columns().iter().map(column_bytes).sum(),
+        Parts::Mixed(_, parts, _) => parts.iter().map(part_bytes).sum(),
+    }
 }
 
-fn column_bytes(column: &ArrayRef) -> u64 {
+fn part_bytes(part: &Part) -> u64 {
+    match part {
+        Part::Column(column) => column_bytes(column),
+        Part::Lookup(lookup) => lookup.dictionary().bytes(lookup.keys()),
+    }
+}
+
+pub(crate) fn column_bytes(column: &ArrayRef) -> u64 {
     use arrow_array::cast::AsArray;
     let values = (column.len() - column.null_count()) as u64;
     match column.data_type() {

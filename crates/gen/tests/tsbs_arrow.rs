@@ -128,7 +128,7 @@ fn arrow_content(config: &Config, rows: usize) -> Content {
         }
         for table in &chunk.tables {
             let name = &dataset.tables[table.table].name;
-            add_rows(&mut content, name, &table.rows);
+            add_rows(&mut content, name, &table.rows.batch());
         }
     }
     content

@@ -92,7 +92,7 @@ fn slice_fingerprint(spec: &RowsSpec, stop: &AtomicBool) -> Result<Fingerprint, 
             break;
         };
         for table in &chunk.tables {
-            fingerprint.add(&table.rows).map_err(|error| {
+            fingerprint.add(&table.rows.batch()).map_err(|error| {
                 DriveError::Data(SourceError::Refused(format!("no fingerprint: {error}")))
             })?;
         }

@@ -114,7 +114,7 @@ impl DataStream {
         });
         let tables = chunk.tables.into_iter().map(|part| TableBatch {
             table: name(&dataset.tables[part.table]),
-            rows: part.rows,
+            rows: part.rows.batch(),
         });
         Ok(Some(tags.into_iter().chain(tables).collect()))
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use arrow_array::RecordBatch;
 use loadstone_gen::dataset::{Chunk, Dataset, Source, SourceError, Table};
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv, csv_header};
+use loadstone_gen::packed::Packed;
 
 use super::compress::{Compression, Compressor};
 use super::pipeline::{self, End, Stages};
@@ -145,7 +145,7 @@ impl Encoding {
         tools: &mut Compressor,
         part: &mut Part,
         file: usize,
-        rows: &RecordBatch,
+        rows: &Packed,
     ) -> Result<(), DriveError> {
         part.file = file;
         part.plain.clear();
@@ -181,15 +181,16 @@ impl Stages for Encoding {
 
     fn work(&self, tools: &mut Compressor, piece: &mut Piece) -> Result<(), DriveError> {
         let first = usize::from(self.has_tags);
-        let tags = piece.chunk.tags.iter().map(|rows| (0, rows));
+        let tags = piece.chunk.tags.iter().cloned();
+        let tags = tags.map(|rows| (0, Packed::from(rows)));
         let tables = piece.chunk.tables.iter();
-        let batches = tags.chain(tables.map(|part| (part.table + first, &part.rows)));
+        let tables = tables.map(|part| (part.table + first, part.rows.clone()));
         piece.used = 0;
-        for (file, rows) in batches {
+        for (file, rows) in tags.chain(tables) {
             if piece.parts.len() == piece.used {
                 piece.parts.push(Part::default());
             }
-            self.encode(tools, &mut piece.parts[piece.used], file, rows)?;
+            self.encode(tools, &mut piece.parts[piece.used], file, &rows)?;
             piece.used += 1;
         }
         Ok(())

@@ -13,6 +13,7 @@ use arrow_schema::{ArrowError, DataType, TimeUnit};
 use loadstone_gen::dataset::{Chunk, Dataset, TableRows};
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text};
 use loadstone_gen::fingerprint::{self, FingerprintError};
+use loadstone_gen::packed::Packed;
 use loadstone_gen::rows::logical_bytes;
 use loadstone_wire::postgres::{WireError, bulk};
 
@@ -83,8 +84,9 @@ impl Encoder {
             let target = &tables.series[*table];
             let tagged = tables
                 .in_table_tag
-                .then(|| self.first_tags.before(rows, &target.schema))
-                .transpose()?;
+                .then(|| self.first_tags.before(&rows.batch(), &target.schema))
+                .transpose()?
+                .map(Packed::from);
             let rows = tagged.as_ref().unwrap_or(rows);
             match tables.method {
                 Method::CopyBinary | Method::CopyText => {
@@ -160,13 +162,13 @@ impl Encoder {
             return Ok(batch.query(Tables::TAGS, &sql)?);
         }
         batch.query(Tables::TAGS, &target.copy)?;
-        put_copy(Method::CopyText, tags, &mut batch.bytes)
+        put_copy(Method::CopyText, &tags.clone().into(), &mut batch.bytes)
     }
 
     fn put_insert(
         &mut self,
         table: usize,
-        rows: &RecordBatch,
+        rows: &Packed,
         batch: &mut Batch,
     ) -> Result<(), BatchError> {
         let tables = Arc::clone(&self.tables);
@@ -229,7 +231,7 @@ fn put_pieces(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
 }
 
 /// Rows as COPY data, in pieces, with what begins and ends them.
-fn put_copy(method: Method, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), BatchError> {
+fn put_copy(method: Method, rows: &Packed, out: &mut Vec<u8>) -> Result<(), BatchError> {
     let binary = method == Method::CopyBinary;
     let step = (PIECE_BYTES / (2 + VALUE_BYTES * rows.num_columns())).max(1);
     for first in (0..rows.num_rows()).step_by(step) {
@@ -294,7 +296,11 @@ pub(crate) fn content(piece: &Chunk, dataset: &Dataset) -> Result<Content, Finge
         metrics: piece.metrics,
         tags_rows: piece.tags.as_ref().map_or(0, |t| t.num_rows() as u64),
         fingerprints: Some(fingerprints),
-        latest_us: piece.tables.iter().filter_map(|t| latest_us(&t.rows)).max(),
+        latest_us: piece
+            .tables
+            .iter()
+            .filter_map(|t| latest_us(&t.rows.batch()))
+            .max(),
         logical_bytes: 0,
     })
 }

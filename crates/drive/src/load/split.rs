@@ -22,15 +22,16 @@ pub(crate) fn by_device(
     let mut uniform = 0;
     for table in &chunk.tables {
         let metrics = dataset.tables[table.table].metrics;
-        uniform += (table.rows.num_rows() * metrics) as u64;
-        let key = table.rows.schema().index_of("tags_id")?;
-        for (piece, rows) in pieces.iter_mut().zip(scatter(&table.rows, key, lanes)?) {
+        let rows = table.rows.batch();
+        uniform += (rows.num_rows() * metrics) as u64;
+        let key = rows.schema().index_of("tags_id")?;
+        for (piece, rows) in pieces.iter_mut().zip(scatter(&rows, key, lanes)?) {
             if let Some(rows) = rows {
                 piece.rows += rows.num_rows() as u64;
                 piece.metrics += (rows.num_rows() * metrics) as u64;
                 piece.tables.push(TableRows {
                     table: table.table,
-                    rows,
+                    rows: rows.into(),
                 });
             }
         }
@@ -47,7 +48,7 @@ fn share_metrics(total: u64, dataset: &Dataset, pieces: &mut [Chunk]) {
     let mut left = total;
     for piece in &mut *pieces {
         let tables = piece.tables.iter();
-        let present = tables.map(|t| present(&t.rows, dataset.tables[t.table].metrics));
+        let present = tables.map(|t| present(&t.rows.batch(), dataset.tables[t.table].metrics));
         piece.metrics = present.sum::<u64>().min(left);
         left -= piece.metrics;
     }

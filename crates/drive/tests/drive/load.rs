@@ -82,7 +82,7 @@ pub(crate) fn expected(data: &Value) -> Tables {
             add("tags", tags);
         }
         for part in &chunk.tables {
-            add(&dataset.tables[part.table].name, &part.rows);
+            add(&dataset.tables[part.table].name, &part.rows.batch());
         }
     }
     for rows in tables.values_mut() {

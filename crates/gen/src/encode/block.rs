@@ -9,8 +9,10 @@ use super::column::Texts;
 
 /// Most rows of a block.
 pub(super) const ROWS: usize = 64;
-/// A block stays within the first cache, if a row does.
-const BLOCK_BYTES: usize = 24 << 10;
+/// A block stays within the first cache, if a row does: most rows are shorter than there is place for.
+const BLOCK_BYTES: usize = 32 << 10;
+/// Of the cache.
+const LINE_BYTES: usize = 64;
 /// What may be written beyond a row's end.
 pub(super) const SLACK: usize = 64;
 
@@ -36,10 +38,10 @@ impl Block {
     /// how many it has.
     pub(super) fn begin(&mut self, rows: usize, width: impl Fn(usize) -> usize) -> usize {
         let mut rows = rows.min(ROWS);
-        let mut stride = width(rows) + SLACK;
+        let mut stride = distance(width(rows));
         while rows > 1 && rows * stride > BLOCK_BYTES {
             rows = rows.div_ceil(2);
-            stride = width(rows) + SLACK;
+            stride = distance(width(rows));
         }
         if self.bytes.len() < rows * stride {
             self.bytes.resize(rows * stride, 0);
@@ -63,6 +65,12 @@ impl Block {
             out.extend_from_slice(&self.bytes[row * self.stride + skip..*end]);
         }
     }
+}
+
+/// From one row to the next, if they are so wide at most: an odd number of cache lines, for rows that are a round number of
+/// bytes apart would share a few sets of the cache.
+fn distance(width: usize) -> usize {
+    (width + SLACK).next_multiple_of(LINE_BYTES) | LINE_BYTES
 }
 
 /// Appends a text to each row, with what `head` makes of its length before it; the texts may be copied as they are,

@@ -5,11 +5,12 @@ use arrow_array::types::{
     Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     TimestampMicrosecondType, TimestampNanosecondType,
 };
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
 
-use super::{EncodeError, is_json};
+use super::{EncodeError, Form, Fragments, is_json};
+use crate::packed::{Lookup, Part, Parts};
 
 /// One column of a batch.
 pub(super) struct Column<'a> {
@@ -34,6 +35,8 @@ pub(super) enum Values<'a> {
     Nanoseconds(&'a [i64]),
     /// Microseconds since 1970 UTC.
     Microseconds(&'a [i64]),
+    /// One entry's fragment for each row, by its key: the fields of several columns.
+    Looked(&'a [u16], &'a Fragments),
 }
 
 /// Texts, one after the other; one bound more than texts.
@@ -159,23 +162,50 @@ impl<'a> Texts<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The columns of a batch.
+    /// The columns of some rows, those that are looked up together as one.
     ///
     /// # Errors
     /// If there is one of a type that is not known.
-    pub(super) fn of(rows: &'a RecordBatch) -> Result<Vec<Self>, EncodeError> {
-        let fields = rows.schema_ref().fields();
-        let columns = rows.columns().iter().zip(fields);
-        let column = |(array, field): (&'a _, &std::sync::Arc<arrow_schema::Field>)| {
-            Self::new(array, is_json(field)).ok_or_else(|| EncodeError::Type {
-                column: field.name().clone(),
-                kind: field.data_type().clone(),
-            })
-        };
-        columns.map(column).collect()
+    pub(super) fn of(rows: Parts<'a>, form: Form) -> Result<Vec<Self>, EncodeError> {
+        match rows {
+            Parts::Columns(batch) => {
+                let fields = batch.schema_ref().fields();
+                let columns = batch.columns().iter().zip(fields);
+                columns
+                    .map(|(array, field)| Self::named(array, field))
+                    .collect()
+            }
+            Parts::Mixed(schema, parts, _) => {
+                let mut at = 0;
+                let column = |part: &'a Part| {
+                    let field = &schema.fields()[at];
+                    at += part.columns().len();
+                    match part {
+                        Part::Column(array) => Self::named(array, field),
+                        Part::Lookup(lookup) => Ok(Self::looked(lookup, form)),
+                    }
+                };
+                parts.iter().map(column).collect()
+            }
+        }
     }
 
-    fn new(array: &'a std::sync::Arc<dyn Array>, json: bool) -> Option<Self> {
+    fn named(array: &'a ArrayRef, field: &Field) -> Result<Self, EncodeError> {
+        Self::new(array, is_json(field)).ok_or_else(|| EncodeError::Type {
+            column: field.name().clone(),
+            kind: field.data_type().clone(),
+        })
+    }
+
+    fn looked(lookup: &'a Lookup, form: Form) -> Self {
+        Self {
+            values: Values::Looked(lookup.keys(), lookup.dictionary().fragments(form)),
+            nulls: None,
+        }
+    }
+
+    /// The values of an array, unless their type is not known.
+    pub(super) fn new(array: &'a ArrayRef, json: bool) -> Option<Self> {
         let texts = || {
             let texts = array.as_string::<i32>();
             Texts::new(texts.value_offsets(), texts.value_data())

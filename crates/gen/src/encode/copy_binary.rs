@@ -1,11 +1,12 @@
 //! `COPY … (format binary)`: <https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4>.
 
-use arrow_array::RecordBatch;
+use std::ops::Range;
 
-use super::EncodeError;
 use super::block;
 use super::column::{Column, Texts, Values};
 use super::time::{days_to_postgres, to_postgres};
+use super::{EncodeError, Form};
+use crate::packed::{Parted, Parts};
 
 /// What comes before the first row: the signature, no flags, no extension.
 pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -30,34 +31,52 @@ const JSONB_VERSION: u8 = 1;
 ///
 /// # Errors
 /// If a column is of a type that cannot be written, or there are too many.
-pub fn copy_binary(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let columns = Column::of(rows)?;
-    let count = i16::try_from(columns.len()).map_err(|_| EncodeError::Columns(columns.len()))?;
+pub fn copy_binary(rows: &impl Parted, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let parts = rows.parts();
+    let columns = Column::of(parts, Form::CopyBinary)?;
+    let fields = match parts {
+        Parts::Columns(batch) => batch.num_columns(),
+        Parts::Mixed(schema, ..) => schema.fields().len(),
+    };
+    let fields = i16::try_from(fields).map_err(|_| EncodeError::Columns(fields))?;
+    put_columns(&columns, fields, 0..parts.num_rows(), out);
+    Ok(())
+}
+
+/// The fields of one row.
+pub(super) fn fragment(columns: &[Column], row: usize) -> Vec<u8> {
+    let mut tuple = Vec::new();
+    put_columns(columns, 0, row..row + 1, &mut tuple);
+    tuple.split_off(COUNT_BYTES)
+}
+
+/// Appends tuples of so many fields.
+fn put_columns(columns: &[Column], fields: i16, rows: Range<usize>, out: &mut Vec<u8>) {
     let least = COUNT_BYTES + columns.iter().map(least_bytes).sum::<usize>();
     let block_rows = (BLOCK_BYTES / least).clamp(1, BLOCK_ROWS);
     let mut places = [0; BLOCK_ROWS];
-    let mut first = 0;
-    while first < rows.num_rows() {
-        let at = &mut places[..block_rows.min(rows.num_rows() - first)];
+    let mut first = rows.start;
+    while first < rows.end {
+        let at = &mut places[..block_rows.min(rows.end - first)];
         at.fill(least);
-        let end = lay_out(&columns, first, at, out.len());
+        let end = lay_out(columns, first, at, out.len());
         out.resize(end, 0);
         for at in &mut *at {
-            put(out, at, count.to_be_bytes());
+            put(out, at, fields.to_be_bytes());
         }
         let mut behind = least - COUNT_BYTES;
-        for column in &columns {
+        for column in columns {
             behind -= least_bytes(column);
             put_column(column, first, at, out, behind);
         }
         first += at.len();
     }
-    Ok(())
 }
 
 /// Bytes that every value of a column takes at least, with its length.
 fn least_bytes(column: &Column) -> usize {
     let value = match &column.values {
+        Values::Looked(_, fragments) => return fragments.shortest(),
         _ if column.nulls.is_some() => 0,
         Values::Int16(_) => 2,
         Values::Int32(_) | Values::Float32(_) | Values::Days(_) => 4,
@@ -73,13 +92,18 @@ fn least_bytes(column: &Column) -> usize {
 /// last one ends.
 fn lay_out(columns: &[Column], first: usize, rows: &mut [usize], start: usize) -> usize {
     for column in columns {
-        let least = least_bytes(column) - LENGTH_BYTES;
+        let least = least_bytes(column);
         match (&column.values, column.nulls) {
+            (Values::Looked(keys, fragments), _) if fragments.vary() => {
+                for (row, key) in rows.iter_mut().zip(&keys[first..]) {
+                    *row += fragments.length(*key) - least;
+                }
+            }
             (Values::Text(texts) | Values::Json(texts), None) if texts.vary() => {
                 let version = usize::from(matches!(column.values, Values::Json(_)));
                 let lengths = texts.places(first, rows.len());
                 for (row, (_, length)) in rows.iter_mut().zip(lengths) {
-                    *row += version + length - least;
+                    *row += LENGTH_BYTES + version + length - least;
                 }
             }
             (_, None) => {}
@@ -164,6 +188,7 @@ fn put_column(column: &Column, first: usize, at: &mut [usize], out: &mut [u8], b
         }
         Values::Text(texts) => put_texts(column, *texts, None, first, at, out),
         Values::Json(texts) => put_texts(column, *texts, Some(JSONB_VERSION), first, at, out),
+        Values::Looked(keys, fragments) => fragments.put(&keys[first..], behind, out, at),
     }
 }
 

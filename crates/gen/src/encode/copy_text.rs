@@ -1,10 +1,10 @@
 //! `COPY`'s text format: <https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2>.
 
-use arrow_array::RecordBatch;
-
-use super::EncodeError;
-use super::lines::{Format, has_any, put_rows};
+use super::column::Column;
+use super::lines::{self, Format, has_any, put_rows};
 use super::time::{Clock, Style};
+use super::{EncodeError, Form};
+use crate::packed::Parted;
 
 struct CopyText;
 
@@ -15,11 +15,17 @@ struct CopyText;
 ///
 /// # Errors
 /// If a column is of a type that cannot be written.
-pub fn copy_text(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn copy_text(rows: &impl Parted, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     put_rows::<CopyText>(rows, out)
 }
 
+/// The fields of one row.
+pub(super) fn fragment(columns: &[Column], row: usize) -> Vec<u8> {
+    lines::fragment::<CopyText>(columns, row)
+}
+
 impl Format for CopyText {
+    const FORM: Form = Form::CopyText;
     const SEPARATOR: u8 = b'\t';
     const CARRIAGE_RETURN: bool = false;
     const NULL: &'static [u8] = b"\\N";

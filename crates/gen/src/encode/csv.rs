@@ -1,11 +1,12 @@
 //! Comma-separated values as RFC 4180 defines them.
 
-use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
-use super::EncodeError;
-use super::lines::{Format, has_any, put_rows};
+use super::column::Column;
+use super::lines::{self, Format, has_any, put_rows};
 use super::time::{Clock, Style};
+use super::{EncodeError, Form};
+use crate::packed::Parted;
 
 struct Csv;
 
@@ -17,7 +18,7 @@ struct Csv;
 ///
 /// # Errors
 /// If a column is of a type that cannot be written.
-pub fn csv(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn csv(rows: &impl Parted, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     put_rows::<Csv>(rows, out)
 }
 
@@ -36,7 +37,13 @@ pub fn csv_header(schema: &Schema, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// The fields of one row.
+pub(super) fn fragment(columns: &[Column], row: usize) -> Vec<u8> {
+    lines::fragment::<Csv>(columns, row)
+}
+
 impl Format for Csv {
+    const FORM: Form = Form::Csv;
     const SEPARATOR: u8 = b',';
     const CARRIAGE_RETURN: bool = true;
     const NULL: &'static [u8] = b"";

@@ -32,15 +32,10 @@ impl Memory {
         last.unwrap_or_default()
     }
 
-    fn strings(
-        &mut self,
-        bounds: OffsetBuffer<i32>,
-        bytes: Vec<u8>,
-        nulls: Option<&NullBuffer>,
-    ) -> ArrayRef {
+    fn strings(&mut self, bounds: OffsetBuffer<i32>, bytes: Vec<u8>) -> ArrayRef {
         let bytes = Buffer::from_vec(bytes);
         self.last.push_back(bytes.clone());
-        strings(bounds, bytes, nulls.cloned())
+        strings(bounds, bytes, None)
     }
 
     fn bounds(&mut self, length: usize, count: usize) -> OffsetBuffer<i32> {
@@ -81,23 +76,13 @@ pub(super) fn texts_of<const L: usize, P: Copy>(
         write(place, value);
     }
     let bounds = memory.bounds(L, bytes.len() / L);
-    memory.strings(bounds, bytes, None)
+    memory.strings(bounds, bytes)
 }
 
 /// Texts of at most `M` bytes each: `write` fills a window and says how much of it counts.
 pub(super) fn texts_up_to<const M: usize, P: Copy>(
     memory: &mut Memory,
     places: impl ExactSizeIterator<Item = P>,
-    write: impl Fn(P, &mut [u8; M]) -> usize,
-) -> ArrayRef {
-    texts_up_to_or_null(memory, places, None, write)
-}
-
-/// The same; where `nulls` say so there is no text, and nothing may be written.
-pub(super) fn texts_up_to_or_null<const M: usize, P: Copy>(
-    memory: &mut Memory,
-    places: impl ExactSizeIterator<Item = P>,
-    nulls: Option<&NullBuffer>,
     write: impl Fn(P, &mut [u8; M]) -> usize,
 ) -> ArrayRef {
     let mut bytes = memory.bytes(places.len() * M);
@@ -112,7 +97,30 @@ pub(super) fn texts_up_to_or_null<const M: usize, P: Copy>(
     }
     bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    memory.strings(bounds, bytes, nulls)
+    memory.strings(bounds, bytes)
+}
+
+/// Texts that are looked up: of each word, a whole text, as many bytes as `lengths` say.
+pub(crate) fn words_of<const W: usize>(
+    words: &[[u8; W]],
+    lengths: &[u8],
+    keys: &[u16],
+    nulls: Option<NullBuffer>,
+) -> ArrayRef {
+    let length = |key: &u16| usize::from(lengths[usize::from(*key)]);
+    let count: usize = keys.iter().map(length).sum();
+    let mut bytes = vec![0; count + W];
+    let mut bounds = Vec::with_capacity(keys.len() + 1);
+    bounds.push(0);
+    let mut end = 0;
+    for key in keys {
+        bytes[end..end + W].copy_from_slice(&words[usize::from(*key)]);
+        end += length(key);
+        bounds.push(i32::try_from(end).unwrap_or(i32::MAX));
+    }
+    bytes.truncate(end);
+    let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
+    strings(bounds, Buffer::from_vec(bytes), nulls)
 }
 
 /// Bytes that a value may write beyond its end.
@@ -134,7 +142,7 @@ pub(super) fn texts<P>(
     }
     bytes.truncate(end);
     let bounds = OffsetBuffer::new(ScalarBuffer::from(bounds));
-    memory.strings(bounds, bytes, None)
+    memory.strings(bounds, bytes)
 }
 
 /// So many bytes from a place on, whatever they are.

@@ -35,30 +35,26 @@
 
 mod airports;
 mod carriers;
+mod dictionaries;
 mod draw;
 mod flight;
 mod network;
 mod planes;
-mod words;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_array::types::{Date32Type, Float32Type, Int16Type, TimestampMicrosecondType};
+use arrow_array::types::{Int16Type, TimestampMicrosecondType};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::columns::{Memory, TIME, field, nullable, numbers, numbers_or_null, texts_of};
+use super::columns::{TIME, field, nullable, numbers, numbers_or_null};
 use super::number::Stream;
 use super::{Known, ROWS_MAX, Set};
 use crate::dataset::{Plain, Table};
-use airports::Airport;
-use carriers::CARRIERS;
+use crate::packed::{Dictionary, Lookup, Part};
+use dictionaries::{DICTIONARIES, fate, plane};
 use flight::{Draws, Fate, Flight, LATE, of_day};
-use network::{NETWORK, Network};
-use planes::OWNERS;
-use words::Words;
 
 pub(super) const KNOWN: Known = Known {
     name: "flights",
@@ -83,44 +79,11 @@ const ROW_BYTES: f64 = 260.9;
 /// 2008-01-01 00:00, microseconds since 1970.
 const START_US: i64 = 1_199_145_600_000_000;
 const MINUTE_US: i64 = 60_000_000;
-const COUNTRY: &[u8; 3] = b"USA";
 
 struct Flights {
     draws: Draws,
-    words: Tables,
-    memory: Memory,
     /// Of one batch; kept for their memory.
     batch: Vec<Flight>,
-}
-
-/// What values are looked up in.
-struct Tables {
-    carriers: Words<2>,
-    carrier_names: Words<32>,
-    codes: Words<1>,
-    tails: Words<8>,
-    kinds: Kinds,
-    places: Places,
-}
-
-/// By kind of plane; kind 0 is none.
-struct Kinds {
-    owners: Words<24>,
-    manufacturers: Words<24>,
-    models: Words<16>,
-    statuses: Words<8>,
-    aircraft: Words<24>,
-    engines: Words<16>,
-}
-
-/// By airport.
-struct Places {
-    codes: Words<4>,
-    names: Words<40>,
-    cities: Words<32>,
-    states: Words<2>,
-    degrees: [Vec<f32>; 2],
-    metres: [Vec<f32>; 2],
 }
 
 /// Which rows of a batch have which values.
@@ -128,17 +91,12 @@ struct Given {
     departed: NullBuffer,
     arrived: NullBuffer,
     late: NullBuffer,
-    cancelled: NullBuffer,
-    tail: NullBuffer,
-    registered: NullBuffer,
 }
 
 impl Flights {
     fn new(seed: i64) -> Self {
         Self {
             draws: Draws::new(Stream::new(seed)),
-            words: Tables::new(&NETWORK),
-            memory: Memory::default(),
             batch: Vec::new(),
         }
     }
@@ -166,22 +124,16 @@ impl Set for Flights {
         40
     }
 
-    fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef> {
+    fn parts(&mut self, rows: Range<u64>) -> Vec<Part> {
         self.batch.clear();
         self.batch.extend(rows.map(|row| self.draws.flight(row)));
-        let given = Given::new(&self.batch, self.draws.network);
-        let mut columns = Vec::with_capacity(56);
-        let batch = Batch {
-            flights: &self.batch,
-            given: &given,
-            draws: &self.draws,
-            words: &self.words,
-        };
-        batch.put_plan(&mut self.memory, &mut columns);
-        batch.put_course(&mut self.memory, &mut columns);
-        batch.put_plane(&mut self.memory, &mut columns);
-        batch.put_airports(&mut self.memory, &mut columns);
-        columns
+        let batch = Batch(&self.batch);
+        let given = Given::new(&self.batch);
+        let mut parts = Vec::with_capacity(29);
+        batch.put_plan(&given, &mut parts);
+        batch.put_course(&given, &mut parts);
+        batch.put_lookups(&mut parts);
+        parts
     }
 }
 
@@ -245,12 +197,7 @@ fn schema() -> Vec<Field> {
 }
 
 /// One batch of rows, about to become columns.
-struct Batch<'a> {
-    flights: &'a [Flight],
-    given: &'a Given,
-    draws: &'a Draws,
-    words: &'a Tables,
-}
+struct Batch<'a>(&'a [Flight]);
 
 /// hhmm.
 #[inline]
@@ -259,62 +206,49 @@ fn clock(minute: i16) -> i16 {
 }
 
 impl Batch<'_> {
-    fn small(&self, value: impl Fn(&Flight) -> i16) -> ArrayRef {
-        numbers::<Int16Type>(self.flights.iter().map(value))
+    fn small(&self, value: impl Fn(&Flight) -> i16) -> Part {
+        numbers::<Int16Type>(self.0.iter().map(value)).into()
     }
 
-    fn small_if(&self, given: &NullBuffer, value: impl Fn(&Flight) -> i16) -> ArrayRef {
-        numbers_or_null::<Int16Type>(self.flights.iter().map(value), Some(given))
+    fn small_if(&self, given: &NullBuffer, value: impl Fn(&Flight) -> i16) -> Part {
+        numbers_or_null::<Int16Type>(self.0.iter().map(value), Some(given)).into()
     }
 
-    /// A place for each row.
-    fn of(&self, number: impl Fn(&Flight) -> u16) -> impl ExactSizeIterator<Item = usize> {
-        self.flights.iter().map(move |flight| number(flight).into())
+    /// Minutes of 2008 as times.
+    fn time_if(&self, given: &NullBuffer, minutes: impl Fn(&Flight) -> i32) -> Part {
+        let times = self.0.iter().map(minutes);
+        let times = times.map(|minutes| START_US + MINUTE_US * i64::from(minutes));
+        numbers_or_null::<TimestampMicrosecondType>(times, Some(given)).into()
+    }
+
+    fn look_up(&self, dictionary: &Arc<Dictionary>, key: impl Fn(&Flight) -> u16) -> Part {
+        Lookup::new(dictionary, self.0.iter().map(key).collect()).into()
     }
 
     /// From `flight_year` to `tailnum`.
-    fn put_plan(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
-        let Given {
-            departed,
-            arrived,
-            tail,
-            ..
-        } = self.given;
-        let calendar = &self.draws.calendar;
-        let day = |flight: &Flight| calendar[usize::from(flight.day)];
-        let words = self.words;
-        columns.extend([
-            self.small(|_| 2008),
-            self.small(|flight| day(flight)[0]),
-            self.small(|flight| day(flight)[1]),
-            self.small(|flight| day(flight)[2]),
-            self.small_if(departed, |flight| clock(of_day(flight.times[0]))),
+    fn put_plan(&self, given: &Given, parts: &mut Vec<Part>) {
+        let known = &*DICTIONARIES;
+        parts.extend([
+            self.look_up(&known.days, |flight| flight.day),
+            self.small_if(&given.departed, |flight| clock(of_day(flight.times[0]))),
             self.small(|flight| clock(flight.planned[0])),
-            self.small_if(arrived, |flight| clock(of_day(flight.times[1]))),
+            self.small_if(&given.arrived, |flight| clock(of_day(flight.times[1]))),
             self.small(|flight| clock(flight.planned[1])),
-            words
-                .carriers
-                .column(memory, self.of(|flight| flight.carrier), None),
+            self.look_up(&known.carriers, |flight| flight.carrier),
             self.small(|flight| flight.number),
-            words
-                .tails
-                .column(memory, self.of(|flight| flight.plane), Some(tail)),
+            self.look_up(&known.tails, |flight| flight.plane),
         ]);
     }
 
     /// From `actualelapsedtime` to `arr_timestamp`.
-    fn put_course(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
+    fn put_course(&self, given: &Given, parts: &mut Vec<Part>) {
         let Given {
             departed,
             arrived,
             late,
-            cancelled,
-            ..
-        } = self.given;
-        let words = self.words;
-        let codes = &words.places.codes;
-        let code = |flight: &Flight| flight.code.into();
-        columns.extend([
+        } = given;
+        let known = &*DICTIONARIES;
+        parts.extend([
             self.small_if(arrived, |flight| {
                 flight.taxi[0] + flight.air + flight.taxi[1]
             }),
@@ -322,155 +256,41 @@ impl Batch<'_> {
             self.small_if(arrived, |flight| flight.air),
             self.small_if(arrived, |flight| flight.delay[1]),
             self.small_if(departed, |flight| flight.delay[0]),
-            codes.column(memory, self.of(|flight| flight.ends[0]), None),
-            codes.column(memory, self.of(|flight| flight.ends[1]), None),
-            self.small(|flight| flight.distance),
+            self.look_up(&known.routes, |flight| flight.route),
             self.small_if(arrived, |flight| flight.taxi[1]),
             self.small_if(departed, |flight| flight.taxi[0]),
-            self.small(|flight| i16::from(flight.fate == Fate::Cancelled)),
-            words.codes.column(memory, self.of(code), Some(cancelled)),
-            self.small(|flight| i16::from(flight.fate == Fate::Diverted)),
+            self.look_up(&known.fates, |flight| fate(flight.fate, flight.code)),
         ]);
-        columns.extend(
-            [0, 1, 2, 3, 4]
-                .map(|cause: usize| self.small_if(late, move |flight| flight.causes[cause])),
-        );
-        columns.extend(
-            [(0, departed), (1, arrived)].map(|(end, given): (usize, _)| {
-                let time = |flight: &Flight| START_US + MINUTE_US * i64::from(flight.times[end]);
-                numbers_or_null::<TimestampMicrosecondType>(
-                    self.flights.iter().map(time),
-                    Some(given),
-                )
-            }),
-        );
-    }
-
-    /// From `carrier_name` to `plane_year`.
-    fn put_plane(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
-        let names = &self.words.carrier_names;
-        columns.push(names.column(memory, self.of(|flight| flight.carrier), None));
-        let planes = &self.draws.network.planes;
-        let plane = |flight: &Flight| &planes[usize::from(flight.plane)];
-        let kind = || self.of(move |flight| plane(flight).kind);
-        let given = Some(&self.given.registered);
-        let kinds = &self.words.kinds;
-        let issued = self.flights.iter().map(|flight| plane(flight).issued);
-        columns.extend([
-            kinds.owners.column(memory, kind(), given),
-            kinds.manufacturers.column(memory, kind(), given),
-            numbers_or_null::<Date32Type>(issued, given),
-            kinds.models.column(memory, kind(), given),
-            kinds.statuses.column(memory, kind(), given),
-            kinds.aircraft.column(memory, kind(), given),
-            kinds.engines.column(memory, kind(), given),
-            self.small_if(&self.given.registered, |flight| plane(flight).year),
+        let cause = |cause: usize| self.small_if(late, move |flight| flight.causes[cause]);
+        parts.extend([0, 1, 2, 3, 4].map(cause));
+        parts.extend([
+            self.time_if(departed, |flight| flight.times[0]),
+            self.time_if(arrived, |flight| flight.times[1]),
         ]);
     }
 
-    /// From `origin_name` to `dest_merc_y`.
-    fn put_airports(&self, memory: &mut Memory, columns: &mut Vec<ArrayRef>) {
-        let places = &self.words.places;
-        for end in [0, 1] {
-            let place = || self.of(move |flight| flight.ends[end]);
-            columns.extend([
-                places.names.column(memory, place(), None),
-                places.cities.column(memory, place(), None),
-                places.states.column(memory, place(), None),
-                texts_of(memory, place(), |_, value| *value = *COUNTRY),
-            ]);
-            let real =
-                |values: &Vec<f32>| numbers::<Float32Type>(place().map(|place| values[place]));
-            columns.extend([real(&places.degrees[0]), real(&places.degrees[1])]);
-        }
-        for end in [0, 1] {
-            let place = || self.of(move |flight| flight.ends[end]);
-            let real =
-                |values: &Vec<f32>| numbers::<Float32Type>(place().map(|place| values[place]));
-            columns.extend([real(&places.metres[0]), real(&places.metres[1])]);
+    /// From `carrier_name` to `dest_merc_y`.
+    fn put_lookups(&self, parts: &mut Vec<Part>) {
+        let known = &*DICTIONARIES;
+        parts.push(self.look_up(&known.planes, |flight| plane(flight.plane, flight.carrier)));
+        for places in [&known.places, &known.metres] {
+            let end = |end: usize| self.look_up(places, move |flight| flight.ends[end]);
+            parts.extend([0, 1].map(end));
         }
     }
 }
 
 impl Given {
-    fn new(flights: &[Flight], network: &Network) -> Self {
-        let is = |is: &dyn Fn(&Flight) -> bool| -> NullBuffer {
-            BooleanBuffer::collect_bool(flights.len(), |row| is(&flights[row])).into()
-        };
+    fn new(flights: &[Flight]) -> Self {
         let arrived = |flight: &Flight| flight.fate == Fate::Arrived;
         Self {
-            departed: is(&|flight| flight.fate != Fate::Cancelled),
-            arrived: is(&arrived),
-            late: is(&|flight| arrived(flight) && flight.delay[1] >= LATE),
-            cancelled: is(&|flight| flight.fate == Fate::Cancelled),
-            tail: is(&|flight| flight.plane > 0),
-            registered: is(&|flight| network.planes[usize::from(flight.plane)].kind > 0),
+            departed: given(flights, |flight| flight.fate != Fate::Cancelled),
+            arrived: given(flights, arrived),
+            late: given(flights, |flight| arrived(flight) && flight.delay[1] >= LATE),
         }
     }
 }
 
-impl Tables {
-    fn new(network: &Network) -> Self {
-        Self {
-            carriers: Words::new(CARRIERS.iter().map(|carrier| carrier.code)),
-            carrier_names: Words::new(CARRIERS.iter().map(|carrier| carrier.name)),
-            codes: Words::new(["", "A", "B", "C", "D"].into_iter()),
-            tails: Words::new(network.planes.iter().map(|plane| plane.tail.as_str())),
-            kinds: Kinds::new(),
-            places: Places::new(&network.airports),
-        }
-    }
-}
-
-impl Kinds {
-    fn new() -> Self {
-        let models = planes::models();
-        let kinds = || {
-            models
-                .iter()
-                .flat_map(|model| OWNERS.map(|(owner, _)| (model, owner)))
-        };
-        let of =
-            |text: &dyn Fn(&planes::Model, &'static str) -> &'static str| -> Vec<&'static str> {
-                let texts = kinds().map(|(model, owner)| text(model, owner));
-                std::iter::once("").chain(texts).collect()
-            };
-        Self {
-            owners: Words::new(of(&|_, owner| owner).into_iter()),
-            manufacturers: Words::new(of(&|model, _| model.manufacturer).into_iter()),
-            models: Words::new(of(&|model, _| model.name).into_iter()),
-            statuses: Words::new(of(&|_, _| "Valid").into_iter()),
-            aircraft: Words::new(of(&|_, _| "Fixed Wing Multi-Engine").into_iter()),
-            engines: Words::new(of(&|model, _| model.engine).into_iter()),
-        }
-    }
-}
-
-impl Places {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "four decimals of a degree, and metres, are what a single holds"
-    )]
-    fn new(airports: &[Airport]) -> Self {
-        let real = |value: &dyn Fn(&Airport) -> f64| -> Vec<f32> {
-            airports
-                .iter()
-                .map(|airport| value(airport) as f32)
-                .collect()
-        };
-        Self {
-            codes: Words::new(airports.iter().map(|airport| airport.code)),
-            names: Words::new(airports.iter().map(|airport| airport.name)),
-            cities: Words::new(airports.iter().map(|airport| airport.city)),
-            states: Words::new(airports.iter().map(|airport| airport.state)),
-            degrees: [
-                real(&|airport| airport.latitude),
-                real(&|airport| airport.longitude),
-            ],
-            metres: [
-                real(&|airport| airport.mercator().0),
-                real(&|airport| airport.mercator().1),
-            ],
-        }
-    }
+fn given(flights: &[Flight], is: impl Fn(&Flight) -> bool) -> NullBuffer {
+    BooleanBuffer::collect_bool(flights.len(), |row| is(&flights[row])).into()
 }

@@ -26,7 +26,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Schema};
 
 use super::columns::{Memory, TIME, field, texts_of, texts_up_to, times};
@@ -34,6 +33,7 @@ use super::number::{Fraction, Stream, THREE_DIGITS, hexadecimal, pairs};
 use super::{Known, ROWS_MAX, Set};
 use crate::dataset::{Plain, Sequence, Table};
 use crate::mix::{GAMMA, finalize};
+use crate::packed::Part;
 
 pub(super) const KNOWN: Known = Known {
     name: "import",
@@ -154,7 +154,7 @@ impl Set for Import {
         36
     }
 
-    fn columns(&mut self, numbers: Range<u64>) -> Vec<ArrayRef> {
+    fn parts(&mut self, numbers: Range<u64>) -> Vec<Part> {
         let (rows, persons, tables) = (self.rows, self.persons, &self.tables);
         let memory = &mut self.memory;
         self.seen.clear();
@@ -168,7 +168,7 @@ impl Set for Import {
         let count = usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
         let rows_of = || (0..count).map(|index| numbers.start + index as u64);
         let times_us = rows_of().map(|row| START_US + row.cast_signed() * STEP_US);
-        vec![
+        let columns = [
             texts_of(memory, rows_of(), |row, value| uuid(rows, row, value)),
             texts_of(memory, rows_of(), |row, value| {
                 record(rows.fraction(row, 3), value);
@@ -201,7 +201,8 @@ impl Set for Import {
                 *value = GENERATIONS[own.take(100)];
             }),
             times(times_us.collect()),
-        ]
+        ];
+        columns.map(Part::from).into()
     }
 }
 

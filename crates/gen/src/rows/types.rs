@@ -40,6 +40,7 @@ use super::number::{Stream, THREE_DIGITS};
 use super::{Choice, Known, Options, Set};
 use crate::dataset::{Plain, Sequence, Table};
 use crate::encode::sql_text_field;
+use crate::packed::Part;
 
 pub(super) const KNOWN: Known = Known {
     name: "types",
@@ -233,13 +234,13 @@ impl Set for Types {
         4096
     }
 
-    fn columns(&mut self, rows: Range<u64>) -> Vec<ArrayRef> {
+    fn parts(&mut self, rows: Range<u64>) -> Vec<Part> {
         let ids = rows
             .clone()
             .map(|row| i32::try_from(row + 1).unwrap_or(i32::MAX));
-        let mut columns = vec![numbers::<Int32Type>(ids)];
+        let mut columns = vec![numbers::<Int32Type>(ids).into()];
         for column in &self.columns {
-            columns.push(column.make(&rows, &mut self.memory));
+            columns.push(column.make(&rows, &mut self.memory).into());
         }
         columns
     }

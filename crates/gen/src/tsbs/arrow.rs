@@ -148,7 +148,7 @@ impl SimulationSource {
                 let rows = columns.take(&self.dataset.tables[number].schema)?;
                 tables.push(TableRows {
                     table: number,
-                    rows,
+                    rows: rows.into(),
                 });
             }
         }

@@ -210,7 +210,7 @@ impl TextSource {
                 let rows = table.take(&self.dataset.tables[number].schema)?;
                 tables.push(TableRows {
                     table: number,
-                    rows,
+                    rows: rows.into(),
                 });
             }
         }

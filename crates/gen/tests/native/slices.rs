@@ -37,7 +37,7 @@ fn content(config: &Config, rows: usize) -> BTreeMap<String, Vec<Vec<u8>>> {
             add("tags", tags);
         }
         for table in &chunk.tables {
-            add(&dataset.tables[table.table].name, &table.rows);
+            add(&dataset.tables[table.table].name, &table.rows.batch());
         }
     }
     content
@@ -158,10 +158,8 @@ fn a_slice_of_a_trillion_rows_begins_at_once() {
         ..whole.clone()
     });
     let chunk = last.next(10_000).expect("rows").expect("a chunk");
-    let cpu = chunk.tables[0]
-        .rows
-        .column(0)
-        .as_primitive::<TimestampNanosecondType>();
+    let rows = chunk.tables[0].rows.batch();
+    let cpu = rows.column(0).as_primitive::<TimestampNanosecondType>();
     assert!(cpu.value(0) > i64::MAX - 10_000_000_000);
     assert!(source(&whole).rows_left() > 1_000_000_000_000);
 }

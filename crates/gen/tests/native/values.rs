@@ -21,7 +21,8 @@ fn series(config: &Config) -> Series {
     for chunk in chunks(&mut source, 10_000) {
         for table in &chunk.tables {
             let description = &dataset.tables[table.table];
-            let fields = description.schema.fields().iter().zip(table.rows.columns());
+            let rows = table.rows.batch();
+            let fields = description.schema.fields().iter().zip(rows.columns());
             for (field, column) in
                 fields.filter(|(field, _)| *field.data_type() == DataType::Float64)
             {

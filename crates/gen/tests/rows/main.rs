@@ -55,7 +55,7 @@ fn batches(source: &mut dyn Source, rows: usize) -> Vec<RecordBatch> {
     let chunks = std::iter::from_fn(|| source.next(rows).expect("rows"));
     let batch = |chunk: Chunk| {
         assert_eq!(chunk.rows, chunk.tables[0].rows.num_rows() as u64);
-        chunk.tables[0].rows.clone()
+        chunk.tables[0].rows.batch()
     };
     chunks.map(batch).collect()
 }

@@ -193,7 +193,8 @@ fn hosts_of_devops_generic_may_have_fewer_fields_than_the_header() {
         panic!("{chunks:?}");
     };
     assert_eq!((chunk.rows, chunk.metrics), (2, 3));
-    let column = chunk.tables[0].rows.column(3).as_primitive::<Float64Type>();
+    let rows = chunk.tables[0].rows.batch();
+    let column = rows.column(3).as_primitive::<Float64Type>();
     assert_eq!(column.iter().collect::<Vec<_>>(), [None, Some(4.0)]);
 }
 

@@ -24,7 +24,7 @@ fn content(chunks: Vec<Chunk>) -> Vec<Content> {
         chunk
             .tables
             .iter()
-            .map(|t| (t.table, t.rows.clone()))
+            .map(|t| (t.table, t.rows.batch()))
             .collect()
     };
     chunks
@@ -237,7 +237,9 @@ fn check_rows(expected: &Written, chunks: &[Chunk]) {
         let bits = values.iter().map(|value| value.map(f64::to_bits)).collect();
         (i32::try_from(id + 1).expect("few"), own, *time, bits)
     });
-    let read: Vec<_> = tables.flat_map(|table| series_rows(&table.rows)).collect();
+    let read: Vec<_> = tables
+        .flat_map(|table| series_rows(&table.rows.batch()).collect::<Vec<_>>())
+        .collect();
     assert_eq!(read, rows.collect::<Vec<_>>());
 }
 

@@ -18,8 +18,8 @@ pub(super) struct Flight {
     /// Airports: from where, to where.
     pub(super) ends: [u16; 2],
     pub(super) carrier: u16,
-    /// Miles.
-    pub(super) distance: i16,
+    /// Its number in the network.
+    pub(super) route: u16,
     /// Its number in the network; 0: not told.
     pub(super) plane: u16,
     /// Day of 2008, from 0.
@@ -97,7 +97,7 @@ pub(super) struct Draws {
     delays: [Draw; 3],
     taxi: [Draw; 2],
     /// Of each day of the year: month and day from 1, day of the week from Monday (1) on.
-    pub(super) calendar: Vec<[i16; 3]>,
+    calendar: Vec<[i16; 3]>,
     /// Of 2^32 flights of each month, those that are cancelled.
     cancelled: [u32; 12],
     pub(super) network: &'static Network,
@@ -123,7 +123,8 @@ impl Draws {
     pub(super) fn flight(&self, row: u64) -> Flight {
         let fraction = |number| self.rows.fraction(row, number);
         let day = self.day.draw(fraction(0));
-        let route = &self.network.routes[self.network.draw.draw(fraction(1))];
+        let number = self.network.draw.draw(fraction(1));
+        let route = &self.network.routes[number];
         let slot = self.slot.draw(fraction(2));
         let departure = minutes(slot) * SLOT;
         let part = DELAYED
@@ -148,7 +149,7 @@ impl Draws {
         let mut flight = Flight {
             ends: [route.origin, route.dest],
             carrier: route.carrier,
-            distance: route.distance,
+            route: minutes(number).cast_unsigned(),
             plane,
             day: minutes(day).cast_unsigned(),
             fate: Fate::Arrived,
@@ -240,7 +241,7 @@ fn causes([departure, arrival]: [i16; 2], mut fraction: Fraction) -> [i16; 5] {
     causes
 }
 
-fn calendar() -> Vec<[i16; 3]> {
+pub(super) fn calendar() -> Vec<[i16; 3]> {
     let months = (1..).zip(MONTH_DAYS);
     let days =
         months.flat_map(|(month, days)| (1..=days.cast_signed()).map(move |day| [month, day]));

@@ -121,19 +121,20 @@ impl Fleet {
 fn planes() -> (Vec<Plane>, Vec<Fleet>) {
     let nothing = Plane {
         tail: String::new(),
+        carrier: 0,
         kind: 0,
         year: 0,
         issued: 0,
     };
     let (mut planes, mut fleets) = (vec![nothing], Vec::new());
     let models = models();
-    for carrier in CARRIERS {
+    for (carrier, Carrier { code, .. }) in (0..).zip(CARRIERS) {
         let first = small(planes.len());
         let mut long = first;
         let models = (0..).zip(&models);
-        for (number, model) in models.filter(|(_, model)| model.carrier == carrier.code) {
+        for (number, model) in models.filter(|(_, model)| model.carrier == *code) {
             long = small(planes.len());
-            planes.extend(model.planes(number));
+            planes.extend(model.planes(number, carrier));
         }
         fleets.push(Fleet {
             all: first..small(planes.len()),

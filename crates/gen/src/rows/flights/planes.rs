@@ -39,7 +39,9 @@ fn model(line: &'static str) -> Option<Model> {
 /// One plane.
 pub(super) struct Plane {
     pub(super) tail: String,
-    /// Its number among [`kinds`]; 0: the registry knows nothing of it.
+    /// Number of the carrier whose it is.
+    pub(super) carrier: u16,
+    /// Its number among the kinds of planes; 0: the registry knows nothing of it.
     pub(super) kind: u16,
     pub(super) year: i16,
     /// Day on which its certificate was issued, since 1970.
@@ -64,8 +66,8 @@ const DAYS_TO_2000: i32 = 10_957;
 const LAST_ISSUED: i32 = 13_878;
 
 impl Model {
-    /// All of them; `number` is that of the model over all carriers.
-    pub(super) fn planes(&self, number: u16) -> impl Iterator<Item = Plane> {
+    /// All of them; `number` is that of the model over all carriers, `carrier` its carrier's.
+    pub(super) fn planes(&self, number: u16, carrier: u16) -> impl Iterator<Item = Plane> {
         let (first, letters, count) = self.tails;
         let (from, to) = self.years;
         (0..count).map(move |index| {
@@ -84,6 +86,7 @@ impl Model {
             let unknown = (word >> 8) % 100 < UNKNOWN_OF_100;
             Plane {
                 tail: format!("N{}{letters}", first + index),
+                carrier,
                 kind: if unknown {
                     0
                 } else {
