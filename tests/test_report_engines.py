@@ -248,3 +248,10 @@ def test_figures_are_written_as_exactly_as_they_are_known(
     function: Callable[[Any], str], value: Any, expected: str
 ) -> None:
     assert function(value) == expected
+
+
+def test_that_an_interval_is_the_range_of_few_runs_is_said_once(html: str) -> None:
+    asked = table(html, "Time of a query in ms")
+    assert "all of" not in asked
+    assert "1,080 … 1,320" in asked
+    assert "Of cold runs there are 3: with so few runs the interval is the whole range" in html

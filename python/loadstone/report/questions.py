@@ -92,6 +92,21 @@ def span(times: Json) -> str:
     return f"{words}, all of {times['n']}" if times["whole_range"] else words
 
 
+def _ranges(rows: Sequence[Json]) -> list[str]:
+    """Take out of intervals that they are ranges where all of a kind are: that is said once, below."""
+    said = []
+    for kind in KINDS:
+        known = [row for row in rows if row[kind]["low_s"] is not None]
+        counts = sorted({row[kind]["n"] for row in known if row[kind]["whole_range"]})
+        if len(counts) == 1 and all(row[kind]["whole_range"] for row in known):
+            said.append(f"Of {kind} runs there are {counts[0]}")
+            for row in known:
+                row[f"{kind}_span"] = row[f"{kind}_span"].rpartition(", all of ")[0]
+        elif counts:
+            said.append("“All of n”")
+    return list(dict.fromkeys(said))
+
+
 def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) -> Json:
     identity = f"asked-{number}"
     groups = rows_of(entry, names)
@@ -102,6 +117,7 @@ def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) ->
             row["of_memory"] = _share(row["bytes_per_s"], limits["memory"])
             row["of_disk"] = _share(row["cold_bytes_per_s"], limits["disk"])
     every = [row for group in groups for row in group["rows"]]
+    ranges = _ranges(every)
     return {
         "kind": "asked",
         "id": identity,
@@ -127,7 +143,7 @@ def _asked(number: int, entry: Json, names: Mapping[str, str], summary: Json) ->
         "sources": sources(summary) if any(group["published"] for group in groups) else [],
         "published": _published_table(groups),
         "published_notes": notes_of(entry["published"]),
-        "ranges": any(row[kind]["whole_range"] for row in every for kind in KINDS),
+        "ranges": ranges,
     }
 
 
