@@ -65,6 +65,50 @@ def test_rows_of_files_are_those_that_a_set_makes(
     assert check_whole(load(server, limited, tmp_path))["rows"] == 700
 
 
+def loosely(table: pa.Table) -> pa.Table:
+    """Return rows as programs type them by themselves: wide integers, floats where some are missing, …."""
+
+    def kind(field: pa.Field, nulls: int) -> pa.DataType:
+        if pa.types.is_integer(field.type):
+            return pa.float64() if nulls else pa.int64()
+        if pa.types.is_floating(field.type):
+            return pa.float64()
+        if pa.types.is_temporal(field.type):
+            return pa.timestamp("ns")
+        return pa.dictionary(pa.int32(), pa.string()) if nulls else pa.large_string()
+
+    columns = [
+        column.cast(kind(table.field(at), column.null_count)) for at, column in enumerate(table.columns)
+    ]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))
+
+
+def test_rows_as_other_programs_type_them_are_the_same_rows(server: OpenTarget, tmp_path: Path) -> None:
+    check_whole(load(server, FLIGHTS, tmp_path))
+    rows = of(made(tmp_path, "parquet"), "parquet", set="flights")
+    other = loosely(parquet.read_table(rows.files[0]))
+    assert {str(field.type) for field in other.schema} >= {"int64", "double", "timestamp[ns]", "large_string"}
+    parquet.write_table(other, rows.files[0])
+    again = check_whole(load(server, replace(FLIGHTS, rows=rows, table=PlainTable("again")), tmp_path))
+    assert again["rows"] == ROWS
+    assert print_of(server, "again") == print_of(server, "flights")
+
+
+def test_a_value_too_great_of_which_the_file_says_nothing_fails_the_load_with_its_row(
+    server: OpenTarget, tmp_path: Path
+) -> None:
+    rows = of(made(tmp_path, "parquet"), "parquet", set="flights")
+    whole = parquet.read_table(rows.files[0])
+    distances = whole.column("distance").to_pylist()
+    distances[1234] = 40_000
+    wrong = whole.set_column(
+        whole.column_names.index("distance"), "distance", pa.array(distances, pa.int64())
+    )
+    parquet.write_table(wrong, rows.files[0], write_statistics=False)
+    loaded = load(server, replace(FLIGHTS, rows=rows), tmp_path)
+    assert 'row 1235: column "distance" has 40000, which int16 does not hold' in loaded["reason"]
+
+
 def test_parquet_says_for_itself_of_what_types_it_is(server: OpenTarget, tmp_path: Path) -> None:
     table = pa.table({"n": pa.array([1, None, 3], pa.int64()), "t": ["a", "b\tc", None]})
     parquet.write_table(table, tmp_path / "rows.parquet", compression="snappy")
@@ -85,12 +129,12 @@ def test_duckdb_takes_parquet_as_arrow(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_there_decides_which_columns_fit(server: OpenTarget, tmp_path: Path) -> None:
-    table = pa.table({"t": ["a", "b"], "n": pa.array([1, 2], pa.int32())})
+    table = pa.table({"t": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
     parquet.write_table(table, tmp_path / "rows.parquet")
     bulk = replace(FLIGHTS, rows=of(str(tmp_path / "rows.parquet"), "parquet"))
     with closing(server.connect("test")) as control:
-        control.execute("create table flights (n bigint, t text)")
-    with pytest.raises(LoadstoneError, match='column "n" is int32, and int64 is wanted'):
+        control.execute("create table flights (n date, t text)")
+    with pytest.raises(LoadstoneError, match='column "n" is int64, and date is wanted'):
         perform_bulk(bulk, server, tmp_path)
     assert value(server, "select count(*) from flights") == "0"
     with closing(server.connect("test")) as control:
@@ -114,8 +158,14 @@ def test_files_that_do_not_fit_are_refused_before_anything_is_touched(tmp_path: 
 
     wrong(whole.drop(["dest_lat"]), 'there is no column "dest_lat"')
     wrong(whole.append_column("more", pa.nulls(ROWS, pa.int16())), 'the table has no column "more"')
-    wider = whole.set_column(18, "distance", whole.column("distance").cast(pa.int64()))
-    wrong(wider, 'column "distance" is int64, and int16 is wanted')
+    at_distance = whole.column_names.index("distance")
+    texts = whole.column("distance").cast(pa.string())
+    wrong(whole.set_column(at_distance, "distance", texts), 'column "distance" is text, and int16 is wanted')
+    great = pa.array([40_000] * ROWS, pa.int64())
+    wrong(
+        whole.set_column(at_distance, "distance", great),
+        'rows 1 to 2500: column "distance" has 40000, which int16 does not hold',
+    )
     wrong(whole.slice(0, 0), "hold no rows")
     at.write_bytes(at.read_bytes()[:300])
     refused("is no Parquet", of(str(at), "parquet", set="flights"))
