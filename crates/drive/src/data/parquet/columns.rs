@@ -24,26 +24,23 @@ pub(super) fn handed_on(
     first: &Schema,
     wanted: &[WantedColumn],
 ) -> Result<Schema, DriveError> {
-    let as_in_file = |field: &Arc<Field>| match as_read(field.data_type()) {
-        Some(kind) => Ok(Field::new(field.name(), kind, true)),
-        None => {
-            let message = format!(
-                "column {:?} is of the type {}, which is not loaded",
-                field.name(),
-                field.data_type()
-            );
-            Err(refused(path, &message, TYPES))
-        }
+    let as_in_file = |field: &Arc<Field>| {
+        let kind = as_read(field.data_type());
+        let known = kind.map(|kind| Field::new(field.name(), kind, true));
+        known.ok_or_else(|| {
+            let (name, kind) = (field.name(), field.data_type());
+            let message = format!("column {name:?} is of the type {kind}, which is not loaded");
+            refused(path, &message, TYPES)
+        })
     };
     let as_wanted = |column: &WantedColumn| {
-        let found = first.column_with_name(&column.name).map(|(_, field)| field);
-        match as_asked(&column.kind, found.map(Field::data_type)) {
-            Some(kind) => Ok(Field::new(&column.name, kind, true)),
-            None => {
-                let message = format!("column {:?} cannot be {}", column.name, column.kind);
-                Err(refused(path, &message, TYPES))
-            }
-        }
+        let found = first.column_with_name(&column.name);
+        let kind = as_asked(&column.kind, found.map(|(_, field)| field.data_type()));
+        let known = kind.map(|kind| Field::new(&column.name, kind, true));
+        known.ok_or_else(|| {
+            let message = format!("column {:?} cannot be {}", column.name, column.kind);
+            refused(path, &message, TYPES)
+        })
     };
     let fields: Result<Vec<_>, _> = if wanted.is_empty() {
         first.fields().iter().map(as_in_file).collect()

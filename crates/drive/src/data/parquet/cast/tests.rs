@@ -176,7 +176,7 @@ proptest! {
         let column = of(Float64Array::from(values.clone()));
         if let Ok(whole) = cast(&column, &DataType::Int64) {
             let back = cast(&whole, &DataType::Float64);
-            prop_assert!(back.is_err() || back.unwrap().as_primitive::<Float64Type>().values().iter().zip(&values).all(|(a, b)| a == b));
+            prop_assert!(back.is_err() || back.unwrap().as_primitive::<Float64Type>().values().iter().zip(&values).all(|(a, b)| (a - b).abs() < f64::EPSILON));
         }
     }
 }
