@@ -67,6 +67,16 @@ def test_tps_is_done_over_the_measured_time_and_the_warm_up_does_not_count(tmp_p
     assert drive["tps_including_connections"] == pytest.approx(12_000 / 12.012)
 
 
+def test_a_rate_of_a_handful_has_no_interval(tmp_path: Path) -> None:
+    """One long query leaves nothing but intervals without an end, which would look steady."""
+    few = only_drive(build(tmp_path / "few", Run(phases=(Phase(samples_ns=UNIFORM[:1], seconds=9),))))
+    assert few["tps"]["value"] == 1
+    assert (few["tps"]["low"], few["tps"]["high"]) == (None, None)
+    assert few["tps"]["reason"] == "only 9 done; at least 10 are needed"
+    enough = only_drive(build(tmp_path / "enough", Run(phases=(Phase(samples_ns=UNIFORM[:1], seconds=10),))))
+    assert enough["tps"]["low"] == 1
+
+
 def test_a_cut_off_last_interval_makes_no_spike(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(samples_ns=UNIFORM, seconds=5),)))
     path = folder / "targets/pg18/phases/001-one-table-single/series.jsonl"
@@ -164,7 +174,7 @@ def test_one_sample(tmp_path: Path) -> None:
     assert drive["response"]["count"] == 1
     assert set(percentiles(drive["response"]).values()) == {None}
     assert drive["tps"]["low"] is None
-    assert "at least 3" in drive["tps"]["reason"]
+    assert "at least 10" in drive["tps"]["reason"]
 
 
 def test_repeats_give_the_median_and_keep_each(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from loadstone.summary.reading import Json, PhaseFiles
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+FEWEST_DONE = 10
+"""Transactions or queries from which the intervals of a run say how much its rate scatters."""
 COPIED = (
     "number",
     "id",
@@ -200,7 +202,7 @@ def _rates(drive: Json, rows: int | None, measured_s: float, rates: list[float])
     if measured_s <= 0:
         none = {"value": None, "low": None, "high": None, "n": 0, "reason": "nothing was measured"}
         return {"tps": none, "tps_including_connections": None, "rows_per_s": None}
-    tps = _rate(done / measured_s, rates)
+    tps = _rate(done / measured_s, rates) if done >= FEWEST_DONE else _too_few(done / measured_s, done)
     connect_s = ((drive.get("connect") or {}).get("wall_ns") or 0) / NS_PER_S
     return {
         "tps": tps,
@@ -243,6 +245,12 @@ def _rate(value: float, rates: list[float]) -> Json:
     if isinstance(interval, str):
         return {"value": value, "low": None, "high": None, "n": len(rates), "reason": interval}
     return {**asdict(interval), "reason": None}
+
+
+def _too_few(value: float, done: int) -> Json:
+    """Return a rate without an interval: with so few done, most intervals hold none, and look steady."""
+    reason = f"only {done} done; at least {FEWEST_DONE} are needed"
+    return {"value": value, "low": None, "high": None, "n": 0, "reason": reason}
 
 
 def _scaled(rate: Json, factor: float) -> Json:
