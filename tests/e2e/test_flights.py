@@ -97,6 +97,28 @@ def test_flights_asks_cold_and_warm_and_gets_equal_answers(desk: Desk) -> None:
             assert asked["asking"]["draws"] == [{"name": "distance", "least": 100, "most": 3000}]
 
 
+@pytest.mark.parametrize("engine", ["chdb", "questdb"])
+def test_flights_is_whole_on_engines_behind_their_own_drivers(
+    desk: Desk, database: Database, engine: str
+) -> None:
+    """Private servers that are started anew for each cold run, and answer many clients by threads of ours."""
+    ended = desk.measure("flights", "--target", database.url, "--target", f"{engine}:")
+    complete(ended)
+    ids = [target["id"] for target in ended.summary["targets"]]
+    asking = drive(ended, ids[1], "queries-round-1")["asking"]
+    assert asking["rows"] == 20_000
+    assert all(question["wrong"] is None for question in asking["questions"])
+    kinds = [run["kind"] for run in asking["runs"] if run["state"] == "done"]
+    assert (kinds.count("cold"), kinds.count("warm")) == (5, 20)
+    assert asking["caches"]["emptied"]
+    (found,) = phases(ended, ids[1], "queries")
+    assert any(f"answers are those of {ids[0]}" in check["name"] for check in found["checks"])
+    for clients in (1, 4):
+        asked = drive(ended, ids[1], f"concurrency-clients-{clients}")
+        assert (asked["counts"]["failed"], asked["counts"]["done"] > 0) == (0, True)
+    assert drive(ended, ids[1], "import")["load"]["verified"]
+
+
 def test_flights_takes_a_users_csv(desk: Desk, database: Database) -> None:
     path = rows_file(desk, "mine.csv", "--format", "csv", "--header")
     ended = desk.measure("flights", "--target", database.url, "--set", f"files={path}")
