@@ -62,7 +62,8 @@ fn lenient(column: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
 fn whole(column: &ArrayRef) -> Option<Int64Array> {
     Some(match column.data_type() {
         DataType::Boolean => {
-            Int64Array::from_iter(column.as_boolean().iter().map(|value| value.map(i64::from)))
+            let values = column.as_boolean().iter();
+            values.map(|value| value.map(i64::from)).collect()
         }
         DataType::Int8 => checked::<Int8Type, _>(column.as_primitive()),
         DataType::Int16 => checked::<Int16Type, _>(column.as_primitive()),
