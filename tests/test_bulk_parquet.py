@@ -98,15 +98,16 @@ def test_a_value_too_great_of_which_the_file_says_nothing_fails_the_load_with_it
     server: OpenTarget, tmp_path: Path
 ) -> None:
     rows = of(made(tmp_path, "parquet"), "parquet", set="flights")
-    whole = parquet.read_table(rows.files[0])
+    # Beyond what is looked at before anything is touched.
+    whole = pa.concat_tables([parquet.read_table(rows.files[0])] * 16)
     distances = whole.column("distance").to_pylist()
-    distances[1234] = 40_000
+    distances[34_567] = 40_000
     wrong = whole.set_column(
         whole.column_names.index("distance"), "distance", pa.array(distances, pa.int64())
     )
     parquet.write_table(wrong, rows.files[0], write_statistics=False)
     loaded = load(server, replace(FLIGHTS, rows=rows), tmp_path)
-    assert 'row 1235: column "distance" has 40000, which int16 does not hold' in loaded["reason"]
+    assert 'row 34568: column "distance" has 40000, which int16 does not hold' in loaded["reason"]
 
 
 def test_parquet_says_for_itself_of_what_types_it_is(server: OpenTarget, tmp_path: Path) -> None:
