@@ -80,10 +80,7 @@ class Vertica(DriverEngine):
     schemes = ("vertica",)
     errors = (VerticaError,)
     status = "not yet run"
-    needs = (
-        "a Vertica server 10 or later, and the Python package vertica-python: "
-        f"{install('vertica')}"
-    )
+    needs = f"a Vertica server 10 or later, and the Python package vertica-python: {install('vertica')}"
     tables: VerticaTables = VerticaTables()
     no_counters = "of Vertica no counters are read"
     no_waits = "of Vertica no waits are read"
