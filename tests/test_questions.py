@@ -391,7 +391,7 @@ def test_the_terminal_has_a_row_for_each_query_and_target(summary: dict[str, Any
     screen = printed(summary)
     row = next(line for line in screen.splitlines() if line.strip().startswith("Sql1"))
     assert row.split()[:5] == ["Sql1", "PostgreSQL", "18.6", "1,200", "400"]
-    assert "0.0500×" in screen
+    assert "1/20.0×" in screen
     assert "8.00:1" in screen
     assert "serialises" in screen
 

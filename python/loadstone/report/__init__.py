@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from loadstone.report.charts import Chart
 
 FOLDER = Path(__file__).parent
-FILTERS = ("rate", "milliseconds", "microseconds", "size", "count", "percent", "times", "change", "duration")
+FILTERS = (
+    "rate", "milliseconds", "microseconds", "size", "count", "percent", "times", "versus", "change",
+    "duration",
+)  # fmt: skip
 MORE_FILTERS = ("moment", "interval", "digits", "variant", "rows", "thousandths", "stated", "decimal_size")
 
 __all__ = ["headline_json", "render", "summary_table", "write_report"]

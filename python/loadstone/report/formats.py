@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NONE = "–"
+SMALL = 0.1
+"""Ratios below this are easier read as parts."""
 TWICE = 2
 """From here on a ratio says more as a multiple than in percent."""
 _MILLION = 1e6
@@ -123,6 +125,13 @@ def times(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{digits(value, 3)}×"
+
+
+def versus(value: float | None) -> str:
+    """Return A ratio to another's figure, small ones as a part: 2.59, 0.445, 1/1,230."""
+    if value is None:
+        return NONE
+    return digits(value) if value >= SMALL or value <= 0 else f"1/{digits(1 / value)}"
 
 
 def change(ratio: float | None) -> str:

@@ -81,7 +81,8 @@ def _asked(entry: Json, names: Mapping[str, str]) -> RenderableType:
 def _ratio(row: Json) -> Text:
     if row["first"]:
         return Text("first", style="dim")
-    return Text(formats.times((row["ratio_to_first"] or {}).get("value")))
+    found = row["ratio_to_first"]
+    return Text(f"{formats.versus(found['value'])}×" if found else formats.NONE)
 
 
 def _marks(row: Json) -> Iterator[tuple[str, str]]:
