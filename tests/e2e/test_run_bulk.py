@@ -201,9 +201,12 @@ def test_ctrl_c_ends_a_load_and_the_questions_beside_it(desk: Desk, database: Da
 
 
 def test_a_step_of_which_nothing_is_committed_has_no_time(desk: Desk, database: Database) -> None:
-    (desk.work / "rows.csv").write_text("none,text\n" * 100)
+    # Beyond the lines that are looked at before anything is touched.
+    (desk.work / "rows.csv").write_text("1,text\n" * 1900 + "none,text\n" * 100)
     made = 'setup = ["drop table if exists test", "create table test (a integer, b text)"]'
-    scenario = own(desk, data='files = "rows.csv", format = "csv"', step_rows=100, batch_rows=100, more=made)
+    scenario = own(
+        desk, data='files = "rows.csv", format = "csv"', step_rows=2000, batch_rows=2000, more=made
+    )
     ended = desk.measure(scenario, "--target", database.url, "--set", "indexes=0")
     assert ended.code == 2, ended.err
     (step,) = steps_of(ended, "0")
