@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import metadata
 
 
@@ -11,8 +12,14 @@ def install(extra: str) -> str:
     Never `pip install loadstone[…]`: that asks an index for Loadstone itself, which need not come from one.
     """
     marker = f"extra == '{extra}'"
-    required = [entry.partition(";") for entry in metadata.requires("loadstone") or ()]
+    required = [entry.partition(";") for entry in _required()]
     wanted = [name.strip() for name, _, when in required if marker in when.replace('"', "'")]
     if not wanted:
         raise LookupError(extra)
     return f"pip install {' '.join(wanted)}"
+
+
+@cache
+def _required() -> tuple[str, ...]:
+    """Return what this package requires, read once: every engine asks when it is loaded."""
+    return tuple(metadata.requires("loadstone") or ())
