@@ -37,15 +37,15 @@ class Repeats:
         """Keep a query's first answer; of a later one say how it differs, if it does."""
         with self._lock:
             first = self._firsts.get(sql)
-            if first is None and len(self._firsts) >= self._most:
-                self._left_out += 1
-                return None
-            new = None
+            is_new = first is None
             if first is None:
-                new = self._firsts[sql] = _First(query, answer, stays=self._has_room(answer))
-        if first is None:
-            if new is not None and not new.stays:
-                new.let_go()
+                if len(self._firsts) >= self._most:
+                    self._left_out += 1
+                    return None
+                first = self._firsts[sql] = _First(query, answer, stays=self._has_room(answer))
+        if is_new:
+            if not first.stays:
+                first.let_go()
             return None
         words = first.difference(answer)
         return (
