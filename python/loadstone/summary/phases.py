@@ -200,9 +200,12 @@ def _percentile(histogram: Histogram, percentile: float) -> Json:
 def _rates(drive: Json, rows: int | None, measured_s: float, rates: list[float]) -> Json:
     done = drive["counts"]["done"]
     if measured_s <= 0:
-        none = {"value": None, "low": None, "high": None, "n": 0, "reason": "nothing was measured"}
+        none = _bare(None, 0, "nothing was measured")
         return {"tps": none, "tps_including_connections": None, "rows_per_s": None}
-    tps = _rate(done / measured_s, rates) if done >= FEWEST_DONE else _too_few(done / measured_s, done)
+    tps = _rate(done / measured_s, rates)
+    if done < FEWEST_DONE:
+        # Most intervals hold none then, and look steady.
+        tps = _bare(tps["value"], 0, f"only {done} done; at least {FEWEST_DONE} are needed")
     connect_s = ((drive.get("connect") or {}).get("wall_ns") or 0) / NS_PER_S
     return {
         "tps": tps,
@@ -236,21 +239,19 @@ def _over_steps(value: float, rates: list[float]) -> Json:
     rate = _rate(value, rates)
     if rate["low"] is None or rate["high"] - rate["low"] <= value:
         return rate
-    reason = "the rate changes from step to step: see their course"
-    return {"value": value, "low": None, "high": None, "n": len(rates), "reason": reason}
+    return _bare(value, len(rates), "the rate changes from step to step: see their course")
 
 
 def _rate(value: float, rates: list[float]) -> Json:
     interval = batch_means(rates, value)
     if isinstance(interval, str):
-        return {"value": value, "low": None, "high": None, "n": len(rates), "reason": interval}
+        return _bare(value, len(rates), interval)
     return {**asdict(interval), "reason": None}
 
 
-def _too_few(value: float, done: int) -> Json:
-    """Return a rate without an interval: with so few done, most intervals hold none, and look steady."""
-    reason = f"only {done} done; at least {FEWEST_DONE} are needed"
-    return {"value": value, "low": None, "high": None, "n": 0, "reason": reason}
+def _bare(value: float | None, n: int, reason: str) -> Json:
+    """Return a rate without an interval, and why it has none."""
+    return {"value": value, "low": None, "high": None, "n": n, "reason": reason}
 
 
 def _scaled(rate: Json, factor: float) -> Json:
