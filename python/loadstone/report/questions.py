@@ -84,12 +84,12 @@ def _published_table(groups: Sequence[Json]) -> dict[str, dict[str, Json | None]
     return found
 
 
-def span(times: Json) -> str:
-    """Return a median's interval in ms; that of few runs says that it is their range."""
+def span(times: Json, *, bare: bool = False) -> str:
+    """Return a median's interval in ms; that of few runs says that it is their range, unless `bare`."""
     if times["low_s"] is None:
         return "one run" if times["n"] else ""
     words = f"{formats.thousandths(times['low_s'])} … {formats.thousandths(times['high_s'])}"
-    return f"{words}, all of {times['n']}" if times["whole_range"] else words
+    return f"{words}, all of {times['n']}" if times["whole_range"] and not bare else words
 
 
 def _ranges(rows: Sequence[Json]) -> list[str]:
@@ -101,7 +101,7 @@ def _ranges(rows: Sequence[Json]) -> list[str]:
         if len(counts) == 1 and all(row[kind]["whole_range"] for row in known):
             said.append(f"Of {kind} runs there are {counts[0]}")
             for row in known:
-                row[f"{kind}_span"] = row[f"{kind}_span"].rpartition(", all of ")[0]
+                row[f"{kind}_span"] = span(row[kind], bare=True)
         elif counts:
             said.append("“All of n”")
     return list(dict.fromkeys(said))
