@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadstone.engine import Engine, not_one_value
 from loadstone.engine.answers import Observation
+from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.deadlines import Deadlines
+from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -146,6 +148,15 @@ class DriverEngine(Engine):
         """Interrupt what the connection does after a while."""
         with _DEADLINES.within(limit_s, self.control(connection).interrupt):
             yield
+
+    def refuse_above(self, most: int, clients: int, counted: str, hint: str) -> None:
+        """Raise LoadstoneError when clients and our control connections are more than a limit; 0 is none."""
+        if 0 < most < clients + CONTROL_CONNECTIONS:
+            raise LoadstoneError(
+                f"{clients} clients and {CONTROL_CONNECTIONS} connections for control are asked for, "
+                f"and {self.title} takes {most} {counted}",
+                hint,
+            )
 
     def farewell(self, place: Place, database: Database) -> str:
         """Say where a kept database lies and how to remove it."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
-from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.driver import DriverEngine, only_value
 from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, table_storage
@@ -204,13 +203,8 @@ class ClickFamily(DriverEngine):
         """Raise LoadstoneError when the server takes fewer; a limit of 0 is none."""
         names = ", ".join(map(literal, self.limits))
         for row in connection.execute(statements.LIMITS.format(names=names).encode()):
-            most = int(row["value"])
-            if 0 < most < clients + CONTROL_CONNECTIONS:
-                raise LoadstoneError(
-                    f"{clients} clients and {CONTROL_CONNECTIONS} connections for control are asked for, "
-                    f"and {self.title} takes {most} {self.limits[row['name']]}",
-                    f"Ask for fewer, or raise {row['name']} in its configuration.",
-                )
+            hint = f"Ask for fewer, or raise {row['name']} in its configuration."
+            self.refuse_above(int(row["value"]), clients, self.limits[row["name"]], hint)
 
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a query that gives one value; returns it as ClickHouse writes it, None for null."""

@@ -11,7 +11,6 @@ import psycopg
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
-from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.driver import DriverEngine, Place
 from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
@@ -262,13 +261,8 @@ class QuestDB(DriverEngine):
         """Raise LoadstoneError when the server takes fewer connections."""
         rows = connection.execute(f"{_SETTINGS} where property_path = 'pg.net.connection.limit'".encode())
         row = rows.fetchone()
-        most = int(row["value"]) if row is not None else 0
-        if 0 < most < clients + CONTROL_CONNECTIONS:
-            raise LoadstoneError(
-                f"{clients} clients and {CONTROL_CONNECTIONS} connections for control are asked for, "
-                f"and QuestDB takes {most} connections",
-                "Ask for fewer, or raise pg.net.connection.limit: a private server's by --setting.",
-            )
+        hint = "Ask for fewer, or raise pg.net.connection.limit: a private server's by --setting."
+        self.refuse_above(int(row["value"]) if row is not None else 0, clients, "connections", hint)
 
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a query that gives one value; returns it as QuestDB writes it, None for null."""
