@@ -3,11 +3,17 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FUZZ_SECONDS ?= 60
+WORKERS ?= auto
 FUZZ_TARGETS := backend_messages startup frontend_messages script tsbs_text row_files
 export PYTHONDONTWRITEBYTECODE = 1
 
+# Rust tests use the libraries that were compiled for the core; our own crates are compiled with their checks.
+OURS := gen wire script drive fetch
+CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overflow-checks=true opt-level=1,\
+    --config profile.release.package.loadstone-$(crate).$(choice)))
+
 .DEFAULT_GOAL := help
-.PHONY: help run build test check fmt bench fuzz clean
+.PHONY: help run build test check fmt bench fuzz wheel clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -19,8 +25,8 @@ build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
 
 test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser
 	$(BIN)/python tests/browser.py
-	cargo test --quiet --workspace --exclude loadstone-py
-	$(BIN)/python -m pytest
+	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 check: build $(VENV)/.dev  ## every rule that a tool can check
 	cargo fmt --all --check
@@ -29,6 +35,8 @@ check: build $(VENV)/.dev  ## every rule that a tool can check
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_qualified.py
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python -m mypy
 	$(BIN)/python -m mypy.stubtest loadstone._core
 
@@ -40,6 +48,11 @@ fmt: $(VENV)/.dev  ## format everything
 bench: build  ## our own speed beside the peers', on this machine
 	$(BIN)/python -m bench
 
+wheel: $(VENV)/.maturin  ## a wheel in dist/, installed and tried in a virtual environment of its own
+	rm -rf dist
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin build --release --strip --out dist
+	$(PYTHON) tools/try_wheel.py dist/*.whl
+
 fuzz:  ## every fuzz target, FUZZ_SECONDS each
 	@for target in $(FUZZ_TARGETS); do \
 	    mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
@@ -49,7 +62,7 @@ fuzz:  ## every fuzz target, FUZZ_SECONDS each
 	done
 
 clean:  ## remove what was built
-	rm -rf $(VENV) target fuzz/target
+	rm -rf $(VENV) target fuzz/target dist
 
 $(VENV)/.maturin: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.bulk import BulkManner, look, perform_bulk
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import SCHEMA, literal, qualified
 from loadstone.generate import Files, generate
 from loadstone.model import BulkLoad, PlainTable, Rows
 from loadstone.target import open_target, parse_target
@@ -72,7 +72,9 @@ def _print(opened: OpenTarget, rounds: int, file: Path, peer: str, asked: float,
             _ours(opened, control, 1)
             _write_binary(control, file)
         sides: dict[str, Callable[[], float]] = {
-            PEERS[peer]: partial(_theirs, opened, control, statement.format(table=quoted(TABLE.name)))
+            PEERS[peer]: partial(
+                _theirs, opened, control, statement.format(table=qualified(SCHEMA, TABLE.name))
+            )
         }
         sides |= {
             f"ours, {n} connection{'s' if n > 1 else ''}": partial(_ours, opened, control, n) for n in WORKERS
@@ -96,7 +98,7 @@ def _print(opened: OpenTarget, rounds: int, file: Path, peer: str, asked: float,
 def _write_binary(control: Control, file: Path) -> None:
     file.touch()
     file.chmod(0o666)
-    control.execute(f"copy {quoted(TABLE.name)} to {literal(str(file))} (format binary)".encode())
+    control.execute(f"copy {qualified(SCHEMA, TABLE.name)} to {literal(str(file))} (format binary)".encode())
 
 
 def _ours(opened: OpenTarget, control: Control, workers: int) -> float:
@@ -121,7 +123,8 @@ def _theirs(opened: OpenTarget, control: Control, statement: str) -> float:
     if opened.engine.in_process:
         opened.engine.checkpoint(control)
     seconds = time.monotonic() - begun
-    count = opened.engine.text_value(control, f"select count(*) from {quoted(TABLE.name)}")
+    table = qualified(SCHEMA, TABLE.name)
+    count = opened.engine.text_value(control, f"select count(*) from {table}")
     if count != str(ROWS):
         message = f"{count} rows are there"
         raise RuntimeError(message)
@@ -129,5 +132,5 @@ def _theirs(opened: OpenTarget, control: Control, statement: str) -> float:
 
 
 def _drop(opened: OpenTarget, control: Control) -> None:
-    control.execute(f"drop table if exists {quoted(TABLE.name)}".encode())
+    control.execute(opened.engine.tables.drop(TABLE.name).encode())
     opened.engine.checkpoint(control)

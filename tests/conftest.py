@@ -11,6 +11,7 @@ from desk import Database, Desk, make_base
 from hypothesis import settings
 from tsbsdesk import Place
 
+from loadstone import redact
 from loadstone.embedded import EmbeddedServer, Order, find_build
 from loadstone.embedded.account import server_account
 from loadstone.embedded.builds import cache_root
@@ -24,6 +25,13 @@ settings.register_profile("loadstone", deadline=None)
 settings.load_profile("loadstone")
 
 _numbers = count(1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_known() -> Iterator[None]:
+    """Secrets that one test makes known are not hidden in another."""
+    yield
+    redact.forget()
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,9 @@ import psycopg
 from click.testing import CliRunner
 
 import loadstone
-from loadstone import cli
+from loadstone.cli.group import loadstone as command
 from loadstone.embedded.server import DATABASE, USER
+from loadstone.results.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 NOBODY = 65534
 COMMAND = Path(sys.executable).with_name("loadstone")
-TIMEOUT_S = 100.0
+TIMEOUT_S = 240.0
 
 SCENARIO = """
 id = "{name}"
@@ -69,6 +70,19 @@ def wait_until(condition: Callable[[], object], what: str, limit_s: float = 60.0
     while not condition():
         assert time.monotonic() < end, f"it did not come about in {limit_s:g} s: {what}"
         time.sleep(0.02)
+
+
+def change_plan(folder: Path, old: str, new: str) -> None:
+    """Change a run's plan as if the run had planned so: its manifest agrees."""
+    path = folder / "plan.json"
+    text = path.read_text().replace(old, new)
+    manifest = Manifest(folder)
+    manifest.document(path, text)
+    path.write_text(text)
+    run = folder / "run.json"
+    if read_json(run)["state"] != "running":
+        manifest.close(run, run.read_text())
+    manifest.release()
 
 
 @dataclass
@@ -176,8 +190,11 @@ class Desk:
         self.tmp, self.cache = base / "tmp", base / "cache"
         for folder in (self.home, self.work, self.storage, self.tmp, self.cache / "loadstone"):
             folder.mkdir(parents=True)
-        # Servers of a test are in a registry of the test's own; downloads are shared.
+        # Servers of a test are in a registry of the test's own; downloads and the chart library are shared.
         (self.cache / "loadstone" / "postgresql").symlink_to(builds)
+        charts = builds.parent / "charts"
+        charts.mkdir(exist_ok=True)
+        (self.cache / "loadstone" / "charts").symlink_to(charts)
         self.running: list[Running] = []
         self.may_leave = False
 
@@ -249,7 +266,7 @@ class Desk:
         begun = time.monotonic()
         with contextlib.chdir(self.work):
             given = [str(argument) for argument in ("run", *arguments, "--no-calibrate", "--out", out)]
-            shown = CliRunner(env=self.environment).invoke(cli.main, given)
+            shown = CliRunner(env=self.environment).invoke(command, given)
         return Ended(shown.exit_code, shown.stdout, shown.stderr, self.work / out, time.monotonic() - begun)
 
     def begin(self, *arguments: object, out: str = "out", **more: Any) -> Running:

@@ -11,6 +11,8 @@ import numpy as np
 from fakemonitor import Monitor, write_lines
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
+from loadstone.results.manifest import Manifest
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -46,6 +48,10 @@ class Phase:
     skipped: int = 0
     lost: int = 0
     """Added to `scheduled` only: violates the counting equation."""
+    carried: int = 0
+    """Of those done in the measured window, so many were scheduled in the warm-up."""
+    unlisted: int = 0
+    """Added to those done in drive.json, and not to those in the intervals."""
     rate: float | None = None
     client_busy: float = 0.4
     state: str = "complete"
@@ -64,6 +70,7 @@ class Target:
     fsync: str = "on"
     speed: float = 1.0
     url: str = "postgres://loadstone@/loadstone?host=/run/loadstone"
+    name: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -236,10 +243,14 @@ def stats(values: NDArray[np.int64]) -> dict[str, Any]:
 
 def _counts(phase: Phase, done: int, *, warmup: bool) -> dict[str, int]:
     if warmup:
-        return {"scheduled": done, "done": done, "failed": 0, "skipped": 0, "dropped": 0}
+        scheduled = done + phase.carried
+        rest = {"failed": 0, "skipped": 0, "dropped": 0}
+        return {"scheduled": scheduled, "carried": phase.carried, "done": done, **rest}
+    done += phase.unlisted
     total = done + phase.failed + phase.skipped
     return {
-        "scheduled": total + phase.lost,
+        "scheduled": total + phase.lost - phase.carried,
+        "carried": phase.carried,
         "done": done,
         "failed": phase.failed,
         "skipped": phase.skipped,
@@ -372,6 +383,7 @@ def _target(target: Target) -> dict[str, Any]:
     return {
         "id": target.id,
         "label": target.label,
+        **({"name": target.name} if target.name else {}),
         "engine": "postgres",
         "url": target.url,
         "local": True,
@@ -474,3 +486,23 @@ def _environment(run: Run) -> dict[str, Any]:
         "loadstone": {"version": "0.1.0", "core": {"debug_build": run.debug_build}},
         "libraries": {"python": "3.11.7", "numpy": "2.4.6"},
     }
+
+
+def seal(folder: Path) -> Path:
+    """Give a finished folder the manifest that the run would have left."""
+    path = folder / "run.json"
+    run = json.loads(path.read_text())
+    write(path, run | {"state": "running", "manifest": True})
+    manifest = Manifest(folder)
+    homes = sorted((folder / "targets").iterdir())
+    documents = ["plan.json", "environment.json", "calibration.json"]
+    documents += [f"targets/{home.name}/target.json" for home in homes]
+    for name in ("run.json", *(name for name in documents if (folder / name).exists())):
+        manifest.document(folder / name, (folder / name).read_text())
+    for phase in (phase for home in homes for phase in sorted((home / "phases").iterdir())):
+        manifest.begin_phase(phase)
+        manifest.end_phase(phase)
+    write(path, run | {"manifest": True})
+    manifest.close(path, path.read_text())
+    manifest.release()
+    return folder

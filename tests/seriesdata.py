@@ -57,6 +57,9 @@ def control_of(database: Database) -> Iterator[Control]:
     target = parse_target(database.socket_url)
     assert target.connection is not None
     with engine("postgres").connect(target.connection) as control:  # type: ignore[attr-defined]
+        # As a scenario's connection: in our schema, and in no other.
+        control.execute("create schema if not exists loadstone")
+        control.execute("set search_path to loadstone")
         yield control
 
 

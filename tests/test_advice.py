@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone import _core, advising, cli
+from loadstone import _core, advising
+from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.run import Outcome, Request
 from loadstone.runfolder import RunFolder
@@ -220,7 +221,7 @@ def test_flat_and_not_flat_are_told_with_figures() -> None:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+    return CliRunner().invoke(loadstone, [str(argument) for argument in arguments])
 
 
 def test_the_command_prints_sql_with_its_reasons_as_comments(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_table_is_put_in_order_before_what_else_is_wished(target: OpenTarget, 
     bulk = replace(BULK, after=("select count(*) from test",), settle=True, storage=True)
     loaded = check_whole(load(target, bulk, tmp_path))
     texts = [entry["text"] for entry in loaded["after"]]
-    assert texts == ['vacuum analyze "test"', "select count(*) from test"]
+    assert texts == ['vacuum analyze "loadstone"."test"', "select count(*) from test"]
     whens = [look["when"] for look in loaded["storage"]["looks"]]
     assert whens == ["after the load", *(f"after {text}" for text in texts)]
     assert [entry["seconds"] >= 0 for entry in loaded["after"]] == [True, True]
@@ -384,7 +384,8 @@ def test_the_room_that_is_asked_for_is_what_a_load_takes(
         size = server.engine.tables.size(control, "test")
     heap, wal = size.table_bytes + size.toast_bytes, loaded["storage"]["written"]["wal_bytes"]
     assert heap / 1.1 <= need.heap_bytes <= heap * 1.25
-    assert size.index_bytes / 1.3 <= need.index_bytes <= size.index_bytes * 1.5
+    # Concurrent batches split pages of a growing key: how many depends on which of them comes first.
+    assert size.index_bytes / 1.5 <= need.index_bytes <= size.index_bytes * 1.5
     assert wal / 1.6 <= need.wal_bytes <= wal * 1.8
     assert refuse_without_room(need, server) == []
 

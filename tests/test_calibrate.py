@@ -7,11 +7,16 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from desk import make_base
 
 from loadstone.calibrate import MODES, calibrate_for, null_server
 from loadstone.signals import InterruptedRun, Signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_each_mode_has_a_plausible_ceiling() -> None:
@@ -33,22 +38,38 @@ def test_epoll_can_be_asked_for() -> None:
     assert row["io"] == "epoll"
 
 
-def test_a_signal_ends_it_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files whose path is short enough for sockets."""
+    base = make_base()
+    monkeypatch.setattr(tempfile, "tempdir", str(base))
+    yield base
+    base.rmdir()
+
+
+def test_a_signal_ends_it_and_nothing_is_left(folder: Path) -> None:
     with Signals() as signals:
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
         timer.start()
         with pytest.raises(InterruptedRun, match="SIGTERM"):
             calibrate_for([(mode, 2) for mode in MODES], signals, seconds=20)
         timer.join()
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
-def test_the_built_in_server_lies_in_a_folder_of_its_own(
+def test_the_built_in_server_lies_in_a_folder_of_its_own(folder: Path) -> None:
+    with null_server(4) as (server, connection):
+        assert Path(connection.host).parent == folder
+        assert (Path(connection.host) / f".s.PGSQL.{server.port}").is_socket()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_long_path_of_temporary_files_is_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    long = tmp_path / ("long" * 20)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
     with null_server(4) as (server, connection):
-        assert Path(connection.host).parent == tmp_path
         assert (Path(connection.host) / f".s.PGSQL.{server.port}").is_socket()
-    assert list(tmp_path.iterdir()) == []
+    assert not Path(connection.host).exists()

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from runfolders import build
 
-from loadstone import __version__, cli, terminal
+from loadstone import __version__, builtin, terminal
+from loadstone.cli.group import VERBS, loadstone
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -19,11 +20,26 @@ if TYPE_CHECKING:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+    return CliRunner().invoke(loadstone, [str(argument) for argument in arguments])
 
 
 def test_version() -> None:
     assert call("--version").output == f"loadstone {__version__}\n"
+
+
+def test_the_verbose_version_names_each_crate_of_the_core() -> None:
+    lines = call("--version", "--verbose").output.splitlines()
+    assert lines[0] == f"loadstone {__version__}"
+    crates = {name: versions for kind, name, *versions in map(str.split, lines) if kind == "crate"}
+    assert {"arrow-array", "io-uring", "pyo3", "rustls"} < set(crates)
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+\S*", v) for versions in crates.values() for v in versions)
+    assert re.fullmatch(r"core sha256 [0-9a-f]{64}", lines[-1])
+
+
+def test_verbose_alone_is_refused() -> None:
+    refused = call("--verbose")
+    assert refused.exit_code == 1
+    assert "--verbose goes with --version" in refused.stderr
 
 
 def test_help_names_every_command() -> None:
@@ -34,7 +50,9 @@ def test_help_names_every_command() -> None:
 
 
 def test_every_option_has_a_help_that_ends_in_a_full_stop() -> None:
-    for command in cli.main.commands.values():
+    for verb in VERBS:
+        command = loadstone.get_command(click.Context(loadstone), verb)
+        assert command is not None
         assert command.get_short_help_str()
         for option in [parameter for parameter in command.params if isinstance(parameter, click.Option)]:
             assert (option.help or "").endswith("."), f"{command.name} {option.name}"
@@ -118,7 +136,7 @@ def test_a_bug_of_ours_is_no_bad_input_and_shows_no_password(monkeypatch: pytest
         message = "bug with postgres://me:s3cr3t@host/db"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(cli, "builtin_scenarios", broken)
+    monkeypatch.setattr(builtin, "builtin_titles", broken)
     monkeypatch.setattr(terminal, "say", print)
     shown = call("scenarios")
     assert shown.exit_code == 2
@@ -131,7 +149,7 @@ def test_ctrl_c_before_anything_began(monkeypatch: pytest.MonkeyPatch) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "builtin_scenarios", pressed)
+    monkeypatch.setattr(builtin, "builtin_titles", pressed)
     assert call("scenarios").exit_code == 130
 
 
@@ -140,7 +158,7 @@ def test_words_of_an_error_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch
         raise LoadstoneError("a [bold]list[/bold] [1, 2]", "mend [it]")
 
     said: list[LoadstoneError] = []
-    monkeypatch.setattr(cli, "builtin_scenarios", troubled)
+    monkeypatch.setattr(builtin, "builtin_titles", troubled)
     monkeypatch.setattr(terminal, "trouble", said.append)
     assert call("scenarios").exit_code == 1
     assert said[0].message == "a [bold]list[/bold] [1, 2]"

@@ -16,6 +16,7 @@ import pytest
 from seriesdata import DATASET, where
 
 from loadstone import bulk
+from loadstone.builtin import builtin_scenarios
 from loadstone.engine import series, statements, tables
 from loadstone.engine.driver import DriverEngine
 from loadstone.engine.tables import Circumstances
@@ -24,7 +25,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.loading.sending import chosen_method
 from loadstone.model import PlainTable, SeriesTables
 from loadstone.plan import PlanTarget, make_plan
-from loadstone.scenario import builtin_scenarios, find_scenario
+from loadstone.scenario import find_scenario
 from loadstone.tsbs.content import content_of
 
 if TYPE_CHECKING:

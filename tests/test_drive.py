@@ -7,6 +7,8 @@ import itertools
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -38,15 +40,29 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def equation_holds(account: dict[str, Any]) -> bool:
+    carried = account["counts"]["carried"]
     return all(
-        counts["scheduled"] == counts["done"] + counts["failed"] + counts["skipped"] + counts["dropped"]
-        for counts in (account["counts"], account["warmup_counts"])
+        counts["carried"] == carried
+        and counts["scheduled"] + sign * carried
+        == counts["done"] + counts["failed"] + counts["skipped"] + counts["dropped"]
+        for counts, sign in ((account["counts"], 1), (account["warmup_counts"], -1))
     )
 
 
 def driven(drive: Drive, **behaviour: object) -> dict[str, Any]:
     with null_server(16, **behaviour) as (_, connection):
         return perform(drive_document(drive, connection, None), None)
+
+
+def test_the_account_survives_a_folder_that_vanishes(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    gone = Script("gone", f"\\shell rm -rf {out}\nselect 1;\n")
+    drive = dataclasses.replace(ONE, scripts=(gone,), duration_s=None, transactions_per_client=3, clients=1)
+    with null_server(4) as (_, connection):
+        account = perform(drive_document(drive, connection, out), None)
+    assert account["counts"]["done"] == 3
+    assert "drive.json" in account["output_error"]
 
 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
@@ -332,3 +348,73 @@ def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Pa
         perform(document, None)
     with pytest.raises(_core.DriveError, match="not read as values"):
         _core.DataStream(json.dumps(data))
+
+
+PAUSED = """
+import json, sys
+from loadstone import _core
+drive = _core.Drive(sys.argv[1])
+drive.start()
+account = None
+while account is None:
+    account = drive.wait(0.05)
+    if json.loads(drive.progress())["done"]:
+        print("begun", flush=True)
+print(account)
+"""
+"""A drive in a process of its own, which can be stopped while its server goes on."""
+
+
+@pytest.mark.parametrize("io", ["io_uring", "epoll"])
+def test_a_pause_of_ours_is_not_blamed_on_the_server_and_is_told(io: Any) -> None:
+    drive = dataclasses.replace(ONE, clients=4, duration_s=3.5, timeout_s=0.8)
+    # Each answer comes after our process was stopped, and lies in the socket when it goes on.
+    with null_server(16, faults=[{"kind": "delay_every", "n": 1, "ms": 200}]) as (_, connection):
+        document = drive_document(drive, connection, None, io) | {"interval_s": 0.1}
+        child = subprocess.Popen([sys.executable, "-c", PAUSED, json.dumps(document)], stdout=subprocess.PIPE)
+        assert child.stdout
+        with child:
+            assert child.stdout.readline() == b"begun\n"
+            os.kill(child.pid, signal.SIGSTOP)
+            with pytest.raises(subprocess.TimeoutExpired):
+                child.wait(1.6)
+            os.kill(child.pid, signal.SIGCONT)
+            account = json.loads(child.stdout.read().replace(b"begun\n", b""))
+    assert account["errors"] == []
+    assert account["counts"]["failed"] == 0
+    pauses = account["loop"]["pauses"]
+    assert pauses["longest_ns"] > 1e9
+    assert pauses["count"] >= 1
+    assert account["loop"]["lag"]["max_ns"] == pauses["longest_ns"]
+
+
+def test_clients_that_are_not_replaced_are_told_with_the_first_error() -> None:
+    account = driven(dataclasses.replace(ONE, duration_s=20), faults=[{"kind": "close_after", "queries": 20}])
+    lost = account["lost_clients"]
+    assert lost["count"] == 2
+    assert lost["sqlstate"] == "connection"
+    assert lost["message"] == account["errors"][0]["message"]
+    assert account["start_ns"] < lost["first_ns"] <= account["end_ns"]
+    whole = driven(ONE)
+    assert whole["lost_clients"] == {"count": 0, "first_ns": None, "sqlstate": None, "message": None}
+
+
+def test_an_outage_without_end_is_a_stall_without_end() -> None:
+    drive = dataclasses.replace(ONE, duration_s=1.5, timeout_s=0.3, reconnect=True)
+    silent = driven(drive, faults=[{"kind": "silent_after", "queries": 0}])
+    # Answers to the log-in are all that ever comes.
+    assert silent["counts"]["done"] == 0
+    assert silent["stall"]["end_ns"] is None
+    until_ns = silent["stall"]["start_ns"] + silent["stall"]["length_ns"]
+    assert until_ns == silent["deadline_ns"]
+    assert silent["stall"]["length_ns"] > 1e9, "attempts that fail do not end it"
+    slow = driven(dataclasses.replace(ONE, clients=1), faults=[{"kind": "delay_every", "n": 2, "ms": 200}])
+    assert slow["stall"]["length_ns"] >= 0.1e9
+
+
+def test_an_idle_time_between_two_starts_is_no_stall() -> None:
+    rare = dataclasses.replace(ONE, duration_s=1.0, pace=Pace("fixed", 4))
+    account = driven(rare)
+    assert account["counts"]["done"] == 4
+    stall = account["stall"] or {"length_ns": 0}
+    assert stall["length_ns"] <= account["response"]["max_ns"], "the quarter of a second before it is none"

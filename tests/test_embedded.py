@@ -33,6 +33,7 @@ from loadstone.embedded import (
     sizing,
 )
 from loadstone.embedded.account import server_account
+from loadstone.embedded.place import make_folder, make_place
 from loadstone.embedded.registry import MARK_FILE, Process, Registry
 from loadstone.errors import LoadstoneError
 
@@ -275,6 +276,21 @@ def test_storage_that_cannot_serve_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match=r"not empty: it holds thesis\.txt"):
         EmbeddedServer(Order(storage=tmp_path)).start()
     assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_relative_storage_is_known_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = _storage()
+    try:
+        monkeypatch.chdir(storage)
+        place = make_place(server_account(), Path())
+        assert place.data.is_relative_to(storage)
+        assert make_folder(server_account(), Path()).is_relative_to(storage)
+        place.remove()
+        with pytest.raises(LoadstoneError, match="File name too long"):
+            make_place(server_account(), storage / ("a" * 300))
+    finally:
+        monkeypatch.undo()
+        _remove(storage)
 
 
 def test_storage_that_the_server_may_not_write_is_refused() -> None:

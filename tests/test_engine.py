@@ -242,6 +242,17 @@ def test_unqualified_names_mean_the_schemas_objects(server: EmbeddedServer, cont
         assert other.execute("show lock_timeout").fetchone() == {"lock_timeout": "7s"}
 
 
+@pytest.mark.parametrize("parameters", [{"search_path": "public"}, {"options": "-csearch_path=public"}])
+@pytest.mark.usefixtures("control")
+def test_no_schema_but_ours_is_searched_whatever_the_user_asked_for(
+    server: EmbeddedServer, parameters: dict[str, str]
+) -> None:
+    asked = replace(server.connection, parameters=parameters)
+    with POSTGRES.connect(POSTGRES.with_schema(asked)) as other:
+        found = other.execute("select current_schemas(false)::text as path").fetchone()
+    assert found == {"path": "{loadstone}"}
+
+
 def test_the_servers_first_process_is_found_by_socket_and_by_loopback(server: EmbeddedServer) -> None:
     for where in (server.connection, server.tcp_connection):
         with POSTGRES.connect(where) as connection:

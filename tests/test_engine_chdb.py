@@ -16,7 +16,7 @@ import pytest
 from bulkdesk import value
 from desk import wait_until
 
-from loadstone.engine.series import literal
+from loadstone.engine.names import literal
 from loadstone.engines.chdb import ENGINE as CHDB
 from loadstone.errors import LoadstoneError
 from loadstone.target import open_target, parse_target
@@ -120,12 +120,12 @@ def test_each_connection_has_settings_and_a_database_of_its_own(own: OpenTarget)
 
 
 def test_only_private_databases_are_set_up(own: OpenTarget) -> None:
-    assert value(own, "select getSetting('max_threads')") != "1", "somebody's own is used as it is"
-    with open_target(parse_target("chdb:"), 4, settings={"max_threads": "1"}) as opened:
-        assert value(opened, "select getSetting('max_threads')") == "1"
+    assert value(own, "select getSetting('max_threads')") != "61", "somebody's own is used as it is"
+    with open_target(parse_target("chdb:"), 4, settings={"max_threads": "61"}) as opened:
+        assert value(opened, "select getSetting('max_threads')") == "61"
         with closing(opened.connect("looking")) as control:
             found = {setting["name"]: setting for setting in CHDB.settings(control)}
-        assert (found["max_threads"]["value"], found["max_threads"]["source"]) == ("1", "--setting")
+        assert (found["max_threads"]["value"], found["max_threads"]["source"]) == ("61", "--setting")
     wrong = pytest.raises(LoadstoneError, match="no_such_setting")
     with wrong, open_target(parse_target("chdb:"), 4, settings={"no_such_setting": "1"}):
         pass

@@ -6,10 +6,14 @@ import importlib.util
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import clickhousefront
 import pytest
@@ -18,6 +22,7 @@ from bulkdesk import IMPORT, UNION, USUAL, load, value
 from loadstone.engines.clickhouse import ENGINE as CLICKHOUSE
 from loadstone.engines.clickhouse import statements
 from loadstone.engines.clickhouse.control import ClickError
+from loadstone.engines.clickhouse.server import ClickServer
 from loadstone.errors import LoadstoneError
 from loadstone.model import BulkLoad, PlainTable
 from loadstone.target import open_target, parse_target
@@ -115,6 +120,45 @@ def test_somebody_elses_tables_are_not_touched(target: OpenTarget) -> None:
         with pytest.raises(LoadstoneError, match="not marked"):
             CLICKHOUSE.drop_workspace(control, "others")
         control.execute(b"drop database others sync")
+
+
+class Old(BaseHTTPRequestHandler):
+    """What ClickHouse 18.16 of Debian answers to the driver's questions at the beginning."""
+
+    def do_POST(self) -> None:
+        self.answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())
+
+    def do_GET(self) -> None:
+        self.answer(parse_qs(urlsplit(self.path).query)["query"][0])
+
+    def answer(self, sql: str) -> None:
+        refusal = "Code: 47, e.displayText() = DB::Exception: Unknown identifier: readonly"
+        known = {"SELECT version(), timezone()": "18.16.1\tUTC\n", "select version()": "18.16.1\n"}
+        content = known.get(sql, refusal).encode()
+        self.send_response(200 if sql in known else 404)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_that_is_too_old_for_the_driver_is_told_so() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Old) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        target = parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{server.server_port}")
+        with pytest.raises(LoadstoneError, match=r"is ClickHouse 18\.16\.1, which is too old") as refused:
+            open_target(target, 2).__enter__()
+        server.shutdown()
+    assert "23.8 or later" in refused.value.hint
+
+
+def test_a_server_that_is_too_old_for_our_settings_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = SimpleNamespace(server_version="20.3.21.2", close=lambda: None)
+    monkeypatch.setattr(ClickServer, "_client", lambda _: client)
+    with pytest.raises(LoadstoneError, match=r"is ClickHouse 20\.3\.21\.2, which is too old"):
+        open_target(parse_target("clickhouse://me:secret@127.0.0.1:1"), 2).__enter__()
 
 
 def test_the_password_shows_nowhere(port: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,15 @@ def fill(control: DuckControl, rows: int = 300_000) -> None:
     control.execute(f"insert into t select i, random(), 'v' || i % 100 from range({rows}) r(i)".encode())
 
 
+def test_a_file_that_is_called_as_our_schema_is_refused(tmp_path: Path) -> None:
+    place = DUCKDB.place(str(tmp_path / "Loadstone.duckdb"))
+    with contextlib.closing(DUCKDB.open(place, None, {})) as database:
+        control = database.connect("loadstone")
+        with pytest.raises(LoadstoneError, match="named loadstone, as the schema") as refused:
+            DUCKDB.create_workspace(control)
+        assert "Rename the file" in refused.value.hint
+
+
 def opened(text: str, **given: object) -> contextlib.AbstractContextManager[OpenTarget]:
     return open_target(parse_target(text), 4, **given)  # type: ignore[arg-type]
 
@@ -194,7 +203,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(file: Path) -> 
     assert file.read_bytes() == before
 
 
-def test_settings_are_for_private_databases_and_checked(file: Path) -> None:
+def test_settings_are_for_every_database_and_checked(file: Path) -> None:
     with opened("duckdb::memory:", settings={"threads": "3"}) as target:
         with contextlib.closing(target.connect("loadstone")) as control:
             found = {setting["name"]: setting for setting in DUCKDB.settings(control)}
@@ -205,8 +214,8 @@ def test_settings_are_for_private_databases_and_checked(file: Path) -> None:
     with pytest.raises(LoadstoneError, match=r"refuses a setting \(nonsense=1\)") as refused:
         opened("duckdb::memory:", settings={"nonsense": "1"}).__enter__()
     assert "--setting" in refused.value.hint
-    with opened(f"duckdb:{file}", settings={"nonsense": "1"}):
-        pass
+    with pytest.raises(LoadstoneError, match=r"refuses a setting \(nonsense=1\)"):
+        opened(f"duckdb:{file}", settings={"nonsense": "1"}).__enter__()
 
 
 def test_no_extension_is_fetched_and_no_variable_of_ours_is_a_table(control: DuckControl) -> None:

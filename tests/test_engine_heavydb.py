@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from bulkdesk import UNION, load, opened_at
 from fakeheavydb import PAGE, FakeHeavyDB, listening
@@ -283,6 +284,21 @@ def test_every_type_goes_in_and_is_compared(target: OpenTarget, tmp_path: Path) 
     assert kinds >= {"int32", "float64", "text", "json"}
 
 
+def test_that_empty_texts_become_null_is_said_of_files_only(target: OpenTarget, tmp_path: Path) -> None:
+    path = tmp_path / "own.parquet"
+    pq.write_table(pa.table({"a": pa.array([1, 2], pa.int32()), "word": ["", "x"]}), path)
+    rows = Rows(files=(str(path),), format="parquet")
+    for name in ("own", "made"):
+        (tmp_path / name).mkdir()
+    own = load(target, replace(BULK, rows=rows, step_rows=0, workers=1), tmp_path / "own")["load"]
+    said = [note for note in own["notes"] if "empty text as NULL" in note]
+    assert len(said) == 1
+    assert "in word what is empty in the files is NULL" in said[0]
+    generated = replace(BULK, table=PlainTable("generated"), step_rows=0)
+    made = load(target, generated, tmp_path / "made")["load"]
+    assert not any("empty text" in note for note in made["notes"])
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -429,6 +445,14 @@ def test_a_dropped_database_takes_its_sessions_along_and_they_come_back(
         assert lost.value.lost
         assert other.execute(b"select 1 as one").fetchone() == {"one": 1}
     assert server.databases.keys() == {"heavyai"}
+
+
+def test_no_session_falls_back_to_the_users_database_once_ours_was_made(
+    server: FakeHeavyDB, target: OpenTarget
+) -> None:
+    del server.databases["loadstone"]
+    with pytest.raises(LoadstoneError, match='the database "loadstone" is gone'):
+        target.connect("y")
 
 
 def test_the_process_behind_a_port_is_found_only_here(port: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
+from loadstone.engine import waits
 from loadstone.engine.links import LinkControl, LinkDatabase
 
 if TYPE_CHECKING:
@@ -212,3 +213,43 @@ def test_a_place_is_one_targets_until_its_database_is_closed() -> None:
     assert not ours.claim(("host", 1, "b")), "what others hold is not given back"
     assert theirs.claim(("host", 1, "a"))
     theirs.close()
+
+
+class Remote(Control):
+    """To a server that may be silent on every connection."""
+
+    def __init__(self, *, silent: bool) -> None:
+        super().__init__()
+        self.silent = silent
+        self.probes = threading.Semaphore(0)
+        self.wakes = threading.Event()
+
+    def probe(self) -> None:
+        self.probes.release()
+        if self.silent:
+            self.wakes.wait(LONG_S)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SAY_S", "LOOK_S", "ASK_S", "SILENCE_S"):
+        monkeypatch.setattr(waits, name, 0.05)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_link_to_a_silent_server_is_cut() -> None:
+    control = Remote(silent=True)
+    with pytest.raises(LinkError, match=r"given up after .*: Anything does not answer") as caught:
+        control.call(Link.work)
+    assert caught.value.lost
+    assert control.links[0].done == ["cut", "hung up"]
+    control.wakes.set()
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_link_to_a_server_that_works_is_left_alone() -> None:
+    control = Remote(silent=False)
+    with busy(control) as link:
+        assert all(control.probes.acquire(timeout=LONG_S) for _ in range(10))
+        assert link.done == []
+        link.ended.set()

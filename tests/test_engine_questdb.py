@@ -84,6 +84,29 @@ def test_a_table_of_somebody_elses_stays(own: OpenTarget, tmp_path: Path) -> Non
         control.execute(b"drop table theirs")
 
 
+def test_a_list_of_tables_of_somebody_elses_stays(own: OpenTarget) -> None:
+    with closing(own.connect("theirs")) as control:
+        QUESTDB.drop_workspace(control)
+        control.execute(b"create table loadstone_tables (orders int)")
+        try:
+            with pytest.raises(LoadstoneError, match="loadstone_tables that Loadstone did not make"):
+                QUESTDB.create_workspace(control, replace=True)
+            assert QUESTDB.tables.existing(control, ["loadstone_tables"]) == ["loadstone_tables"]
+        finally:
+            control.execute(b"drop table loadstone_tables")
+            QUESTDB.create_workspace(control)
+
+
+def test_nothing_is_dropped_for_a_ledger_that_it_does_not_keep(own: OpenTarget, tmp_path: Path) -> None:
+    with closing(own.connect("theirs")) as control:
+        control.execute(b"create table loadstone_batches (mine int)")
+        try:
+            load(own, BULK, tmp_path, replace(USUAL, replace=True))
+            assert QUESTDB.tables.existing(control, ["loadstone_batches"]) == ["loadstone_batches"]
+        finally:
+            control.execute(b"drop table if exists loadstone_batches")
+
+
 def test_a_private_server_listens_on_loopback_with_a_password_of_its_own(private: OpenTarget) -> None:
     with closing(private.connect("looking")) as control:
         server = reached(control).server

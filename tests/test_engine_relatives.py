@@ -94,6 +94,29 @@ def test_an_extension_must_be_created_and_new_enough(database: Database) -> None
             trigrams.identify(control)
 
 
+class Functions(PostgresFamily):
+    """An engine whose statements call an extension's functions by bare names."""
+
+    name = title = "functions"
+    function_extension = "pg_trgm"
+
+
+def test_functions_of_an_engine_are_found_wherever_its_extension_is(database: Database) -> None:
+    target = parse_target(database.socket_url)
+    assert target.connection is not None
+    with control_of(database) as control:
+        assert Functions().with_functions(control).function_schema is None
+        for schema, searched in (('"My Own"', '{loadstone,"My Own"}'), ("loadstone", "{loadstone}")):
+            control.execute(f"create schema if not exists {schema}".encode())
+            control.execute(f"create extension pg_trgm schema {schema}".encode())
+            found = Functions().with_functions(control)
+            with found.connect(found.with_schema(target.connection)) as other:
+                assert rows(other, "select current_schemas(false)::text as path") == [{"path": searched}]
+                assert rows(other, "select similarity('a', 'a') as same") == [{"same": 1.0}]
+            control.execute("drop extension pg_trgm")
+    assert engine("postgres").with_functions(control) is engine("postgres")  # type: ignore[attr-defined]
+
+
 class Columns(ColumnarFamily):
     """The account of columns, on a server that has none."""
 
@@ -103,7 +126,7 @@ class Columns(ColumnarFamily):
 def test_columns_have_no_map_of_free_space(database: Database) -> None:
     with control_of(database) as control:
         control.execute("create table t (a int)")
-        looked = Columns().storage(control, ["t"], schema="public")
+        looked = Columns().storage(control, ["t"])
     assert looked.tables[0]["free_bytes"] is None
     assert "columns have no map of it" in looked.notes[-1]
 
@@ -121,9 +144,7 @@ def test_pgstrom_is_switched_for_each_connection(database: Database, name: str, 
     assert target.connection is not None
     with found.connect(found.with_schema(target.connection)) as control:
         assert rows(control, "select current_setting('pg_strom.enabled') as value") == [{"value": shown}]
-        assert rows(control, "select current_setting('search_path') as value") == [
-            {"value": "loadstone,public"}
-        ]
+        assert rows(control, "select current_setting('search_path') as value") == [{"value": "loadstone"}]
 
 
 def test_plans_say_whether_the_gpu_runs_them() -> None:
@@ -139,8 +160,9 @@ def test_cstore_drops_foreign_tables_and_plain_ones(database: Database) -> None:
     with control_of(database) as control:
         control.execute("create extension file_fdw")
         control.execute("create server files foreign data wrapper file_fdw")
-        made = "create foreign table \"t\" (a int) server files options (filename '/dev/null')"
-        for text in (made, 'create table "t" (a int)'):
+        made = "create foreign table {} (a int) server files options (filename '/dev/null')"
+        table = answers.qualified("t")
+        for text in (made.format(table), f"create table {table} (a int)"):
             control.execute(text.encode())
             assert answers.existing(control, ["t"]) == ["t"]
             tables.drop_made(control, answers, ["t"], [text])
@@ -179,7 +201,7 @@ def test_what_a_load_needs_is_said_in_words_that_engines_offer(database: Databas
 def test_rows_are_spread_by_a_column_of_many_values(table: RowTable, wishes: PlainTable, column: str) -> None:
     assert spreading_column(table, wishes) == column
     made = engine("citus_cluster").tables.create(table, wishes)
-    assert made[-1] == f"select create_distributed_table('\"t\"', '{column}')"
+    assert made[-1] == f"select create_distributed_table('\"loadstone\".\"t\"', '{column}')"
 
 
 def test_a_hypertable_needs_a_column_that_is_always_there() -> None:

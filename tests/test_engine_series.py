@@ -189,10 +189,11 @@ def test_hypertables_are_made_in_the_form_of_today() -> None:
     made = series.tables(DATASET, wishes, where())
     assert made[0] == "create extension if not exists timescaledb"
     assert (
-        "select create_hypertable('\"readings\"', by_range('time', interval '43200 seconds'), "
+        'select create_hypertable(\'"loadstone"."readings"\','
+        " by_range('time', interval '43200 seconds'), "
         "create_default_indexes => false)" in made
     )
-    assert "select add_dimension('\"readings\"', by_hash('tags_id', 4))" in made
+    assert "select add_dimension('\"loadstone\".\"readings\"', by_hash('tags_id', 4))" in made
     after = series.after_load(DATASET, wishes)
     assert sum("convert_to_columnstore" in statement for statement in after) == 2
     assert sum("add_columnstore_policy" in statement for statement in after) == 2
@@ -213,7 +214,7 @@ def test_versions_of_opengauss_are_its_own(text: str, version: str) -> None:
 def test_opengauss_splits_by_range_and_hash_in_one_statement() -> None:
     series = engine("opengauss").series
     wishes = replace(PLAIN, chunk_time_s=86400, hash_partitions=2)
-    text = next(s for s in series.tables(DATASET, wishes, where()) if 'table "readings"' in s)
+    text = next(s for s in series.tables(DATASET, wishes, where()) if 'table "loadstone"."readings"' in s)
     assert 'partition by range ("time") subpartition by hash ("tags_id")' in text
     assert "values less than ('2016-01-02 00:00:00.000000+00') (subpartition" in text
     assert "partition p_after values less than (maxvalue)" in text

@@ -8,6 +8,10 @@ import sys
 
 import pytest
 
+from loadstone.engines.clickhouse.server import ClickServer
+from loadstone.errors import LoadstoneError
+from loadstone.model import Connection
+
 SCRIPT = """
 from loadstone.errors import LoadstoneError
 from loadstone.target import open_target, parse_target
@@ -55,3 +59,11 @@ def test_vertica(port: int) -> None:
     message, hint = said(f"vertica://127.0.0.1:{port}")
     assert message.startswith(f"no Vertica server lets us in at 127.0.0.1:{port}: ")
     assert hint.startswith("Is the server running?")
+
+
+def test_clickhouse_that_takes_connections_and_is_silent() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        server = Connection("127.0.0.1", port, "me", "d", sslmode="disable", connect_timeout_s=0.2)
+        with pytest.raises(LoadstoneError, match="no answer within"):
+            ClickServer(server)

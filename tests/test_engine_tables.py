@@ -210,6 +210,7 @@ def test_postgres_10_makes_the_indexes_of_each_partition() -> None:
     ) as connection:  # fmt: skip
         where = Circumstances(100023, rows=1000)
         wishes = replace(FIVE_PARTS, indexes="n,at:brin", compression="pglz")
+        connection.execute("create schema loadstone")
         statements = [*POSTGRES.create(TABLE, wishes, where), *POSTGRES.indexes(TABLE, wishes, where)]
         for text in statements:
             connection.execute(text.encode())
@@ -259,6 +260,18 @@ def test_indexes_that_the_server_cannot_make_are_refused(database: Database, tex
     with control_of(database) as control, pytest.raises(LoadstoneError, match=words) as refused:
         POSTGRES.refuse(control, TABLE, replace(PLAIN, indexes=text))
     assert refused.value.hint
+
+
+def test_an_operator_class_of_another_schema_is_named_with_it(database: Database) -> None:
+    with control_of(database) as control:
+        control.execute("create extension pg_trgm schema public")
+        with pytest.raises(LoadstoneError, match="operator class that is in the schema public") as refused:
+            POSTGRES.refuse(control, TABLE, replace(PLAIN, indexes="word:gin(gin_trgm_ops)"))
+        assert "Write public.gin_trgm_ops" in refused.value.hint
+        wishes = replace(PLAIN, indexes="word:gin(public.gin_trgm_ops)")
+        POSTGRES.refuse(control, TABLE, wishes)
+        make(control, wishes)
+        assert indexes(control, "t") == {"gin (word public.gin_trgm_ops)"}
 
 
 def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
@@ -371,14 +384,14 @@ def test_opengauss_has_its_partitions_in_one_statement() -> None:
     )
     assert text.endswith('partition "t_after" values less than (maxvalue))')
     (index,) = OPENGAUSS.indexes(TABLE, wishes, THOUSAND)
-    assert index == 'create index "t_n_idx" on "t" ("n") local tablespace "fast"'
+    assert index == 'create index "t_n_idx" on "loadstone"."t" ("n") local tablespace "fast"'
 
 
 def test_timescale_keeps_columns_in_chunks() -> None:
     wishes = replace(PLAIN, form="columnar", partition_rows=200, partition_column="at")
     made = TIMESCALE.create(TABLE, wishes, THOUSAND)
     assert made[-1].startswith(
-        "select create_hypertable('\"t\"', by_range('at', interval '2000000 microseconds')"
+        "select create_hypertable('\"loadstone\".\"t\"', by_range('at', interval '2000000 microseconds')"
     )
     assert any("enable_columnstore" in text for text in TIMESCALE.after_load(TABLE, wishes))
     assert not TIMESCALE.after_load(TABLE, PLAIN)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import RunFailedError
-from loadstone.monitor import Level, Monitor, Watched, next_deadline
+from loadstone.monitor import Level, Monitor, Questions, Watched, next_deadline
 from loadstone.runfolder import RunFolder
 
 FAST = 0.05
@@ -139,6 +139,30 @@ def test_a_hung_server_leaves_its_part_empty_and_nothing_else(log: Log) -> None:
         ("warning", True),
         ("info", False),
     ]
+
+
+def test_a_pause_of_our_own_is_not_blamed_on_the_server(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer comes when we go on: only then can it be taken."""
+    release, clock = threading.Event(), iter([0, 0])
+
+    def ask() -> dict[str, Any]:
+        release.wait(60)
+        return {"counters": {}}
+
+    def until() -> int:
+        if asked.is_set():
+            release.set()
+        asked.set()
+        return 1_000_000
+
+    asked = threading.Event()
+    monkeypatch.setattr("loadstone.monitor.time.monotonic_ns", lambda: next(clock, 5_000_000_000))
+    questions = Questions(ask, log.tell, 60.0)
+    number = questions.ask()
+    assert number is not None
+    assert questions.answer(number, until) == {"counters": {}}
+    questions.close()
+    assert log.events == []
 
 
 def test_stop_returns_though_the_server_hangs(log: Log) -> None:

@@ -369,12 +369,12 @@ def interval(start_ns: int, end_ns: int) -> dict[str, Any]:
 
 def test_each_full_interval_is_shown_once() -> None:
     said: list[str] = []
-    lines = ProgressLines(Options(progress_s=2, rate_per_s=1.0, latency_limit_ms=1.0), said.append)
-    lines.show({"latest": None, "start_ns": None})
-    first = {"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9}
+    lines = ProgressLines(Options(progress_s=2, rate_per_s=1.0, latency_limit_ms=1.0), said.append, 60.0)
+    lines.show({"latest": None, "start_ns": None, "deadline_ns": None})
+    first = {"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9, "deadline_ns": None}
     lines.show(first)
     lines.show(first)
-    lines.show({"latest": interval(3 * 10**9, 4 * 10**9), "start_ns": 10**9})
+    lines.show({"latest": interval(3 * 10**9, 4 * 10**9), "start_ns": 10**9, "deadline_ns": None})
     assert said == [
         "progress: 2.0 s, 10.0 tps, lat 2.000 ms stddev 0.500, 1 failed, lag 0.100 ms, 2 skipped\n"
     ]

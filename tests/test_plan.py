@@ -228,6 +228,14 @@ def test_values_that_only_show_when_filled_in(folder: Path, old: str, new: str, 
     assert caught.value.hint
 
 
+def test_a_secret_is_not_swept_into_names_of_folders(folder: Path) -> None:
+    text = SCENARIO.replace("index", "db_password")
+    (folder / "scenario.toml").write_text(text)
+    (folder / "a.sql").write_text("select 1")
+    with pytest.raises(LoadstoneError, match="parameter db_password cannot be swept"):
+        make_plan([load_scenario(folder)], [TARGET], "tiny")
+
+
 def test_a_mix_without_weight_is_refused(folder: Path) -> None:
     found = edited(
         folder,

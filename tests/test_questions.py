@@ -17,6 +17,7 @@ from runfolders import NS, Run, build
 from test_report import Page, without_scripts
 
 from loadstone.report import _environment, headline_json, render, summary_table
+from loadstone.report.drawing import Drawings
 from loadstone.report.questions import blocks
 from loadstone.report.systems import Bar, systems
 from loadstone.report.view import target_label
@@ -60,7 +61,7 @@ def words(page: Page) -> str:
 def section(summary: dict[str, Any]) -> str:
     """Return the section of the page alone: drawing a whole page takes seconds."""
     names = {one["id"]: target_label(summary, one["id"]) for one in summary["targets"]}
-    part = _environment().get_template("questions.html.j2")
+    part = _environment(Drawings()).get_template("questions.html.j2")
     return "".join(part.render(block=block) for block in blocks(summary, names))
 
 

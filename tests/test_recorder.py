@@ -27,8 +27,10 @@ def recorder(folder: Path | None = None, **more: object) -> _core.Recorder:
 
 def finished(made: _core.Recorder, *rest: Any) -> dict[str, Any]:
     account: dict[str, Any] = json.loads(made.finish(*(rest or ("complete",))))
-    for counts in [account["counts"], account["warmup_counts"], *(s["counts"] for s in account["scripts"])]:
-        assert counts["scheduled"] == sum(counts[key] for key in ("done", "failed", "skipped", "dropped"))
+    windows = [(account["counts"], 1), *((s["counts"], 1) for s in account["scripts"])]
+    for counts, sign in [*windows, (account["warmup_counts"], -1)]:
+        ended = sum(counts[key] for key in ("done", "failed", "skipped", "dropped"))
+        assert counts["scheduled"] + sign * counts["carried"] == ended
     return account
 
 
@@ -46,8 +48,9 @@ def test_samples_are_counted_timed_and_written_as_a_drive_writes_them(tmp_path: 
     made.fail(1, 0, begun, begun + MS, "CatalogException", "another")
     made.sample(0, 0, begun, begun + MS, ok=False)
     account = finished(made, "complete", None, json.dumps({"queries": {"answers": [1]}, "note": "x"}))
-    assert account["counts"] == {"scheduled": 103, "done": 100, "failed": 3, "skipped": 0, "dropped": 0}
-    assert json.loads((tmp_path / "drive.json").read_text()) == account
+    outcomes = {"done": 100, "failed": 3, "skipped": 0, "dropped": 0}
+    assert account["counts"] == {"scheduled": 103, "carried": 0, **outcomes}
+    assert not (tmp_path / "drive.json").exists(), "who owns the drive writes it, with secrets hidden"
     assert (account["state"], account["io"], account["mode"]) == ("complete", "driver", "driver")
     assert account["service"] == account["response"]
     assert account["service"]["mean_ns"] == 50.5 * MS
@@ -178,3 +181,16 @@ def test_a_sample_costs_less_than_a_query_notices() -> None:
         rounds.append((time.thread_time_ns() - before) / 1_000)
     print(f"one sample: {min(rounds):.0f} ns")
     assert min(rounds) < 5_000 if _core.is_debug_build else min(rounds) < 1_000
+
+
+def test_a_backlog_of_the_warm_up_is_in_the_rate_of_the_window_where_it_ends(tmp_path: Path) -> None:
+    pace = {"kind": "fixed", "rate_per_s": 1000.0}
+    made = recorder(tmp_path, warmup_s=0.1, duration_s=0.1, interval_s=0.05, pace=pace)
+    begun = made.begin()
+    for n in range(20):  # one every 10 ms, each meant for the warm-up's first 20 ms
+        made.sample(0, begun + n * MS, begun + n * 10 * MS, begun + (n + 1) * 10 * MS)
+    account = finished(made)
+    assert account["warmup_counts"] | {"scheduled": 20, "done": 9, "carried": 11} == account["warmup_counts"]
+    assert account["counts"] | {"scheduled": 0, "done": 11, "carried": 11} == account["counts"]
+    assert account["response"]["count"] == 0, "their latency belongs to the warm-up"
+    assert sum(line["done"] for line in lines(tmp_path) if not line["warmup"]) == 11

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 
 from loadstone.errors import ExitCode, LoadstoneError
@@ -11,7 +12,7 @@ from loadstone.plan import PlanTarget, make_plan
 from loadstone.run import Request, execute, plan_of
 from loadstone.run.opening import Opener
 from loadstone.run.refusing import refuse_idle
-from loadstone.scenario import find_scenario
+from loadstone.scenario import find_scenario, load_scenario
 from loadstone.target import parse_targets
 from loadstone.terminal import Quiet
 
@@ -64,3 +65,63 @@ def test_targets_that_offer_nothing_that_is_needed_are_refused(offered: set[str]
     with pytest.raises(LoadstoneError, match="nothing of this can be run: postgres offers no load") as caught:
         refuse_idle(plan)
     assert "loadstone engines" in caught.value.hint
+
+
+CHANGES = """
+id = "own"
+title = "own"
+version = "1"
+why = "A test."
+
+[[phase]]
+id = "change"
+kind = "sql"
+title = "change"
+setup = ["{statement}"]
+"""
+
+
+def changing(folder: Path, statement: str) -> Request:
+    (folder / "scenario.toml").write_text(CHANGES.format(statement=statement))
+    return Request([load_scenario(folder)], [f"duckdb:{folder}/mine.duckdb"], "tiny", out=folder / "out")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "drop table if exists t cascade",
+        "DROP VIEW v",
+        "/* a */ insert or replace into t select 1",
+        "update t set i = 1",
+        "truncate t",
+        "alter table if exists t rename to u",
+    ],
+)
+def test_a_statement_that_may_change_a_table_of_the_users_is_refused(tmp_path: Path, statement: str) -> None:
+    """DuckDB looks for a name in `main` as well, whatever the search path is."""
+    with duckdb.connect(f"{tmp_path}/mine.duckdb") as own:
+        own.execute("create table t (i int)")
+        own.execute("create view v as select 1")
+        own.execute("insert into t values (42)")
+    request = changing(tmp_path, statement)
+    with pytest.raises(LoadstoneError, match="names no schema") as caught:
+        execute(request, Quiet())
+    assert caught.value.exit_code is ExitCode.BAD_INPUT
+    assert "Write loadstone." in caught.value.hint
+    with duckdb.connect(f"{tmp_path}/mine.duckdb") as own:
+        assert own.execute("select i from t, v").fetchall() == [(42,)]
+    assert plan_of(request, parse_targets(["duckdb:"])).targets[0].phases[0].skip is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "drop table if exists loadstone.t",
+        'create table t (i int)", "insert into T select 1", "drop table t',
+        "copy (select 1) to 'x'",
+        "delete from loadstone . t",
+    ],
+)
+def test_a_statement_that_names_its_schema_is_planned(tmp_path: Path, statement: str) -> None:
+    request = changing(tmp_path, statement)
+    assert plan_of(request, parse_targets(request.targets)).targets[0].phases[0].skip is None

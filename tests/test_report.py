@@ -16,7 +16,7 @@ from rich.console import Console
 from runfolders import Phase, Run, Target, build, kill
 
 from loadstone.report import formats, headline_json, render, summary_table, write_report
-from loadstone.report.charts import bundle
+from loadstone.report.drawing import bundle
 from loadstone.summary import summarise
 
 if TYPE_CHECKING:
@@ -213,6 +213,16 @@ def test_a_run_without_phases_gives_a_page(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(),), unreached=1, state="interrupted"))
     text = "".join(Page(write_report(folder).read_text(encoding="utf-8")).text)
     assert "No phase was measured" in text
+
+
+def test_a_folder_written_before_the_warm_up_was_carried_over_gives_a_page(tmp_path: Path) -> None:
+    folder = build(tmp_path / "run", Run(phases=(Phase(seconds=3),)))
+    (path,) = folder.glob("targets/*/phases/*/drive.json")
+    drive = json.loads(path.read_text())
+    for name in ("counts", "warmup_counts"):
+        del drive[name]["carried"]
+    path.write_text(json.dumps(drive))
+    assert "Verified: scheduled" in write_report(folder).read_text(encoding="utf-8")
 
 
 def test_same_folder_same_page(tmp_path: Path) -> None:

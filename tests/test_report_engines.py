@@ -13,6 +13,7 @@ from test_report import Page
 
 from loadstone.report import formats
 from loadstone.report.beside import blocks as beside
+from loadstone.report.drawing import draw
 from loadstone.report.pictures import distribution, resources
 from loadstone.report.storage import blocks as storage
 from loadstone.report.systems import Bar, notes_of, systems
@@ -82,7 +83,7 @@ def test_bars_of_runs_that_were_not_cold_are_faint_and_the_others_are_not() -> N
         ("first run, not cold", "faint"),
         ("published", "dashed"),
     ]
-    outline = re.search(r"<path[^>]*stroke-dasharray[^>]*>", chart.svg())
+    outline = re.search(r"<path[^>]*stroke-dasharray[^>]*>", draw([chart]).pictures[chart.id])
     assert outline
     assert "var(--series-3)" in outline[0], "dashed bars tell cold from warm by the colour, as the others do"
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadstone.builtin import builtin_scenarios
 from loadstone.errors import LoadstoneError
 from loadstone.plan import PlanTarget, make_plan
-from loadstone.scenario import builtin_scenarios, find_scenario, load_scenario
+from loadstone.scenario import find_scenario, load_scenario
 
 SOUND = """
 id = "mine"
@@ -224,7 +225,7 @@ def test_any_phase_is_read_or_refused_in_words(
 
 def test_the_documented_scenario_is_sound(tmp_path: Path) -> None:
     page = (Path(__file__).parents[1] / "docs" / "write-a-scenario.md").read_text()
-    sql, script, toml = re.findall(r"```(?:sql|toml)?\n((?:do |\\set|id =).*?)```", page, re.DOTALL)
+    sql, script, toml = re.findall(r"```(?:sql|toml)?\n((?:drop |\\set|id =).*?)```", page, re.DOTALL)
     (tmp_path / "tables.sql").write_text(sql)
     (tmp_path / "order.pgbench").write_text(script)
     scenario = load_scenario(write(tmp_path, toml))

@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from loadstone._core import builtin_script
+from loadstone.builtin import builtin_scenarios
 from loadstone.embedded import EmbeddedServer, Order
 from loadstone.model import LongTransactions, PlannedPhase
 from loadstone.plan import PlanTarget, estimated_seconds, make_plan
-from loadstone.scenario import builtin_scenarios, find_scenario
+from loadstone.scenario import find_scenario
 from loadstone.sql import split_statements
 
 TARGET = PlanTarget("pg", "postgres", "postgres://localhost/x")
@@ -30,7 +31,10 @@ def server() -> Iterator[str]:
     """Start a private server from what is installed: these tests need no download."""
     with EmbeddedServer(Order("pg:system")) as embedded:
         there = embedded.connection
-        yield f"host={there.host} port={there.port} user={there.user} dbname={there.database}"
+        where = f"host={there.host} port={there.port} user={there.user} dbname={there.database}"
+        with psycopg.connect(where, autocommit=True) as control:
+            control.execute("create schema loadstone")
+        yield f"{where} options=-csearch_path=loadstone"
 
 
 @pytest.fixture
@@ -52,6 +56,11 @@ def transact(connection: psycopg.Connection, text: str) -> None:
         sql = re.sub(rf":{variable}\b", "1", sql)
     for statement in split_statements(sql, "script"):
         connection.execute(statement.encode(), prepare=True)
+
+
+def published(script: str) -> str:
+    """Give a script as it was published: ours says in which schema its tables and functions are."""
+    return script.replace("loadstone.", "")
 
 
 def run_phase(connection: psycopg.Connection, phase: PlannedPhase) -> None:
@@ -84,7 +93,11 @@ def test_every_statement_runs_and_every_row_is_counted(connection: psycopg.Conne
     for _ in range(2):
         run_all(connection, phases(name, "tiny"))
     assert (
-        one_value(connection, "select count(*) from pg_class where relnamespace = 'public'::regnamespace")
+        one_value(
+            connection,
+            "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+            "where n.nspname in ('public', 'loadstone')",
+        )
         == 0
     )
 
@@ -155,7 +168,7 @@ def test_iot_feed_at_full_size_is_the_published_test() -> None:
     assert {(d.mode, d.clients, d.threads, d.duration_s, d.warmup_s) for d in drives.values()} == {
         ("prepared", 56, 56, 300, 0)
     }
-    texts = {key: drive.scripts[0].text for key, drive in drives.items()}
+    texts = {key: published(drive.scripts[0].text) for key, drive in drives.items()}
     assert texts["one-table-single-index-brin"] == "insert into feed (id, val) values (1,0.1);\n"
     assert texts["many-tables-single"] == "\\set suffix random(1,1024)\nselect ins(:suffix)\n"
     assert (
@@ -190,10 +203,10 @@ def test_session_oltp_at_full_size_is_the_published_test() -> None:
     full = phases("session-oltp", "full")
     drives = {key: phase.drive for key, phase in full.items() if phase.drive}
     assert {(d.mode, d.clients, d.threads, d.duration_s) for d in drives.values()} == {("prepared", 4, 2, 60)}
-    assert drives["log-out"].scripts[0].text == (
+    assert published(drives["log-out"].scripts[0].text) == (
         "\\setrandom userid 1 5000000\nSELECT f_user_logout(:userid);\n"
     )
-    assert drives["oltp-function"].scripts[0].text == (
+    assert published(drives["oltp-function"].scripts[0].text) == (
         "\\setrandom id1 1 500000000\n\\set id2 :id1 + 10\nselect oltp_test(:id1, :id2);\n"
     )
     assert full["warm-cache"].optional
@@ -207,7 +220,9 @@ def test_pgbench_grid_is_pgbenchs_own_workload_over_the_published_tables() -> No
     assert len(drives) == 2 * 2 * 9
     assert {int(drive.variables["scale"]) * 100000 for drive in drives} == {10**7, 10**8}
     for name in ("tpcb-like", "select-only"):
-        texts = {s.text for d in drives for s in d.scripts if s.weight and s.name == f"{name}.pgbench"}
+        texts = {
+            published(s.text) for d in drives for s in d.scripts if s.weight and s.name == f"{name}.pgbench"
+        }
         assert texts == {builtin_script(name)[2]}
 
 
@@ -288,6 +303,9 @@ def test_index_import_makes_and_removes_its_tablespace(connection: psycopg.Conne
     assert one_value(connection, "show maintenance_work_mem") == "64MB"
     connection.execute(b"set allow_in_place_tablespaces = on")
     connection.execute(b"create tablespace loadstone_import location ''")
+    with pytest.raises(psycopg.Error, match="that Loadstone did not make"):
+        run_phase(connection, found["clean-up"])
+    connection.execute(b"comment on tablespace loadstone_import is 'made by Loadstone'")
     connection.execute(b"create table test (mine int) tablespace loadstone_import")
     run_phase(connection, found["clean-up"])
     assert one_value(connection, "select count(*) from pg_tablespace where spcname = 'loadstone_import'") == 0

@@ -118,6 +118,20 @@ def test_a_violated_counting_equation_is_an_error(tmp_path: Path) -> None:
     assert summary["verdict"][1]["level"] == "bad"
 
 
+def test_what_the_warm_up_left_to_the_window_is_in_its_rate_and_in_the_equation(tmp_path: Path) -> None:
+    phase = Phase(samples_ns=UNIFORM, seconds=5, carried=4_000, rate=5000)
+    drive = summarise(build(tmp_path / "run", Run(phases=(phase,))))["phases"][0]["drive"]
+    assert drive["counts"] | {"scheduled": 1_000, "carried": 4_000, "done": 5_000} == drive["counts"]
+    assert drive["equation"]["holds"] is True
+    assert drive["tps"]["value"] == 1_000
+
+
+def test_intervals_that_do_not_add_up_to_the_rate_are_an_error(tmp_path: Path) -> None:
+    summary = summarise(build(tmp_path / "run", Run(phases=(Phase(unlisted=3, seconds=5),))))
+    assert "in the intervals" in summary["phases"][0]["drive"]["equation"]["text"]
+    assert "CountsDoNotAddUp" in kinds(summary)
+
+
 def test_a_failed_check_is_an_error(tmp_path: Path) -> None:
     summary = summarise(build(tmp_path / "run", Run(phases=(Phase(check=False, seconds=5),), state="failed")))
     assert {"CheckFailed", "RunIncomplete"} <= kinds(summary)

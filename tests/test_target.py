@@ -204,8 +204,8 @@ def test_a_service_file_gives_back_what_was_written(values: dict[str, str]) -> N
     [
         ("postgres://a,b/d", "several hosts"),
         ("host=a port=1,2", "several hosts"),
-        ("postgres://h:99999/d", "no port"),
-        ("postgres://h:x/d", "no port"),
+        ("postgres://h:99999/d", "the port in the target"),
+        ("postgres://h:x/d", "the port in the target"),
         ("postgres://h/d?sslmode=maybe", "no sslmode"),
         ("postgres://h/d?nonsense=1", "not a connection string"),
         ("host='open", "not a connection string"),
@@ -251,6 +251,11 @@ def test_ids_are_short_names_of_folders_and_each_its_own() -> None:
     ]
     ids = [target.id for target in parse_targets(texts)]
     assert ids == ["pg18", "pg18-2", "pg17", "pg-system", "my-host-my-db", "my-host-my-db-2", "pg18-3"]
+
+
+def test_ids_of_servers_that_differ_by_port_name_it() -> None:
+    texts = ["host=db port=5433 dbname=a", "host=db port=5432 dbname=a", "host=db port=5432 dbname=b"]
+    assert [target.id for target in parse_targets(texts)] == ["db-5433-a", "db-5432-a", "db-b"]
 
 
 def test_an_id_says_which_engine_is_measured() -> None:
@@ -300,12 +305,12 @@ def test_a_private_server_is_opened_and_gone_afterwards() -> None:
 
 
 def test_a_server_by_url_is_looked_at_and_left_alone(server: EmbeddedServer) -> None:
-    target = parse_target(url_of(server.tcp_connection))
-    with open_target(target, 3) as opened:
+    where = server.tcp_connection
+    with open_target(parse_target(url_of(where)), 3) as opened:
         assert opened.server is None
         assert opened.local
         assert opened.identity["version"] == server.installation.version
-        assert opened.label == "PostgreSQL 18.6 at 127.0.0.1, database loadstone"
+        assert opened.label == f"PostgreSQL 18.6 at 127.0.0.1:{where.port}, database loadstone"
         assert str(server.tcp_connection.password) not in opened.url
     assert server.is_running()
 
@@ -358,3 +363,9 @@ def test_a_target_is_a_value() -> None:
         == parse_target(" pg17 ")
         == Target("pg17", "private server pg17", "pg17", "postgres", "pg17")
     )
+
+
+@pytest.mark.parametrize("text", ["postgres://\udcff@h/d", "host=h user=\udcff"])
+def test_a_target_that_is_not_utf8_is_refused(text: str) -> None:
+    with pytest.raises(LoadstoneError, match="the target is not UTF-8 text"):
+        parse_targets([text])

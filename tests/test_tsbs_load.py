@@ -40,11 +40,11 @@ def test_tables_that_are_there_are_refused(database: Database) -> None:
 def test_a_broken_load_is_told_from_other_tables(database: Database) -> None:
     with control_of(database) as control:
         make(control)
-        tables.open_ledger(control, {"batch size": 10})
+        tables.open_ledger(control, SERIES, {"batch size": 10})
         control.execute("insert into loadstone_batches values (0, 10), (1, 10), (4, 7)")
         with pytest.raises(LoadstoneError, match="broken off: 3 batches with 27 rows"):
             tables.refuse_existing(control, SERIES, NAMES)
-        assert tables.committed(control) == tables.Committed(3, 27, ((0, 1), (4, 4)))
+        assert tables.committed(control, SERIES) == tables.Committed(3, 27, ((0, 1), (4, 4)))
 
 
 def test_only_the_same_load_goes_on(database: Database) -> None:
@@ -53,7 +53,7 @@ def test_only_the_same_load_goes_on(database: Database) -> None:
         with pytest.raises(LoadstoneError, match="no broken load"):
             tables.reopen_ledger(control, SERIES, NAMES, about)
         make(control)
-        tables.open_ledger(control, about)
+        tables.open_ledger(control, SERIES, about)
         assert tables.reopen_ledger(control, SERIES, NAMES, about).batches == 0
         with pytest.raises(LoadstoneError, match="its batch size was 10, now it is 20"):
             tables.reopen_ledger(control, SERIES, NAMES, about | {"batch size": 20})
@@ -66,7 +66,9 @@ def test_what_could_not_be_made_whole_is_dropped_and_nothing_else(database: Data
     with control_of(database) as control:
         control.execute("create table readings (mine int)")
         wanted = list(SERIES.tables(DATASET, PLAIN, where()))
-        done = wanted[: wanted.index(next(s for s in wanted if s.startswith('create table "readings"')))]
+        done = wanted[
+            : wanted.index(next(s for s in wanted if s.startswith('create table "loadstone"."readings"')))
+        ]
         tables.execute(control, done)
         tables.drop_made(control, SERIES, NAMES, done)
         assert SERIES.existing(control, ["tags", "diagnostics", "readings"]) == ["readings"]

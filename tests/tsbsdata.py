@@ -51,7 +51,7 @@ def into_postgres(database: Database, use_case: str, *, jsonb_tags: bool = False
     dataset, rows = batches(use_case)
     wishes = SeriesTables(jsonb_tags=jsonb_tags)
     with database.connect() as connection:
-        for statement in engine("postgres").series.tables(dataset, wishes):
+        for statement in engine("postgres").series.within("public").tables(dataset, wishes):
             connection.execute(statement.encode())
         for table, batch in rows:
             _copy(connection, table, batch, jsonb_tags=jsonb_tags and table == "tags")
@@ -73,7 +73,7 @@ def _copy(connection: psycopg.Connection, table: str, batch: pa.RecordBatch, *, 
 def into_duckdb(path: Path, use_case: str) -> None:
     dataset, rows = batches(use_case)
     with duckdb.connect(path) as connection:
-        for statement in engine("duckdb").series.tables(dataset, SeriesTables()):
+        for statement in engine("duckdb").series.within("main").tables(dataset, SeriesTables()):
             connection.execute(statement)
         for table, batch in rows:
             columns = ", ".join(f'"{name}"' for name in batch.schema.names)

@@ -48,7 +48,7 @@ fn run(text: &str, mode: QueryMode) {
                 }
                 other => panic!("{other:?} is no command of this step"),
             },
-            Ok(Next::Sleep { .. } | Next::Pipeline(_)) => {}
+            Ok(Next::Sleep { .. } | Next::Pipeline(_) | Next::Yield) => {}
         }
     }
     panic!("the script did not end");

@@ -1,3 +1,3 @@
-"""Loadstone finds out what load a database really holds."""
+"""Loadstone measures how much load a database can handle."""
 
 __version__ = "0.1.0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,10 +25,19 @@ _SCRIPT = model.Script(
 )
 
 
+_LONGEST_PARENT = 107 - len("/loadstone-null-12345678/.s.PGSQL.65535")
+"""The path of a unix socket has at most 107 bytes (unix(7))."""
+
+
+def _place_of_sockets() -> str:
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) <= _LONGEST_PARENT else "/tmp"  # noqa: S108 - a folder of our own in it
+
+
 @contextmanager
 def null_server(clients_max: int, **behaviour: object) -> Iterator[tuple[_core.NullServer, model.Connection]]:
     """Run the built-in server on a unix socket of its own, in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="loadstone-null-") as folder:
+    with tempfile.TemporaryDirectory(prefix="loadstone-null-", dir=_place_of_sockets()) as folder:
         spec = {"directory": folder, "clients_max": clients_max, **behaviour}
         server = _core.NullServer(json.dumps(spec))
         try:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
+from loadstone.engine import sessions
 from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.jsonfile import to_json, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from loadstone import model
     from loadstone.signals import Signals
 
 _POLL_S = 0.1
+_END_S = 5.0
+"""Longest wait for the end of a drive that nobody waits for any more: it cuts off after two seconds."""
 Progress = dict[str, Any]
 Step = dict[str, Any]
 """One entry of `load.steps` of drive.json."""
@@ -37,6 +42,7 @@ def connection_document(connection: model.Connection) -> dict[str, Any]:
         "connect_timeout_s": connection.connect_timeout_s,
         "application_name": connection.application_name,
         "parameters": dict(connection.parameters),
+        "session_check": sessions.check_statement(connection),
     }
 
 
@@ -75,8 +81,9 @@ def perform(
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
 
-    The first signal asks it to stop in order. `stepped` is called with each complete step of a load in order
-    while the drive holds (`hold` in the document); what it raises stops the drive, and is raised.
+    The first signal asks it to stop in order; whatever ends the waiting for it ends its threads as well, so
+    that nothing is written into its folder later. `stepped` is called with each complete step of a load in
+    order while the drive holds (`hold` in the document); what it raises stops the drive, and is raised.
     Raises LoadstoneError when the drive cannot begin.
     """
     try:
@@ -89,27 +96,34 @@ def perform(
         signals.during(drive.stop)
     try:
         drive.start()
-        return _await(drive, show, stepped)
+        return _await(drive, document.get("out_dir"), show, stepped)
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error
+    except BaseException:
+        drive.stop()
+        with contextlib.suppress(_core.DriveError):  # what ended the waiting says more
+            _account(drive.wait(_END_S), document.get("out_dir"))
+        raise
     finally:
         if signals is not None:
             signals.during(None)
 
 
 def _await(
-    drive: _core.Drive, show: Callable[[Progress], None] | None, stepped: Callable[[Step], None] | None
+    drive: _core.Drive,
+    out_dir: str | None,
+    show: Callable[[Progress], None] | None,
+    stepped: Callable[[Step], None] | None,
 ) -> dict[str, Any]:
     told = 0
     while True:
-        text = drive.wait(_POLL_S)
+        account = _account(drive.wait(_POLL_S), out_dir)
         progress: Progress = json.loads(drive.progress())
         if stepped is not None:
             steps = progress.get("steps", [])[told:]
             told += len(steps)
-            _tell(drive, steps, stepped, ended=text is not None)
-        if text is not None:
-            account: dict[str, Any] = json.loads(text)
+            _tell(drive, steps, stepped, account, out_dir)
+        if account is not None:
             return account
         if progress["output_error"]:
             drive.stop()  # what is measured from here on would be lost
@@ -119,15 +133,34 @@ def _await(
             show(progress)
 
 
-def _tell(drive: _core.Drive, steps: list[Step], stepped: Callable[[Step], None], *, ended: bool) -> None:
+def _account(text: str | None, out_dir: str | None) -> dict[str, Any] | None:
+    """Read the account of a drive that has ended and write drive.json; it says where that fails."""
+    if text is None:
+        return None
+    account: dict[str, Any] = json.loads(text)
+    if out_dir is not None:
+        try:
+            write_atomic(Path(out_dir) / "drive.json", to_json(account, indent=1) + "\n")
+        except RunFailedError as error:
+            account["output_error"] = account["output_error"] or error.message
+    return account
+
+
+def _tell(
+    drive: _core.Drive,
+    steps: list[Step],
+    stepped: Callable[[Step], None],
+    account: dict[str, Any] | None,
+    out_dir: str | None,
+) -> None:
     """Tell of steps; where that fails, the drive ends in order first, and its files are whole."""
     try:
         for step in steps:
             stepped(step)
     except BaseException:
         drive.stop()
-        while not ended:
-            ended = drive.wait(_POLL_S) is not None
+        while account is None:
+            account = _account(drive.wait(_POLL_S), out_dir)
         raise
 
 

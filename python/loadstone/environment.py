@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import importlib
 import importlib.metadata
+import json
 import os
 import platform
 import resource
@@ -16,6 +17,7 @@ import socket
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,7 @@ LIBRARIES = (
     "scipy",
     "vl-convert-python",
 )
+BILL_OF_MATERIALS = "sboms/loadstone-py.cyclonedx.json"
 _BUSY_SHARE = 0.25
 _SWAP_BYTES = 64 * 2**20
 _SPARE_FILES = 64
@@ -122,8 +125,43 @@ def loadstone() -> Facts:
             "version": core.__version__,
             "debug_build": core.is_debug_build,
             "sha256": _digest(getattr(core, "__file__", None)),
+            "crates": crates(),
         },
     }
+
+
+def crates() -> dict[str, list[str]] | None:
+    """Return the versions of each crate that the core was built from; None where that was not recorded.
+
+    maturin puts them into every wheel as a bill of materials (CycloneDX 1.5). A crate may be there in several
+    versions. Crates for other systems than this one are listed too.
+    """
+    try:
+        text = importlib.metadata.distribution("loadstone").read_text(BILL_OF_MATERIALS)
+        parts = json.loads(text or "{}").get("components", [])
+    except (importlib.metadata.PackageNotFoundError, OSError, ValueError):
+        return None
+    found: dict[str, list[str]] = {}
+    for part in sorted(parts, key=itemgetter("name", "version")):
+        found.setdefault(part["name"], []).append(part["version"])
+    return found or None
+
+
+def verbose_version() -> str:
+    """Return the versions that a figure may depend on, a line each, and a digest to compare programs by."""
+    build = loadstone()
+    core = build["core"] or {}
+    lines = [f"loadstone {build['version']}", f"Python {platform.python_version()}"]
+    lines += [f"{name} {version or 'not installed'}" for name, version in _libraries().items()]
+    of_crates = [
+        f"crate {name} {' '.join(versions)}" for name, versions in (core.get("crates") or {}).items()
+    ]
+    lines += of_crates or ["crates: not recorded when this core was built"]
+    digest = hashlib.sha256("\n".join(of_crates).encode()).hexdigest()
+    lines.append(f"crates sha256 {digest if of_crates else 'unknown'}")
+    debug = " (debug build)" if core.get("debug_build") else ""
+    lines.append(f"core sha256 {core.get('sha256') or 'unknown'}{debug}")
+    return "\n".join(lines)
 
 
 def _digest(path: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 
@@ -32,8 +33,16 @@ class LoadstoneError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
 
+class ShellRefusedError(LoadstoneError):
+    """A scenario would run commands on this machine, which nobody has allowed."""
+
+
 class ServerStartingError(LoadstoneError):
     """The server is there, and takes no sessions yet: it starts, or recovers from a crash."""
+
+
+class OtherSessionError(LoadstoneError):
+    """A session is not the one that was asked for: a pooler stands between."""
 
 
 class RunFailedError(LoadstoneError):
@@ -46,3 +55,22 @@ class WrongAnswerError(LoadstoneError):
     """A check failed: the database's content is not what it acknowledged."""
 
     exit_code = ExitCode.WRONG_ANSWER
+
+
+_LONGEST_SHOWN = 80
+
+
+def explained(error: BaseException) -> LoadstoneError | None:
+    """Return what an error means to the user; None for one that is a bug of ours."""
+    if isinstance(error, LoadstoneError):
+        return error
+    if isinstance(error, MemoryError):
+        return RunFailedError(
+            "there is not enough memory",
+            "Free some, raise its limit (ulimit -v), or choose a smaller --size.",
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        name = str(error.filename)
+        shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
+        return LoadstoneError(f"'{shown}' cannot be used: {error.strerror}", "Name something else.")
+    return None

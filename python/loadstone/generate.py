@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -24,13 +24,8 @@ from loadstone.tsbs.making import make
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from loadstone.model import Rows
+    from loadstone.model import Compression, FileFormat, Rows
     from loadstone.signals import Signals
-
-FileFormat = Literal["text", "csv", "binary", "parquet"]
-Compression = Literal["none", "gzip", "zstd"]
-FILE_FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
-COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
 
 STANDARD_OUTPUT = "-"
 _CORE_FORMATS = {"text": "copy_text", "csv": "csv", "binary": "copy_binary"}

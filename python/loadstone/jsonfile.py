@@ -1,4 +1,7 @@
-"""JSON documents and JSON lines on disk that a kill at any moment or a full disk leaves readable."""
+"""JSON documents and JSON lines on disk that a kill at any moment or a full disk leaves readable.
+
+Secrets do not get into them: whatever is written here passes `redact`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.errors import RunFailedError
+from loadstone.redact import redact, redact_document
 
 Document = dict[str, Any]
 
@@ -31,6 +35,19 @@ def to_json(value: object, indent: int | None = None) -> str:
     return text
 
 
+def redact_json(text: str) -> str:
+    """Return the text of a JSON document without secrets; the same text where there are none."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return redact(text)
+    shown = redact_document(document)
+    if shown == document:
+        return text
+    indented = "\n" in text.rstrip()
+    return to_json(shown, indent=1 if indented else None) + ("\n" if text.endswith("\n") else "")
+
+
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -47,8 +64,13 @@ def _plain(value: object) -> object:
 def write_atomic(path: Path, text: str) -> None:
     """Replace a file as a whole: at any moment a reader sees the old text or the new one.
 
-    Raises RunFailedError when the disk refuses; the old text then still stands.
+    Secrets in JSON are hidden; a page holds none, because it is made of such documents. Raises
+    RunFailedError when the disk refuses; the old text then still stands.
     """
+    if path.suffix == ".json":
+        text = redact_json(text)
+    elif path.suffix == ".jsonl":
+        text = "".join(redact_json(line) + "\n" for line in text.split("\n") if line)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -73,6 +95,21 @@ def _sync_folder(path: Path) -> None:
         os.close(handle)
 
 
+def try_to_write(path: Path) -> None:
+    """Find out whether a file can be written, and leave it as it is; raises OSError when it cannot."""
+    if path.exists() and not path.is_file():
+        # Whoever reads from a pipe would take its first close for the end.
+        if path.is_dir() or not os.access(path, os.W_OK):
+            code = errno.EISDIR if path.is_dir() else errno.EACCES
+            raise OSError(code, os.strerror(code))
+        return
+    is_new = not path.exists()
+    with path.open("ab"):
+        pass
+    if is_new:
+        path.unlink()
+
+
 def write_error(path: Path, error: OSError) -> RunFailedError:
     """Say in words why a file could not be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -90,9 +127,14 @@ def mend(error: OSError) -> str:
 class JsonLines:
     """Appends objects to a file, each as one whole line in one write call; usable from several threads."""
 
-    def __init__(self, path: Path) -> None:
-        """Open for appending; a torn last line of an earlier writer is cut off. Raises RunFailedError."""
+    def __init__(self, path: Path, *, checksums: bool = False) -> None:
+        """Open for appending; a torn last line of an earlier writer is cut off. Raises RunFailedError.
+
+        `checksums` says that the lines hold names of files and checksums: nothing in them is redacted, for
+        the digits of a checksum may hold a short secret by chance.
+        """
         self.path = path
+        self._hide = str if checksums else redact_json
         self.lost = 0
         self._failing = False
         self._lock = threading.Lock()
@@ -117,12 +159,12 @@ class JsonLines:
         os.ftruncate(handle, end)
 
     def write(self, record: Mapping[str, object]) -> bool:
-        """Append one line. Returns False when it was lost.
+        """Append one line, its secrets hidden. Returns False when it was lost.
 
         The first line lost raises RunFailedError; those after it only count in `lost`, until a write succeeds
         again. What is in the file are whole lines in any case.
         """
-        line = to_json(record).encode() + b"\n"
+        line = self._hide(to_json(record)).encode() + b"\n"
         with self._lock:
             error = self._append(line)
             first, self._failing = error is not None and not self._failing, error is not None
@@ -170,58 +212,3 @@ class JsonLines:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def read_jsonl(path: Path) -> Iterator[Document]:
-    """Yield the objects of a JSON-lines file; a missing file has none.
-
-    The last line may be torn (the writer was killed) and is then left out. A broken line elsewhere raises
-    LoadstoneError with its number.
-    """
-    try:
-        with path.open("rb") as file:
-            held: tuple[int, bytes] | None = None
-            for number, line in enumerate(file, start=1):
-                if held is not None:
-                    yield _object(path, *held)
-                held = (number, line)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _read_error(path, error) from error
-    if held is not None:
-        try:
-            last = _object(path, *held)
-        except LoadstoneError:
-            return
-        yield last
-
-
-def _object(path: Path, number: int, line: bytes) -> Document:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise LoadstoneError(
-            f"{path}, line {number}: not JSON ({error}).",
-            "The file was changed after the run: use an untouched copy.",
-        ) from error
-    if not isinstance(value, dict):
-        raise LoadstoneError(
-            f"{path}, line {number}: not a JSON object.", "Use an untouched copy of the folder."
-        )
-    return value
-
-
-def read_json(path: Path) -> Document:
-    """Return the object in a JSON file. Raises LoadstoneError when it is missing, unreadable or broken."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise _read_error(path, error) from error
-    return _object(path, 1, text)
-
-
-def _read_error(path: Path, error: OSError) -> LoadstoneError:
-    return LoadstoneError(
-        f"Cannot read {path}: {error.strerror or error}.", "Check the path and its permissions."
-    )

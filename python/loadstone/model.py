@@ -15,6 +15,10 @@ QueryMode = Literal["simple", "extended", "prepared"]
 PaceKind = Literal["closed", "fixed", "poisson"]
 InOut = Literal["auto", "io_uring", "epoll"]
 """Which interface of the kernel carries the driver's bytes; `auto` is io_uring where it is allowed."""
+FileFormat = Literal["text", "csv", "binary", "parquet"]
+Compression = Literal["none", "gzip", "zstd"]
+SIZES = ("tiny", "small", "full")
+"""The sizes that every scenario has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Connection:
     application_name: str = "loadstone"
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Further start-up parameters (`options`, `search_path`, …), sent as they are."""
+    claimed: tuple[str, str] | None = None
+    """A schema, and the mark that it must still bear for a session to be ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +406,22 @@ class PlannedPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetName:
+    """What a target can be named by; what it does not have is empty."""
+
+    title: str
+    """Engine, and its version once that is known."""
+    host: str = ""
+    port: str = ""
+    database: str = ""
+    user: str = ""
+    options: str = ""
+    """Settings that its URL gives to every session."""
+    given: str = ""
+    """The short name of a private server, or where a file is."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedTarget:
     """One target with its phases in order."""
 
@@ -408,6 +430,8 @@ class PlannedTarget:
     url: str
     """Without password."""
     phases: tuple[PlannedPhase, ...]
+    label: str = ""
+    """Its name for people: unlike that of any other target of the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ _STOP_S = 1.9
 """Within which `stop` returns, whatever hangs."""
 _LAST_WAIT_S = 0.5
 """How long an ending monitor waits for the server's answer to its last question."""
+_PAUSE_NS = 200_000_000
+"""A wait that ends so much later than asked was one of a process that was stopped."""
 _RETRY_LIMIT_S = 30.0
 _OUTAGES_TOLD = 5
 
@@ -54,6 +56,7 @@ class Questions:
         self._ask = ask
         self._tell = tell
         self._interval_s = interval_s
+        self._grace_ns = int(interval_s * 1e9)
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -80,11 +83,16 @@ class Questions:
     def answer(self, number: int, until: Callable[[], int]) -> Sample | None:
         """Return the answer `number`; None when it failed or has not come by `until()` (monotonic ns)."""
         with self._changed:
+            grace_ns = 0
             while self._answered < number:
-                left_ns = until() - time.monotonic_ns()
+                before_ns = time.monotonic_ns()
+                left_ns = until() + grace_ns - before_ns
                 if left_ns <= 0:
                     break
                 self._changed.wait(left_ns / 1e9)
+                over_ns = time.monotonic_ns() - before_ns - left_ns
+                if over_ns > _PAUSE_NS and not grace_ns:
+                    grace_ns = over_ns + self._grace_ns  # we were stopped, and could take no answer
             in_time = self._answered >= number
             answer, failure = (self._answer, self._failure) if in_time else (None, None)
         if not in_time:
@@ -263,7 +271,9 @@ class Monitor:
         self._gpus = Gpus()
         deadline_ns = time.monotonic_ns()
         while not stopping.is_set():
-            self._sample(deadline_ns + self._interval_ns)
+            late_ns = time.monotonic_ns() - deadline_ns
+            begin_ns = deadline_ns + late_ns if late_ns > _PAUSE_NS else deadline_ns
+            self._sample(begin_ns + self._interval_ns)
             now_ns = time.monotonic_ns()
             following_ns = next_deadline(deadline_ns, self._interval_ns, now_ns)
             self._overhead.missed += (following_ns - deadline_ns) // self._interval_ns - 1

@@ -27,6 +27,7 @@ _BOOLEANS = {
     "0": False,
 }
 _INTEGER_LIMIT = 2**63
+_LONGEST_SHOWN = 80
 _WORDS = {
     "integer": "a whole number",
     "number": "a number",
@@ -111,7 +112,9 @@ class Parameter:
     def _refusal(self, value: object) -> LoadstoneError:
         hint = f"It is {self.allowed()}{': ' + self.help if self.help else ''}".rstrip(".") + "."
         guess = nearest(str(value), self.values)
-        return LoadstoneError(f"Parameter `{self.name}` cannot be {value!r}.", f"{guess}{hint}")
+        shown = repr(value)
+        shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+        return LoadstoneError(f"Parameter `{self.name}` cannot be {shown}.", f"{guess}{hint}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from loadstone.builtin import SCENARIO_FILE
 from loadstone.bulkphase import bulk_clashes, bulk_of, curves_of, is_bulk
 from loadstone.errors import LoadstoneError
 from loadstone.model import Drive, Pace, PlannedPhase, Published, Questions, RowCheck, Script
 from loadstone.questionphase import question_clashes, questions_of
-from loadstone.scenario import NOT_TEMPLATES, SCENARIO_FILE, Phase, Scenario, file_named, key_problems
+from loadstone.scenario import NOT_TEMPLATES, Phase, Scenario, file_named, key_problems
 from loadstone.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
 from loadstone.series import load_of, queries_of
 from loadstone.sql import split_statements

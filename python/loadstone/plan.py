@@ -14,10 +14,21 @@ import msgspec
 
 from loadstone.bulkphase import needs_of_bulk, seconds_of_bulk
 from loadstone.errors import LoadstoneError
-from loadstone.model import LOAD_FILES, Plan, PlannedPhase, PlannedScenario, PlannedTarget, Value
+from loadstone.labels import distinct_labels
+from loadstone.model import (
+    LOAD_FILES,
+    SIZES,
+    Plan,
+    PlannedPhase,
+    PlannedScenario,
+    PlannedTarget,
+    TargetName,
+    Value,
+)
 from loadstone.parameter import nearest
 from loadstone.phase import planned_phase
 from loadstone.questionphase import seconds_of_questions
+from loadstone.redact import is_telling, learn
 from loadstone.series import needs, seconds_of
 from loadstone.wishes import private_server_of
 
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from loadstone.model import Drive
     from loadstone.scenario import Phase, Scenario
 
-SIZES = ("tiny", "small", "full")
 FORMAT = 1
 _AUTOMATIC_VARIABLES = ("client_id", "default_seed", "random_seed", "scale")
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9._]+")
@@ -52,6 +62,7 @@ class PlanTarget:
     server_version: str | None = None
     wire: bool = True
     lacks: frozenset[str] = frozenset()
+    name: TargetName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +112,7 @@ def make_plan(
         )
         for number, variant in enumerate(variants, 1)
     ]
-    return Plan(
+    plan = Plan(
         size=size,
         seed=seed,
         repeats=repeats,
@@ -109,8 +120,13 @@ def make_plan(
             _planned_scenario(scenario, settings[scenario.id], {"size": size, "seed": seed, "repeat": 1})
             for scenario in scenarios
         ),
-        targets=tuple(_planned_target(target, numbered) for target in targets),
+        targets=tuple(
+            _planned_target(target, label, numbered)
+            for target, label in zip(targets, _labels(targets), strict=True)
+        ),
     )
+    learn(msgspec.to_builtins(plan, enc_hook=_encode))  # the values of parameters are filled in only now
+    return plan
 
 
 def estimated_seconds(plan: Plan) -> float:
@@ -268,6 +284,11 @@ def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
     """Return the variants of a phase, with the user's own values in place of the author's."""
     if not phase.sweep:
         return [{}]
+    for name in {name for variant in phase.sweep for name in variant if is_telling(name)}:
+        raise LoadstoneError(
+            f"phase {phase.id}: the parameter {name} cannot be swept",
+            "Its values are secrets by its name, and would be in the names of folders. Give it another name.",
+        )
     choices = [
         [
             {**variant, **dict(zip(replaced, values, strict=True))}
@@ -306,9 +327,13 @@ def _planned_scenario(scenario: Scenario, settings: _Settings, known: Mapping[st
     )
 
 
-def _planned_target(target: PlanTarget, variants: Sequence[_Variant]) -> PlannedTarget:
+def _labels(targets: Sequence[PlanTarget]) -> list[str]:
+    return distinct_labels([target.name or TargetName(target.id) for target in targets])
+
+
+def _planned_target(target: PlanTarget, label: str, variants: Sequence[_Variant]) -> PlannedTarget:
     phases = tuple(dataclasses.replace(variant.phase, skip=_why_not(target, variant)) for variant in variants)
-    return PlannedTarget(id=target.id, engine=target.engine_name, url=target.url, phases=phases)
+    return PlannedTarget(target.id, target.engine_name, target.url, phases, label)
 
 
 def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
@@ -361,20 +386,25 @@ def _drive_seconds(drive: Drive) -> float:
     return drive.warmup_s + (count / drive.pace.rate_per_s if drive.pace.rate_per_s else 0.0)
 
 
-def _check_scripts(scenario: Scenario, drive: Drive) -> None:
-    """Let the core parse the scripts, so that a broken one is refused before anything is touched."""
+def parsed_scripts(folder: Path, drive: Drive) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path of each script with its commands and warnings; LoadstoneError for a broken one."""
     try:
         from loadstone._core import ScriptError, check_script  # noqa: PLC0415 - planning works without it
     except ImportError:
         return
     known = sorted({*drive.variables, *_AUTOMATIC_VARIABLES})
     for script in drive.scripts:
-        where = str(scenario.folder / script.name)
+        where = str(folder / script.name)
         try:
-            found: dict[str, Any] = json.loads(check_script(where, script.text, drive.mode, known))
+            yield where, json.loads(check_script(where, script.text, drive.mode, known))
         except ScriptError as error:
             message, file, line, column, hint = error.args
             raise LoadstoneError(f"{file}, line {line}, column {column}: {message}", hint or "") from error
+
+
+def _check_scripts(scenario: Scenario, drive: Drive) -> None:
+    """Refuse a broken script before anything is touched."""
+    for where, found in parsed_scripts(scenario.folder, drive):
         warnings = found.get("warnings", [])
         if warnings:
             line, message = warnings[0]["line"], warnings[0]["message"]

@@ -6,12 +6,12 @@ are appended to one whole line at a time, and the reader forgives a torn last li
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import shutil
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -20,13 +20,15 @@ from loadstone.jsonfile import (
     Document,
     JsonLines,
     mend,
-    read_json,
-    read_jsonl,
+    redact_json,
     to_json,
     write_atomic,
     write_error,
 )
-from loadstone.redact import redact
+from loadstone.results import documents
+from loadstone.results.manifest import NAME as MANIFEST
+from loadstone.results.manifest import Findings, Manifest, folders, verify
+from loadstone.results.reading import exists, read_json, read_jsonl, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The format this version writes; older ones are read as well, newer ones refused."""
 
+PRODUCTS = ("summary.json", "report.html")
+"""Computed from the rest, at any time: not in the manifest."""
 DEFAULT_PARENT = Path("loadstone-runs")
 NEED_BYTES = 64 * 1024 * 1024
 """Free space below which a run is not begun: its records would not fit."""
@@ -42,15 +46,31 @@ RunState = Literal["running", "complete", "failed", "interrupted", "killed"]
 Level = Literal["info", "warning", "error"]
 EventKind = Literal["phase-start", "phase-end", "warning", "skip", "outage", "check", "note"]
 
+_KINDS: dict[str, type[documents.Struct]] = {
+    "plan.json": documents.Plan,
+    "environment.json": documents.Environment,
+    "calibration.json": documents.Calibration,
+}
 _NAME_LENGTH = 120
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,{_NAME_LENGTH - 1}}}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PhaseFolder:
-    """The folder of one phase on one target."""
+    """The folder of one phase on one target; `manifest` is that of the run while it goes on."""
 
     path: Path
+    manifest: Manifest | None = field(default=None, compare=False)
+
+    def begin(self) -> None:
+        """Enter into the manifest that the phase begins."""
+        if self.manifest is not None:
+            self.manifest.begin_phase(self.path)
+
+    def end(self) -> None:
+        """Enter into the manifest all that the phase has written."""
+        if self.manifest is not None:
+            self.manifest.end_phase(self.path)
 
     @property
     def key(self) -> str:
@@ -91,7 +111,7 @@ class PhaseFolder:
 
     def read_steps(self) -> Iterator[Document]:
         """Yield the steps of a bulk load that have ended."""
-        return read_jsonl(self.path / "steps.jsonl")
+        return read_jsonl(self.path / "steps.jsonl", documents.Step)
 
     def beside(self, name: str, *, create: bool = True) -> PhaseFolder:
         """Return the folder of what ran at the same time: `queries` or `probe`."""
@@ -103,7 +123,7 @@ class PhaseFolder:
 
     def read_phase(self) -> Document:
         """Return phase.json."""
-        return read_json(self.path / "phase.json")
+        return read_json(self.path / "phase.json", documents.Phase)
 
     def write_drive(self, text: str) -> None:
         """Replace drive.json by the driver's own text."""
@@ -112,18 +132,35 @@ class PhaseFolder:
     def read_drive(self) -> Document | None:
         """Return drive.json; None when the phase has none (no drive phase, or killed before its end)."""
         path = self.path / "drive.json"
-        return read_json(path) if path.exists() else None
+        if not exists(path):
+            return None
+        drive = read_json(path)
+        validate(drive, str(path), documents.kind_of_drive(drive))
+        return drive
 
     def read_series(self) -> Iterator[Document]:
         """Yield the intervals of series.jsonl."""
-        return read_jsonl(self.series_path)
+        return read_jsonl(self.series_path, documents.Interval)
+
+    def read_progress(self) -> Iterator[Document]:
+        """Yield what long transactions had come to, line by line."""
+        return read_jsonl(self.path / "progress.jsonl", documents.Progress)
+
+    def read_sent(self) -> Iterator[Document]:
+        """Yield when new row times were handed over."""
+        return read_jsonl(self.path / "sent.jsonl", documents.Sent)
+
+    def read_probe(self) -> Iterator[Document]:
+        """Yield the answers of the probe for freshness."""
+        return read_jsonl(self.path / "probe.jsonl", documents.Probed)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TargetFolder:
-    """The folder of one target."""
+    """The folder of one target; `manifest` is that of the run while it goes on."""
 
     path: Path
+    manifest: Manifest | None = field(default=None, compare=False)
 
     @property
     def id(self) -> str:
@@ -132,28 +169,36 @@ class TargetFolder:
 
     def write_target(self, document: Mapping[str, object]) -> None:
         """Replace target.json."""
-        write_atomic(self.path / "target.json", to_json(document, indent=1))
+        path, text = self.path / "target.json", redact_json(to_json(document, indent=1))
+        if self.manifest is not None:
+            self.manifest.document(path, text)
+        write_atomic(path, text)
 
     def read_target(self) -> Document | None:
         """Return target.json; None when the run ended before the target was reached."""
         path = self.path / "target.json"
-        return read_json(path) if path.exists() else None
+        return read_json(path, documents.Target) if exists(path) else None
 
     def monitor(self) -> JsonLines:
         """Open monitor.jsonl for appending."""
-        return JsonLines(self.path / "monitor.jsonl")
+        return _lines(self.path / "monitor.jsonl", self.manifest)
 
     def read_monitor(self) -> Iterator[Document]:
         """Yield the samples of monitor.jsonl."""
-        return read_jsonl(self.path / "monitor.jsonl")
+        return read_jsonl(self.path / "monitor.jsonl", documents.Sample)
 
     def phase(self, number: int, key: str) -> PhaseFolder:
         """Create the folder of the phase at `number` (from 1) in the run."""
-        return PhaseFolder(_subfolder(self.path / "phases", f"{number:03d}-{key}"))
+        return PhaseFolder(_subfolder(self.path / "phases", f"{number:03d}-{key}"), self.manifest)
 
     def phases(self) -> list[PhaseFolder]:
         """Return the phases begun so far, in the order in which they ran."""
-        return [PhaseFolder(path) for path in sorted(_folders(self.path / "phases"), key=_phase_order)]
+        return [PhaseFolder(path) for path in sorted(_named(self.path / "phases"), key=_phase_order)]
+
+
+def _lines(path: Path, manifest: Manifest | None) -> JsonLines:
+    """Open a file that grows over several phases."""
+    return JsonLines(path) if manifest is None else manifest.append_to(path)
 
 
 def _phase_order(path: Path) -> tuple[int, str]:
@@ -161,10 +206,16 @@ def _phase_order(path: Path) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else 0, path.name)
 
 
-def _folders(parent: Path) -> list[Path]:
-    if not parent.is_dir():
-        return []
-    return [path for path in sorted(parent.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+def _named(parent: Path) -> list[Path]:
+    """Return the folders below one of ours. Raises LoadstoneError for a name that no file takes."""
+    found = folders(parent)
+    for path in found:
+        if not path.name.isprintable():
+            raise LoadstoneError(
+                f"{parent} holds a folder that is not of this run: {path.name!r}.",
+                "Take it away, or use an untouched copy of the folder.",
+            )
+    return found
 
 
 def _subfolder(parent: Path, name: str) -> Path:
@@ -196,6 +247,8 @@ class RunFolder:
         self.path = path
         self._run: Document = {}
         self._events: JsonLines | None = None
+        self._manifest: Manifest | None = None
+        self._sealed = False
         self._lock = threading.Lock()
 
     @classmethod
@@ -208,12 +261,14 @@ class RunFolder:
         path = _fresh_default(run_id) if out is None else out
         _make_folder(path)
         _check_space(path, need_bytes)
-        return cls(path)
+        folder = cls(path)
+        folder._manifest = Manifest(path)
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open a folder for reading. Raises LoadstoneError for one that is not ours or is too new."""
-        if not (path / "run.json").is_file():
+        if not os.path.lexists(path / "run.json"):
             raise _no_run_folder(path)
         folder = cls(path)
         folder._run = read_json(path / "run.json")
@@ -227,6 +282,7 @@ class RunFolder:
                 f"{path} was written by a newer Loadstone: {folder._run.get('loadstone')}, format {version}.",
                 "Update Loadstone to read it.",
             )
+        validate(folder._run, str(path / "run.json"), documents.Run)
         return folder
 
     @property
@@ -238,11 +294,22 @@ class RunFolder:
         """Change keys of run.json and replace the file. Who writes first is the run's process."""
         if not self._run:
             self._run = {"format": FORMAT, "pid": os.getpid(), "process": _process_identity(os.getpid())}
+            self._run |= {"manifest": True} if self._manifest is not None else {}
         self._run = {**self._run, **changes}
-        write_atomic(self.path / "run.json", to_json(self._run, indent=1))
+        path, text = self.path / "run.json", redact_json(to_json(self._run, indent=1))
+        if self._manifest is not None:
+            if self._run.get("state") == "running":
+                self._manifest.document(path, text)
+            else:
+                self._seal()
+                self._manifest.close(path, text)
+        write_atomic(path, text)
 
     def take_over(self, at: str) -> None:
         """Let this process go on with the run at this moment (UTC): it is its process from now on."""
+        if exists(self.path / MANIFEST):
+            self._manifest = Manifest(self.path)
+            self._manifest.settle()
         self.write_run(
             state="running",
             pid=os.getpid(),
@@ -260,16 +327,29 @@ class RunFolder:
 
     def write_json(self, name: str, document: object) -> None:
         """Replace a document of the run: plan.json, environment.json, calibration.json, summary.json."""
-        write_atomic(self.path / name, to_json(document, indent=1))
+        self.write_text(name, to_json(document, indent=1))
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace a text of the run: report.html."""
-        write_atomic(self.path / name, text)
+        """Replace a document of the run by this text."""
+        path, text = self.path / name, redact_json(text) if name.endswith(".json") else text
+        if self._manifest is not None and name not in PRODUCTS:
+            self._manifest.document(path, text)
+        write_atomic(path, text)
+
+    def verify(self) -> Findings:
+        """Compare the folder with its manifest. Raises LoadstoneError when that cannot be read."""
+        state = self._run.get("state")
+        return verify(
+            self.path,
+            expected=bool(self._run.get("manifest")),
+            ended=state in ("complete", "failed", "interrupted"),
+            complete=state == "complete",
+        )
 
     def read_json(self, name: str) -> Document | None:
         """Return a document of the run; None when the run ended before it was written."""
         path = self.path / name
-        return read_json(path) if path.exists() else None
+        return read_json(path, _KINDS.get(name)) if exists(path) else None
 
     def event(
         self,
@@ -281,9 +361,10 @@ class RunFolder:
         target: str | None = None,
         phase: str | None = None,
     ) -> bool:
-        """Append to events.jsonl, stamped now; passwords in the words are hidden.
+        """Append to events.jsonl, stamped now.
 
-        `phase` is a phase folder's key. Returns False and raises as `JsonLines.write` does.
+        `phase` is a phase folder's key. Returns False and raises as `JsonLines.write` does; what a thread has
+        to tell once the run's end is entered is lost.
         """
         record = {
             "t_ns": time.monotonic_ns(),
@@ -291,34 +372,41 @@ class RunFolder:
             "kind": kind,
             "target": target,
             "phase": phase,
-            "message": redact(message),
-            "hint": redact(hint) if hint else None,
+            "message": message,
+            "hint": hint or None,
         }
         with self._lock:  # the monitor's thread tells events as well
+            if self._sealed:
+                return False
             if self._events is None:
-                self._events = JsonLines(self.path / "events.jsonl")
-        return self._events.write(record)
+                self._events = _lines(self.path / "events.jsonl", self._manifest)
+            return self._events.write(record)
 
     def read_events(self) -> Iterator[Document]:
         """Yield the events so far."""
-        return read_jsonl(self.path / "events.jsonl")
+        return read_jsonl(self.path / "events.jsonl", documents.Event)
 
     def target(self, target_id: str) -> TargetFolder:
         """Create the folder of a target."""
-        return TargetFolder(_subfolder(self.path / "targets", target_id))
+        return TargetFolder(_subfolder(self.path / "targets", target_id), self._manifest)
 
     def targets(self) -> list[TargetFolder]:
         """Return the targets of the run, in the order of the plan where it names them."""
         planned = [str(target.get("id")) for target in (self.read_json("plan.json") or {}).get("targets", [])]
-        found = [TargetFolder(path) for path in _folders(self.path / "targets")]
+        found = [TargetFolder(path) for path in _named(self.path / "targets")]
         return sorted(found, key=lambda t: planned.index(t.id) if t.id in planned else len(planned))
 
-    def close(self) -> None:
-        """Close what is open; safe to call twice."""
+    def _seal(self) -> None:
         with self._lock:
-            if self._events is not None:
-                self._events.close()
-                self._events = None
+            self._sealed = True
+
+    def close(self) -> None:
+        """Close what is open, and take no more events; safe to call twice."""
+        self._seal()
+        if self._events is not None:
+            self._events.close()
+        if self._manifest is not None:
+            self._manifest.release()
 
 
 def _fresh_default(run_id: str) -> Path:
@@ -363,7 +451,7 @@ def _no_run_folder(path: Path) -> LoadstoneError:
         )
     if not path.is_dir():
         return LoadstoneError(f"{path} is not a folder.", "Name the run's folder, not a file in it.")
-    inside = [sub.name for sub in _folders(path) if (sub / "run.json").is_file()]
+    inside = [sub.name for sub in folders(path) if (sub / "run.json").is_file()]
     if inside:
         return LoadstoneError(
             f"{path} holds runs but is none.", f"Name one of them, the latest: {path / inside[-1]}"

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadstone.builtin import SCENARIO_FILE, builtin_scenarios
 from loadstone.bulkphase import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.errors import LoadstoneError
 from loadstone.model import PhaseKind, Source, Value
 from loadstone.parameter import Parameter, nearest
 from loadstone.questionphase import published_problems, question_problems
+from loadstone.redact import learn
 from loadstone.schema import Problem, key_path, raise_problems, scenario_problems
 from loadstone.template import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-SCENARIO_FILE = "scenario.toml"
 TEMPLATE_NAMES = ("size", "seed", "repeat")
 """What templates know besides the parameters."""
 
@@ -84,12 +85,6 @@ class Scenario:
     """Texts of the SQL files and scripts that phases name."""
 
 
-def builtin_scenarios() -> dict[str, Path]:
-    """Return the folders of the built-in scenarios by name; they are found by their place."""
-    root = Path(__file__).parent / "scenarios"
-    return {file.parent.name: file.parent for file in sorted(root.glob(f"*/{SCENARIO_FILE}"))}
-
-
 def find_scenario(name: str) -> Scenario:
     """Load a built-in scenario by name, or the folder that `name` is the path of.
 
@@ -113,6 +108,7 @@ def load_scenario(folder: Path) -> Scenario:
     """Read and check a scenario's folder; LoadstoneError names file and key, and says how to mend it."""
     path = folder / SCENARIO_FILE
     document = _read_toml(path)
+    learn(document)
     raise_problems(str(path), scenario_problems(document))
     parameters = {
         name: Parameter(name=name, **(table | {"values": tuple(table.get("values", ()))}))
@@ -178,6 +174,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
+    except (RecursionError, ValueError) as error:
+        what = (
+            "is nested too deeply" if isinstance(error, RecursionError) else "has a number that is too long"
+        )
+        raise LoadstoneError(f"{path} {what}.", "Write it as docs/scenario-format.md shows.") from error
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> LoadstoneError:
@@ -350,6 +351,7 @@ def _read_files(folder: Path, phases: tuple[Phase, ...]) -> dict[str, str]:
             raise_problems(str(folder / SCENARIO_FILE), [Problem(where, f"there is no file {name}.", hint)])
         try:
             files[name] = path.read_text(encoding="utf-8")
+            learn(files[name])
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
     return files

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
 
 from loadstone.errors import LoadstoneError
 from loadstone.parameter import nearest
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from jsonschema.exceptions import ValidationError
+
+
+def _is_number(_: object, value: object) -> bool:
+    return _is_integer(_, value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_integer(_: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# TOML has nan and inf, which are no quantities; 1e3 is no whole number, as in TOML itself.
+_Validator = validators.extend(  # type: ignore[no-untyped-call] # it has no types
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"number": _is_number, "integer": _is_integer}
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +86,7 @@ def key_path(keys: Iterable[str | int]) -> str:
 
 
 def _problems(schema: Mapping[str, Any], document: object, prefix: tuple[str | int, ...]) -> list[Problem]:
-    errors = Draft202012Validator(schema).iter_errors(document)
+    errors = _Validator(schema).iter_errors(document)
     found = [problem for error in errors for problem in _explain(error, prefix)]
     return sorted(found, key=lambda problem: problem.path)
 
@@ -93,7 +111,19 @@ def _explain(error: ValidationError, prefix: tuple[str | int, ...]) -> list[Prob
         return [Problem(key_path(path), "this cannot be a name here.", f"Use: {description}")]
     shown = json.dumps(error.instance, ensure_ascii=False, default=str)
     shown = shown if len(shown) <= 60 else shown[:57] + "…"  # noqa: PLR2004 - what fits a line
-    return [Problem(key_path(path) or "the file", f"{shown} is not possible here.", f"Use: {description}")]
+    words = f"Use: {description}{_range_words(schema)}"
+    return [Problem(key_path(path) or "the file", f"{shown} is not possible here.", words)]
+
+
+def _range_words(schema: Mapping[str, Any]) -> str:
+    """Say between which numbers a value must be, where it is a number."""
+    for choice in (schema, *schema.get("anyOf", ())):
+        least, above = choice.get("minimum"), choice.get("exclusiveMinimum")
+        most = choice.get("maximum")
+        if most is not None and (least is not None or above is not None):
+            begin = f"from {least:,}" if above is None else f"above {above:,}"
+            return f" Numbers {begin} up to {most:,}."
+    return ""
 
 
 def _unknown_keys(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from loadstone.builtin import SCENARIO_FILE
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
-from loadstone.scenario import SCENARIO_FILE
 from loadstone.template import render
 
 if TYPE_CHECKING:

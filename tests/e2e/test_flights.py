@@ -58,7 +58,10 @@ def test_flights_is_whole_on_rows_and_on_columns(desk: Desk) -> None:
         assert several["variant"] == {"workers": 2}
         (kept,) = phases(ended, target, "import")
         looks = kept["storage"]["looks"]
-        assert [look["when"] for look in looks] == ["after the load", 'after vacuum analyze "flights"']
+        assert [look["when"] for look in looks] == [
+            "after the load",
+            'after vacuum analyze "loadstone"."flights"',
+        ]
         assert looks[-1]["tables"][0]["rows"] == 20_000
         for key in ("import-while-asked", "import"):
             assert drive(ended, target, key)["load"]["rows"] == 20_000

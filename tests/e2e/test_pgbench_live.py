@@ -16,6 +16,7 @@ import pytest
 from desk import COMMAND, Database, wait_until
 
 from loadstone.personalities import pgbench
+from loadstone.personalities.pgbench import progress, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -439,3 +440,16 @@ def sessions(database: Database) -> int:
         return int(database.value(counted))
     except psycopg.OperationalError:
         return 0
+
+
+@pytest.mark.usefixtures("there")
+def test_a_server_that_does_not_answer_is_told_of_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pgbench itself waits for ever; the limit is an hour, and here three seconds."""
+    monkeypatch.setattr(running, "LONGEST_S", 3.0)
+    monkeypatch.setattr(progress, "SAY_NS", 0)
+    Path("asleep.sql").write_text("select pg_sleep(300);\n")
+    ended = ours("-n -f asleep.sql -c 2 -T 1")
+    assert ended.code == 2
+    assert ended.err.count("answers to what was sent before are still awaited, for at most 3 s each") == 1
+    assert "2 clients aborted: no answer within 3 s (timeout)" in ended.err
+    assert "number of transactions actually processed: 0" in ended.out

@@ -124,6 +124,9 @@ def test_a_second_ctrl_c_is_obeyed_at_once(desk: Desk, database: Database) -> No
     assert ended.code == 130, ended.err
     assert ended.run["state"] == "interrupted"
     assert "Traceback" not in ended.err
+    assert "amaged" not in ended.err
+    assert "the schema loadstone could not be dropped: a second signal came" in ended.err
+    assert ended.drive("wait")["state"] == "interrupted"
 
 
 @pytest.mark.slow

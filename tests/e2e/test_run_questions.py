@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import psycopg
 import pytest
-from desk import read_json, wait_until
+from desk import change_plan, read_json, wait_until
 
 from loadstone.embedded.limits import choose_groups
 
@@ -273,7 +273,7 @@ def test_a_server_that_dies_of_a_question_answers_the_next_one(desk: Desk, whole
     (asked,) = asking(ended, "pg18")
     assert runs(asked, "before") == [("warm", "done")] * 2
     assert runs(asked, "trouble") == [("warm", "failed"), ("warm", "skipped")]
-    assert runs(asked, "after") == [("warm", "done")] * 2
+    assert runs(asked, "after") == [("warm", "done")] * 2, [run["reason"] for run in asked["runs"]]
     assert any("had died" in message for message in ended.told("note")) == whole
     phase = ended.phases()["ask"]
     assert phase["state"] == "failed"
@@ -296,8 +296,9 @@ def test_ctrl_c_ends_a_long_question_in_seconds_and_the_run_can_go_on(desk: Desk
     assert runs(asked, "before") == [("warm", "done")] * 2
     assert [state for _, state in runs(asked, "trouble")] == ["failed", "skipped"]
     assert "Incomplete" in ended.report
-    for path in (folder / "scenario.toml", ended.folder / "plan.json"):
-        path.write_text(path.read_text().replace(SLEEP, "select 1"))
+    toml = folder / "scenario.toml"
+    toml.write_text(toml.read_text().replace(SLEEP, "select 1"))
+    change_plan(ended.folder, SLEEP, "select 1")
     again = desk.run(
         "run", folder, "--target", database.url, "--size", "tiny", "--no-calibrate", "--resume", "out"
     )

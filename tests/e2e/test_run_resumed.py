@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import COUNTED, INSERT, read_json, wait_until
+from desk import COUNTED, INSERT, change_plan, read_json, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,9 @@ def killed(desk: Desk, scenario: Path, *arguments: object) -> Ended:
 
 def shorten(scenario: Path, ended: Ended) -> None:
     """Let the second drive end soon, in scenario and plan: a user cannot, but need not wait for it either."""
-    toml, plan = scenario / "scenario.toml", ended.folder / "plan.json"
+    toml = scenario / "scenario.toml"
     toml.write_text(toml.read_text().replace("duration_s = 60", "duration_s = 1"))
-    plan.write_text(plan.read_text().replace('"duration_s": 60', '"duration_s": 1'))
+    change_plan(ended.folder, '"duration_s": 60', '"duration_s": 1')
 
 
 def resume(desk: Desk, *arguments: object) -> Ended:
@@ -138,7 +138,9 @@ def test_other_arguments_are_refused_by_name(desk: Desk, database: Database) -> 
         assert ended.code == 1, ended.err
         assert "was asked for something else" in ended.err
         assert words in " ".join(ended.err.split()), ended.err
-        assert "Give the options that it was begun with: loadstone run" in " ".join(ended.err.split())
+        assert "they are taken from the folder. It was begun with: loadstone run" in " ".join(
+            ended.err.split()
+        )
     toml = scenario / "scenario.toml"
     toml.write_text(toml.read_text().replace("clients = 2", "clients = 3"))
     ended = resume(desk, scenario, "--target", database.url)

@@ -175,7 +175,7 @@ def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -
         ("localhost", ('"localhost" names no target', "postgres://")),
         ("scott:tiger@localhost", ("what was given names no target", "postgres://")),
         ("postgres://u@h1,h2/d", ("several hosts", "Name one")),
-        ("postgres://u@h:99999/d", ("no port", "1 to 65535")),
+        ("postgres://u@h:99999/d", ("the port in the target is not a number from 1 to 65535",)),
         ("postgres://u@h/d?sslmode=maybe", ('"maybe" is no sslmode', "verify-full")),
         (
             "postgres://u@h/d?nonsense=1",

@@ -82,6 +82,16 @@ def test_every_method_loads_what_was_made(
     assert database.value(orphans) == 0
 
 
+def test_only_the_schema_where_tables_are_made_is_replaced(desk: Desk, database: Database) -> None:
+    database.execute("create schema bench; create table tags (mine int); create view seen as table tags")
+    ended = desk.run(
+        "tsbs", "load", "--target", f"{database.url}?options=-csearch_path%3Dbench,public", "--replace", *IOT
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert database.value("select count(*) from bench.tags") > 0
+    assert database.value("select count(mine) from public.seen") == 0
+
+
 @pytest.mark.parametrize(
     "wishes",
     [

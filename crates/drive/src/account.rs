@@ -6,8 +6,9 @@ use crate::clock::CpuTime;
 use crate::collector::{Collected, merge_outages};
 use crate::config::Config;
 use crate::load::LoadWork;
-use crate::record::Counts;
+use crate::record::WindowCounts;
 use crate::spec::DriveSpec;
+use crate::stall::Stall;
 use crate::timeline::Timeline;
 
 /// How the drive ended, apart from what was recorded.
@@ -16,6 +17,8 @@ pub(crate) struct Ending {
     pub(crate) threads: usize,
     /// From the first connection attempt to the last client ready.
     pub(crate) connect_wall_ns: u64,
+    /// The longest time in which nothing was done.
+    pub(crate) stall: Option<Stall>,
 }
 
 /// Tag of each statement in latency.hlog, by flat number; empty for commands that are no statements.
@@ -61,8 +64,8 @@ pub(crate) fn write(
             "latency": totals.connect.stats(),
             "reconnects": totals.reconnects,
         },
-        "counts": closed(&totals.counts.measured),
-        "warmup_counts": closed(&totals.counts.warmup),
+        "counts": closed(&totals.counts).measured,
+        "warmup_counts": totals.counts.warmup,
         "in_doubt": totals.in_doubt,
         "retried": totals.retried,
         "retries": totals.retries,
@@ -72,6 +75,8 @@ pub(crate) fn write(
         "lag": config.under_a_rate.then(|| totals.lag.stats()),
         "errors": errors(collected),
         "outages": merge_outages(collected.finishes.iter().flat_map(|f| f.outages.clone()).collect()),
+        "lost_clients": lost_clients(collected),
+        "stall": ending.stall,
         "scripts": scripts(config, collected),
         "statements": statements(config, collected),
         "bytes_sent": totals.bytes_sent,
@@ -82,6 +87,8 @@ pub(crate) fn write(
             "events": totals.loop_events,
             "lag": totals.loop_lag.moments.stats(),
             "lag_p99_ns": totals.loop_lag.histogram.value_at_quantile(0.99),
+            // A pause of the process stops all threads: those of the thread that lost most.
+            "pauses": collected.finishes.iter().map(|f| f.pauses).max_by_key(|p| p.total_ns),
         },
     });
     if let Value::Object(account) = &mut account {
@@ -129,13 +136,25 @@ fn state(
 }
 
 /// Counts of a drive that has ended: nothing is under way any more.
-fn closed(counts: &Counts) -> Counts {
+fn closed(counts: &WindowCounts) -> &WindowCounts {
     assert_eq!(
         counts.under_way(),
         0,
-        "scheduled = done + failed + skipped + dropped: {counts:?}"
+        "scheduled + carried = done + failed + skipped + dropped: {counts:?}"
     );
-    *counts
+    counts
+}
+
+/// How many clients took no part any more, and since when and why the first of them.
+fn lost_clients(collected: &Collected) -> Value {
+    let absences = collected.finishes.iter().flat_map(|f| &f.absences);
+    let first = absences.clone().min_by_key(|absence| absence.since_ns);
+    json!({
+        "count": absences.count(),
+        "first_ns": first.map(|first| first.since_ns),
+        "sqlstate": first.map(|first| first.class.label()),
+        "message": first.map(|first| &first.message),
+    })
 }
 
 fn errors(collected: &Collected) -> Vec<Value> {
@@ -163,7 +182,7 @@ fn scripts(config: &Config, collected: &Collected) -> Vec<Value> {
             json!({
                 "name": label.name,
                 "weight": label.weight,
-                "counts": closed(&script.counts.measured),
+                "counts": closed(&script.counts).measured,
                 "service": script.service.stats(),
                 "response": script.response.stats(),
             })

@@ -6,6 +6,7 @@ use loadstone_wire::postgres::{Session, Settings};
 use socket2::Socket;
 
 use crate::program::{Failure, Program};
+use crate::record::ErrorClass;
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +42,18 @@ pub(crate) enum SendState {
     Quiet,
 }
 
+/// What a session has answered to the check after its log-in.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// What is wrong with it, and how to mend that.
+    pub(crate) wrong: Option<(String, String)>,
+    /// The answer is whole.
+    pub(crate) is_over: bool,
+}
+
 /// The transaction under way.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Transaction {
     /// When it should have started.
     pub(crate) intended_ns: u64,
@@ -51,6 +62,8 @@ pub(crate) struct Transaction {
     pub(crate) script: usize,
     /// Its intended start lies in the measured window.
     pub(crate) measured: bool,
+    /// It is in no figure, and counted with the warm-up.
+    pub(crate) burn_in: bool,
     pub(crate) tries: u32,
     /// It was sent, and the connection lost before the answer.
     pub(crate) in_doubt: bool,
@@ -77,9 +90,29 @@ pub(crate) struct Exchange {
     pub(crate) in_transaction: bool,
 }
 
+/// Why a client takes no part in the drive any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Absence {
+    pub(crate) since_ns: u64,
+    pub(crate) class: ErrorClass,
+    pub(crate) message: String,
+}
+
+impl Absence {
+    pub(crate) fn new(since_ns: u64, failure: &Failure) -> Self {
+        Self {
+            since_ns,
+            class: failure.class,
+            message: failure.message.clone(),
+        }
+    }
+}
+
 pub(crate) struct Client {
     pub(crate) phase: Phase,
     pub(crate) session: Option<Session>,
+    /// What the session has answered to the check after its log-in; `None` once that is over.
+    pub(crate) checked: Option<Checked>,
     pub(crate) socket: Option<Socket>,
     /// The bytes that the kernel is taking.
     pub(crate) sending: Vec<u8>,
@@ -99,6 +132,8 @@ pub(crate) struct Client {
     pub(crate) backoff_ns: u64,
     /// Its connection was lost, and it has no new one.
     pub(crate) lost: bool,
+    /// Since when it takes no part, and why; `None` while it does.
+    pub(crate) absence: Option<Absence>,
     /// It has been connected before: the next connection is a reconnection.
     pub(crate) was_connected: bool,
     /// The settings of libpq's second attempt, after TLS (or its absence) was refused.
@@ -110,6 +145,7 @@ impl Client {
         Self {
             phase: Phase::Vacant,
             session: None,
+            checked: None,
             socket: None,
             sending: Vec::new(),
             send: SendState::Free,
@@ -122,9 +158,23 @@ impl Client {
             until_ns: 0,
             backoff_ns: 0,
             lost: false,
+            absence: None,
             was_connected: false,
             fallback: None,
         }
+    }
+
+    /// It waits for the server, for so long and no longer.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Connecting | Phase::LoggingIn | Phase::Exchanging | Phase::RollingBack
+        )
+    }
+
+    /// It has waited too long.
+    pub(crate) fn is_overdue(&self, now: u64) -> bool {
+        self.waits() && now >= self.until_ns
     }
 
     /// It may start another transaction.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use crate::client::Absence;
 use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::load::StepAccount;
@@ -38,11 +39,34 @@ pub(crate) struct Finish {
     pub(crate) cpu: CpuTime,
     pub(crate) iterations: u64,
     pub(crate) outages: Vec<Outage>,
+    /// Clients that were lost, or gave up, and were not replaced.
+    pub(crate) absences: Vec<Absence>,
+    pub(crate) pauses: Pauses,
     /// Every client left before the end.
     pub(crate) all_gone: bool,
     pub(crate) error: Option<String>,
     /// It died: what was under way will never end.
     pub(crate) broken: bool,
+}
+
+/// Times in which a worker's thread did nothing of what it should have done.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Pauses {
+    pub(crate) count: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) longest_ns: u64,
+    /// When the longest began.
+    pub(crate) longest_start_ns: Option<u64>,
+}
+
+impl Pauses {
+    pub(crate) fn note(&mut self, start_ns: u64, length_ns: u64) {
+        self.count += 1;
+        self.total_ns += length_ns;
+        if length_ns > self.longest_ns {
+            (self.longest_ns, self.longest_start_ns) = (length_ns, Some(start_ns));
+        }
+    }
 }
 
 /// A time in which connections were lost.
@@ -326,8 +350,8 @@ impl Collector {
         }
         self.totals.merge(&record);
         self.seen.merge(&record.counts);
-        let _ = self.seen.under_way(); // asserts the counting equation
-        self.publish(row);
+        let _ = self.seen.under_way(); // asserts the counting equations
+        self.publish(row, &record.counts);
         self.give_back(
             usize::try_from(index).unwrap_or(0) % self.blanks.len(),
             record,
@@ -335,15 +359,21 @@ impl Collector {
     }
 
     fn row(&self, index: u64, end_ns: u64, connected: usize, record: &Record) -> SeriesRow {
-        let (warmup, measured) = (&record.counts.warmup, &record.counts.measured);
+        let warmup = self.timeline.is_warmup(index);
+        // A burn-in within the measured window is in no figure.
+        let counts = if warmup {
+            &record.counts.warmup
+        } else {
+            &record.counts.measured
+        };
         SeriesRow {
             start_ns: self.timeline.begin_ns(index),
             end_ns,
-            warmup: self.timeline.is_warmup(index),
-            done: warmup.done + measured.done,
-            failed: warmup.failed + measured.failed,
-            skipped: warmup.skipped + measured.skipped,
-            dropped: warmup.dropped + measured.dropped,
+            warmup,
+            done: counts.done,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            dropped: counts.dropped,
             retries: record.retries,
             connected,
             bytes_sent: record.bytes_sent,
@@ -358,10 +388,10 @@ impl Collector {
         }
     }
 
-    fn publish(&self, row: SeriesRow) {
+    fn publish(&self, row: SeriesRow, counts: &WindowCounts) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.done += row.done;
-        progress.failed += row.failed;
+        progress.done += counts.warmup.done + counts.measured.done;
+        progress.failed += counts.warmup.failed + counts.measured.failed;
         if let Some(gain) = row.gain {
             let total = progress.gain.get_or_insert_default();
             total.rows += gain.rows;

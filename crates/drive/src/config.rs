@@ -25,6 +25,8 @@ use crate::work::{Draw, Labels, Work};
 pub(crate) struct Config {
     pub(crate) endpoint: Endpoint,
     pub(crate) settings: Arc<Settings>,
+    /// Asked of each session before it works. Not of those that serve one transaction: it would be in their time.
+    pub(crate) session_check: Option<String>,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) work: Work,
     pub(crate) labels: Labels,
@@ -68,6 +70,8 @@ impl Config {
         let timeout_ns = ns(spec.timeout_s);
         Ok(Self {
             settings: Arc::new(settings),
+            session_check: (spec.connection.session_check.clone())
+                .filter(|_| !spec.connect_per_transaction),
             tls,
             endpoint,
             interval_ns: ns(spec.interval_s).max(1_000_000),
@@ -91,7 +95,7 @@ impl Config {
     pub(crate) fn blank_record(&self) -> Record {
         Record::new(
             self.labels.scripts.len(),
-            self.labels.statements.len(),
+            self.labels.statements.iter().map(Option::is_some),
             self.under_a_rate,
         )
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::DriveError;
+use crate::stall::StallWatch;
 use crate::timeline::Timeline;
 
 /// The supervisor's word after all workers have connected, or not.
@@ -26,6 +27,8 @@ struct Meeting {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     stop: AtomicBool,
+    /// Whether anything comes of the work.
+    pub(crate) stall: StallWatch,
     meeting: Mutex<Meeting>,
     changed: Condvar,
 }

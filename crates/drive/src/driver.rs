@@ -19,7 +19,7 @@ use crate::io::epoll::EpollPoller;
 use crate::io::uring::UringPoller;
 use crate::limits;
 use crate::load::LoadWork;
-use crate::output::{Output, write_account};
+use crate::output::Output;
 use crate::pace::Schedule;
 use crate::record::Record;
 use crate::spec::{DriveSpec, IoChoice};
@@ -231,6 +231,7 @@ impl Run {
             stopped: self.control.stop_asked(),
             threads,
             connect_wall_ns,
+            stall: self.control.stall.longest(timeline.measure_ns),
         };
         Ok(self.account(timeline, &ending, &mut collected))
     }
@@ -288,19 +289,8 @@ impl Run {
         Collector::new(&self.config, timeline, output, progress, blanks).collect(inbox)
     }
 
-    /// The account; where it cannot be written down, it says so and is not lost.
     fn account(&self, timeline: Timeline, ending: &Ending, collected: &mut Collected) -> String {
-        let text = account::write(&self.spec, &self.config, timeline, ending, collected);
-        let Some(dir) = &self.spec.out_dir else {
-            return text;
-        };
-        match write_account(dir, &text) {
-            Ok(()) => text,
-            Err(error) => {
-                collected.output_error.get_or_insert(error.to_string());
-                account::write(&self.spec, &self.config, timeline, ending, collected)
-            }
-        }
+        account::write(&self.spec, &self.config, timeline, ending, collected)
     }
 }
 

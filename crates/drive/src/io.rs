@@ -8,6 +8,9 @@ pub(crate) mod uring;
 use std::io;
 use std::os::fd::RawFd;
 
+/// Events that one wait brings at most, where their number has a limit.
+pub(crate) const EVENTS_MAX: usize = 1024;
+
 /// A client's place in its worker.
 pub(crate) type Slot = u32;
 

@@ -28,6 +28,7 @@ mod program;
 pub mod record;
 pub mod recorder;
 pub mod spec;
+mod stall;
 mod timeline;
 mod waker;
 mod work;

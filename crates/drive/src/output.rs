@@ -1,4 +1,6 @@
-//! series.jsonl, latency.hlog, sent.jsonl, progress.jsonl and drive.json: appended to while the drive goes on, each line in one write.
+//! series.jsonl, latency.hlog, sent.jsonl, progress.jsonl: appended to while the drive goes on, each line in one write.
+//!
+//! drive.json, the one file with texts in it, is written by who owns the drive: secrets are hidden there.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -168,20 +170,4 @@ fn put_lines(lines: &[impl Serialize], out: &mut String) {
         out.push_str(&serde_json::to_string(line).unwrap_or_default());
         out.push('\n');
     }
-}
-
-/// Write drive.json whole: to a temporary name first, then renamed.
-pub(crate) fn write_account(dir: &Path, text: &str) -> Result<(), DriveError> {
-    let path = dir.join("drive.json");
-    let temporary = dir.join("drive.json.tmp");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, &path)
-    };
-    write().map_err(|source| DriveError::Output {
-        path: path.clone(),
-        source,
-    })
 }

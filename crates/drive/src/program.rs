@@ -28,6 +28,8 @@ pub(crate) enum Step {
         /// Nanoseconds.
         ns: u64,
     },
+    /// Resume in the next turn: others come first, and a request to stop is seen.
+    Yield,
     /// The transaction has ended as it should.
     Done,
     /// The transaction cannot go on.

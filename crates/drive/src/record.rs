@@ -8,14 +8,18 @@ use serde::Serialize;
 
 pub use self::latency::{Latency, Moments, Stats, cost_ns};
 
-/// Outcomes of scheduled transactions.
+/// Transactions of the warm-up or of the measured window: starts by their intended time, outcomes by the moment of
+/// the outcome. What the warm-up scheduled and had not ended when it was over is carried into the window.
 ///
-/// The counting equation: scheduled = done + failed + skipped + dropped + under way, and at the end of a run
-/// nothing is under way. [`Counts::under_way`] asserts it wherever counts are merged.
+/// The counting equations: of the warm-up, scheduled = done + failed + skipped + dropped + carried (+ under way); of
+/// the measured window, scheduled + carried = done + failed + skipped + dropped (+ under way). At the end of a run
+/// nothing is under way. [`WindowCounts::under_way`] asserts it wherever counts are merged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Transactions that should have started.
     pub scheduled: u64,
+    /// Scheduled in the warm-up, and with an outcome in the measured window only: one number in both.
+    pub carried: u64,
     /// Ended as they should.
     pub done: u64,
     /// Ended in an error of the server, the connection, the script, or by a timeout.
@@ -30,24 +34,17 @@ impl Counts {
     /// Add another part's counts.
     pub fn merge(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
+        self.carried += other.carried;
         self.done += other.done;
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.dropped += other.dropped;
     }
 
-    /// Transactions that have started and not ended.
-    ///
-    /// # Panics
-    /// When more transactions ended than were scheduled: a broken invariant of the recorder.
+    /// Those with an outcome.
     #[must_use]
-    pub fn under_way(&self) -> u64 {
-        let ended = self.done + self.failed + self.skipped + self.dropped;
-        assert!(
-            ended <= self.scheduled,
-            "counting equation violated: {self:?}"
-        );
-        self.scheduled - ended
+    pub fn ended(&self) -> u64 {
+        self.done + self.failed + self.skipped + self.dropped
     }
 }
 
@@ -149,14 +146,14 @@ pub fn merge_errors(errors: &mut Errors, other: &Errors) {
 /// Counts of the warm-up and of the measured window.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct WindowCounts {
-    /// Intended start before the measured window.
+    /// Before the measured window.
     pub warmup: Counts,
-    /// Intended start inside it.
+    /// Inside it, the drain included.
     pub measured: Counts,
 }
 
 impl WindowCounts {
-    /// The counts to which a transaction with this window belongs.
+    /// The counts of the window that is meant.
     pub fn of(&mut self, measured: bool) -> &mut Counts {
         if measured {
             &mut self.measured
@@ -165,17 +162,58 @@ impl WindowCounts {
         }
     }
 
+    /// The warm-up is over, and so many of its transactions are not.
+    pub fn carry(&mut self, transactions: u64) {
+        self.warmup.carried += transactions;
+        self.measured.carried += transactions;
+    }
+
     /// Add another part's counts.
     pub fn merge(&mut self, other: &Self) {
         self.warmup.merge(&other.warmup);
         self.measured.merge(&other.measured);
     }
 
+    /// Transactions that were scheduled and have no outcome, of the warm-up and of the measured window.
+    ///
+    /// # Panics
+    /// When more transactions ended than were scheduled: a broken invariant of the recorder.
+    #[must_use]
+    pub fn under_way_of_each(&self) -> [u64; 2] {
+        let (warmup, measured) = (&self.warmup, &self.measured);
+        let left = [
+            warmup
+                .scheduled
+                .checked_sub(warmup.ended() + warmup.carried),
+            (measured.scheduled + measured.carried).checked_sub(measured.ended()),
+        ];
+        let [Some(warmup), Some(measured)] = left else {
+            panic_on(self)
+        };
+        [warmup, measured]
+    }
+
     /// Transactions under way in either window.
+    ///
+    /// # Panics
+    /// As [`WindowCounts::under_way_of_each`].
     #[must_use]
     pub fn under_way(&self) -> u64 {
-        self.warmup.under_way() + self.measured.under_way()
+        self.under_way_of_each().iter().sum()
     }
+
+    /// Nothing that is under way will ever end: count it as failed.
+    fn abandon(&mut self) -> u64 {
+        let [warmup, measured] = self.under_way_of_each();
+        self.warmup.failed += warmup;
+        self.measured.failed += measured;
+        warmup + measured
+    }
+}
+
+#[expect(clippy::panic, reason = "a broken invariant ends the run")]
+fn panic_on(counts: &WindowCounts) -> ! {
+    panic!("counting equation violated: {counts:?}")
 }
 
 /// What became of the transactions of one script.
@@ -233,16 +271,31 @@ pub struct Record {
 }
 
 impl Record {
-    /// Empty, for so many scripts and statements.
-    #[must_use]
-    pub fn new(scripts: usize, statements: usize, under_a_rate: bool) -> Self {
+    /// Empty, for so many scripts; of each command whether it is a statement, whose latency is kept.
+    pub fn new(
+        scripts: usize,
+        statements: impl IntoIterator<Item = bool>,
+        under_a_rate: bool,
+    ) -> Self {
         Self {
             counts: WindowCounts::default(),
             scripts: vec![ScriptRecord::default(); scripts],
             response: Latency::new(),
             service: under_a_rate.then(Latency::new),
             lag: Moments::default(),
-            statements: (0..statements).map(|_| (Latency::new(), 0)).collect(),
+            statements: statements
+                .into_iter()
+                .map(|timed| {
+                    (
+                        if timed {
+                            Latency::new()
+                        } else {
+                            Latency::unused()
+                        },
+                        0,
+                    )
+                })
+                .collect(),
             errors: Errors::new(),
             in_doubt: 0,
             retried: 0,
@@ -282,17 +335,13 @@ impl Record {
 
     /// What is under way will never end: count it as failed.
     pub fn abandon(&mut self, now_ns: u64) {
-        for window in [&mut self.counts.warmup, &mut self.counts.measured] {
-            for _ in 0..window.under_way() {
-                count_error(&mut self.errors, ErrorClass::Internal, now_ns, || {
-                    "under way when its thread broke".to_owned()
-                });
-            }
-            window.failed += window.under_way();
+        for _ in 0..self.counts.abandon() {
+            count_error(&mut self.errors, ErrorClass::Internal, now_ns, || {
+                "under way when its thread broke".to_owned()
+            });
         }
         for ScriptRecord { counts, .. } in &mut self.scripts {
-            counts.warmup.failed += counts.warmup.under_way();
-            counts.measured.failed += counts.measured.under_way();
+            counts.abandon();
         }
     }
 
@@ -344,6 +393,7 @@ mod tests {
         )
             .prop_map(|(done, failed, skipped, dropped, under_way)| Counts {
                 scheduled: done + failed + skipped + dropped + under_way,
+                carried: 0,
                 done,
                 failed,
                 skipped,
@@ -351,9 +401,18 @@ mod tests {
             })
     }
 
+    fn windows() -> impl Strategy<Value = WindowCounts> {
+        (counts(), counts(), 0..1_000_u64).prop_map(|(warmup, measured, carried)| {
+            let mut windows = WindowCounts { warmup, measured };
+            windows.warmup.scheduled += carried;
+            windows.carry(carried);
+            windows
+        })
+    }
+
     proptest! {
         #[test]
-        fn the_counting_equation_survives_merging(a in counts(), b in counts()) {
+        fn the_counting_equation_survives_merging(a in windows(), b in windows()) {
             let mut sum = a;
             sum.merge(&b);
             prop_assert_eq!(sum.under_way(), a.under_way() + b.under_way());
@@ -362,22 +421,29 @@ mod tests {
             prop_assert_eq!(sum, other_way);
         }
 
+        #[test]
+        fn what_is_carried_is_neither_lost_nor_counted_twice(windows in windows(), carried in 0..100_u64) {
+            let mut more = windows;
+            more.warmup.scheduled += carried;
+            prop_assert_eq!(more.under_way(), windows.under_way() + carried);
+            more.carry(carried);
+            prop_assert_eq!(more.under_way(), windows.under_way() + carried);
+            more.measured.done += carried;
+            prop_assert_eq!(more.under_way_of_each(), windows.under_way_of_each());
+        }
     }
 
     #[test]
     #[should_panic(expected = "counting equation violated")]
     fn more_ended_than_scheduled_is_a_broken_invariant() {
-        let _ = Counts {
-            scheduled: 1,
-            done: 2,
-            ..Counts::default()
-        }
-        .under_way();
+        let mut counts = WindowCounts::default();
+        (counts.measured.scheduled, counts.measured.done) = (1, 2);
+        let _ = counts.under_way();
     }
 
     #[test]
     fn what_a_broken_thread_leaves_behind_has_failed() {
-        let mut record = Record::new(1, 1, false);
+        let mut record = Record::new(1, [true], false);
         record.counts.measured.scheduled = 5;
         record.counts.measured.done = 2;
         record.scripts[0].counts.measured = record.counts.measured;

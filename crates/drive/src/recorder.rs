@@ -17,7 +17,7 @@ use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Finish, Progress, Report};
 use crate::config::Config;
 use crate::error::DriveError;
-use crate::output::{Output, write_account};
+use crate::output::Output;
 use crate::record::{ErrorClass, Record, count_error};
 use crate::spec::DriveSpec;
 use crate::timeline::Timeline;
@@ -166,7 +166,7 @@ impl Recorder {
         serde_json::to_string(&progress).unwrap_or_default()
     }
 
-    /// Close the files and give the account (drive.json), once. `more` is added to it.
+    /// Close the files and give the account (what drive.json holds), once. `more` is added to it.
     pub fn finish(
         &self,
         state: &str,
@@ -215,13 +215,14 @@ impl Recorder {
             stopped: false,
             threads: self.spec.clients,
             connect_wall_ns: 0,
+            stall: None,
         };
         let text = account::write(&self.drive, &self.config, timeline, &ending, collected);
         let mut account: Map<String, Value> = serde_json::from_str(&text).map_err(|_| broken())?;
         account.insert("state".to_owned(), json!(state));
         account.insert("reason".to_owned(), json!(reason));
         // Who else spends time in this process cannot be told apart, nor is there an event loop.
-        for unknown in ["client_cpu", "loop"] {
+        for unknown in ["client_cpu", "loop", "lost_clients"] {
             account.insert(unknown.to_owned(), Value::Null);
         }
         for (key, value) in more {
@@ -234,9 +235,6 @@ impl Recorder {
         }
         let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
         text.push('\n');
-        if let Some(dir) = &self.spec.out_dir {
-            write_account(dir, &text)?;
-        }
         Ok(text)
     }
 
@@ -255,12 +253,17 @@ impl Recorder {
         } else {
             times.start_ns
         };
-        let in_window = intended_ns >= running.timeline.measure_ns;
-        let measured = in_window && burnt_in;
+        let measured = intended_ns >= running.timeline.measure_ns && burnt_in;
+        // Throughput belongs to the end; what the warm-up had not ended is carried over.
+        let measuring = burnt_in && !running.timeline.is_warmup(running.interval);
         let script = &mut record.scripts[label];
-        let (all, own) = (record.counts.of(measured), script.counts.of(measured));
-        all.scheduled += 1;
-        own.scheduled += 1;
+        for counts in [&mut record.counts, &mut script.counts] {
+            counts.of(measured).scheduled += 1;
+            if measuring && !measured {
+                counts.carry(1);
+            }
+        }
+        let (all, own) = (record.counts.of(measuring), script.counts.of(measuring));
         if let Some((class, message)) = failure {
             all.failed += 1;
             own.failed += 1;
@@ -272,7 +275,7 @@ impl Recorder {
         all.done += 1;
         own.done += 1;
         // As with the driver's own workers: what straddles the end of the warm-up is in no figure.
-        if !measured || running.timeline.is_warmup(running.interval) {
+        if !measured || !measuring {
             return;
         }
         let service_ns = times.end_ns.saturating_sub(times.start_ns);

@@ -77,7 +77,7 @@ pub struct DriveSpec {
     /// Which interface of the kernel to use.
     #[serde(default)]
     pub io: IoChoice,
-    /// Folder for series.jsonl, latency.hlog and drive.json; nothing is written when absent.
+    /// Folder for series.jsonl and latency.hlog; nothing is written when absent.
     #[serde(default)]
     pub out_dir: Option<PathBuf>,
 }
@@ -148,6 +148,10 @@ pub struct Connection {
     /// Further start-up parameters.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
+    /// A query that each session is asked after its log-in. It gives no row where the session is the one that
+    /// was asked for, else what is wrong with it and how to mend that.
+    #[serde(default)]
+    pub session_check: Option<String>,
 }
 
 /// A password: never shown.

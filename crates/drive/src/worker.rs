@@ -6,6 +6,8 @@
 
 mod connect;
 mod intervals;
+mod limits;
+mod session;
 mod traffic;
 mod transact;
 
@@ -15,12 +17,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
 
 use crate::cancel;
 use crate::client::{Client, Phase};
 use crate::clock::{CpuTime, now_ns};
-use crate::collector::{Finish, Outage, Report};
+use crate::collector::{Finish, Outage, Pauses, Report};
 use crate::config::Config;
 use crate::control::{Control, Go};
 use crate::error::DriveError;
@@ -31,6 +32,9 @@ use crate::record::{ErrorClass, Record, WindowCounts};
 use crate::timeline::Timeline;
 use crate::waker::Waker;
 
+/// How long a client may go on to sleep, or to await a shell command, when no transaction begins any more: that is
+/// no answer of a server, for which the time limit may be anything.
+const ASLEEP_DRAIN_NS: u64 = 60_000_000_000;
 /// How often waiting clients are looked over for timeouts, and the control for a request to stop.
 const SWEEP_NS: u64 = 50_000_000;
 
@@ -72,6 +76,9 @@ pub(crate) struct Worker<P: Poller> {
     dirty: Vec<Slot>,
     timers: BinaryHeap<Reverse<(u64, Slot)>>,
     sweep_ns: u64,
+    /// When the last wait should have ended at the latest.
+    wake_due_ns: u64,
+    pauses: Pauses,
     record: Box<Record>,
     interval: u64,
     totals: WindowCounts,
@@ -95,12 +102,16 @@ pub(crate) struct Worker<P: Poller> {
     gone: usize,
     /// Clients whose connection was lost and that have no new one.
     lost: usize,
+    /// When there was nothing more to do, the last time.
+    rest_ns: u64,
     /// Every client left before the end.
     all_gone: bool,
     outage: Option<Outage>,
     outages: Vec<Outage>,
     stage: Stage,
     drain_until_ns: u64,
+    /// The same for clients that sleep.
+    asleep_until_ns: u64,
     fatal: Option<DriveError>,
     cpu_at_measure: CpuTime,
     iterations: u64,
@@ -142,6 +153,8 @@ impl<P: Poller> Worker<P> {
             dirty: Vec::with_capacity(clients.len()),
             timers: BinaryHeap::with_capacity(clients.len()),
             sweep_ns: 0,
+            wake_due_ns: u64::MAX,
+            pauses: Pauses::default(),
             record: Box::new(config.blank_record()),
             interval: 0,
             totals: WindowCounts::default(),
@@ -152,11 +165,13 @@ impl<P: Poller> Worker<P> {
             waiting: (0..u32::try_from(clients.len()).unwrap_or(u32::MAX)).collect(),
             gone: 0,
             lost: 0,
+            rest_ns: 0,
             all_gone: false,
             outage: None,
             outages: Vec::new(),
             stage: Stage::Connecting,
             drain_until_ns: u64::MAX,
+            asleep_until_ns: u64::MAX,
             fatal: None,
             cpu_at_measure: CpuTime::default(),
             iterations: 0,
@@ -231,10 +246,11 @@ impl<P: Poller> Worker<P> {
         self.stage = Stage::Driving;
         self.iterations = 0;
         self.record.loop_lag.clear();
+        self.wake_due_ns = u64::MAX;
         self.begin_interval();
         let mut now = now_ns();
+        self.roll(now);
         loop {
-            self.roll(now);
             self.check_stop(now);
             self.connect_waiting(now);
             self.begin_due(now);
@@ -242,6 +258,9 @@ impl<P: Poller> Worker<P> {
                 return Ok(());
             }
             now = self.turn(now)?;
+            if let Some(error) = self.fatal.take() {
+                return Err(error);
+            }
         }
     }
 
@@ -249,24 +268,44 @@ impl<P: Poller> Worker<P> {
     fn turn(&mut self, woke_ns: u64) -> Result<u64, DriveError> {
         self.flush();
         let before_ns = now_ns();
-        self.record.loop_lag.record(before_ns - woke_ns);
-        let timeout_ns = self.next_deadline(before_ns).saturating_sub(before_ns);
+        self.note_lag(woke_ns, before_ns);
+        self.wake_due_ns = self.next_deadline(before_ns).max(before_ns);
+        self.wait(self.wake_due_ns - before_ns)?;
+        let now = now_ns();
+        self.excuse(now.saturating_sub(self.wake_due_ns));
+        self.iterations += 1;
+        if self.stage != Stage::Connecting {
+            // What has arrived has ended now, and not in an interval that is over.
+            self.roll(now);
+        }
+        self.handle_all(now);
+        self.fire_timers(now);
+        if now >= self.sweep_ns {
+            self.read_before_judging(now)?;
+            self.sweep(now);
+        }
+        Ok(now)
+    }
+
+    fn wait(&mut self, timeout_ns: u64) -> Result<(), DriveError> {
         self.poller
             .wait(timeout_ns)
             .map_err(|source| DriveError::System {
                 what: format!("waiting for the network with {}", P::NAME),
                 source,
                 hint: String::new(),
-            })?;
-        let now = now_ns();
-        self.iterations += 1;
+            })
+    }
+
+    /// Handle what the last wait brought; true when there was anything.
+    fn handle_all(&mut self, now: u64) -> bool {
+        let mut events = 0;
         while let Some(event) = self.poller.next() {
-            self.record.loop_events += 1;
+            events += 1;
             self.handle(event, now);
         }
-        self.fire_timers(now);
-        self.sweep(now);
-        Ok(now)
+        self.record.loop_events += events;
+        events > 0
     }
 
     fn next_deadline(&self, now: u64) -> u64 {
@@ -317,30 +356,6 @@ impl<P: Poller> Worker<P> {
         }
     }
 
-    /// End what has waited too long.
-    fn sweep(&mut self, now: u64) {
-        if now < self.sweep_ns {
-            return;
-        }
-        self.sweep_ns = now + SWEEP_NS;
-        for index in 0..self.clients.len() {
-            let client = &self.clients[index];
-            let waits = matches!(
-                client.phase,
-                Phase::Connecting | Phase::LoggingIn | Phase::Exchanging | Phase::RollingBack
-            );
-            let slot = u32::try_from(index).unwrap_or(u32::MAX);
-            if waits && now >= client.until_ns {
-                let limit = Duration::from_nanos(self.config.timeout_ns_of(client.phase));
-                let message = format!("no answer within {} s", limit.as_secs_f64());
-                self.lose(slot, now, Failure::new(ErrorClass::Timeout, message));
-            } else if client.transaction.active && now >= self.drain_until_ns {
-                let message = "cut off: not over when the run had to end";
-                self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, message));
-            }
-        }
-    }
-
     /// The loop cannot go on: everything under way has failed.
     fn end_all(&mut self, error: &DriveError) {
         let now = now_ns();
@@ -361,9 +376,19 @@ impl<P: Poller> Worker<P> {
             let deadline_ns = self.timeline.deadline_ns.unwrap_or(now);
             self.timeline.deadline_ns = Some(deadline_ns.min(now));
             self.drain_until_ns = self.drain_until_ns.min(now + self.config.grace_ns);
+            self.close_window(now);
         } else if !open && self.drain_until_ns == u64::MAX {
             self.drain_until_ns = now + self.config.timeout_ns;
+            self.asleep_until_ns = now + ASLEEP_DRAIN_NS;
+            self.close_window(now);
         }
+    }
+
+    /// Nothing begins any more.
+    fn close_window(&mut self, now: u64) {
+        let end_ns = self.timeline.deadline_ns.unwrap_or(now).min(now);
+        let waits = self.active > 0 || self.clients.iter().any(|c| c.absence.is_some());
+        self.control.stall.close(end_ns, waits);
     }
 
     fn is_finished(&self, now: u64) -> bool {
@@ -394,6 +419,8 @@ impl<P: Poller> Worker<P> {
                 cpu: CpuTime::of_this_thread().since(self.cpu_at_measure),
                 iterations: self.iterations,
                 outages: self.outages,
+                absences: self.clients.into_iter().filter_map(|c| c.absence).collect(),
+                pauses: self.pauses,
                 all_gone: self.all_gone,
                 error: self.fatal.map(|e| e.to_string()),
                 broken: false,

@@ -22,9 +22,15 @@ pub enum Next {
     /// Do what this [`CommandKind::StartPipeline`], [`CommandKind::SyncPipeline`] or
     /// [`CommandKind::EndPipeline`] says.
     Pipeline(usize),
+    /// Many commands were run and none of them needed the driver: it may look after others, and call again.
+    Yield,
     /// The script is done. The next call starts it anew.
     End,
 }
+
+/// Commands that are run before the driver is asked to look after others: a millisecond's worth at most, of the
+/// usual ones.
+const COMMANDS_PER_CALL: usize = 1_000;
 
 /// One client's place in a script.
 ///
@@ -78,8 +84,13 @@ impl Machine {
     }
 
     fn run(&mut self, script: &Script, cx: &mut EvalContext<'_>) -> Result<Next, RuntimeErrorKind> {
+        let mut left = COMMANDS_PER_CALL;
         while let Some(command) = script.commands.get(self.at) {
             let here = self.at;
+            let Some(fewer) = left.checked_sub(1) else {
+                return Ok(Next::Yield);
+            };
+            left = fewer;
             self.current = here;
             self.at = here + 1;
             match &command.kind {

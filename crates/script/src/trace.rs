@@ -21,6 +21,7 @@ pub fn trace(script: &Script, vars: &mut Vars, seed: u64) -> Vec<String> {
         let next = machine.next(script, &mut cx);
         let line = match next {
             Ok(Next::End) => return lines,
+            Ok(Next::Yield) => continue,
             Ok(Next::Sleep { ns }) => format!("sleep {ns} ns"),
             Ok(Next::Sql(index) | Next::Shell(index) | Next::Pipeline(index)) => {
                 act(script, index, vars)

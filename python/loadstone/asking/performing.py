@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from loadstone.asking.answer import compare
 from loadstone.asking.threads import EngineAsker, ask
@@ -14,10 +17,10 @@ from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 from loadstone.model import Pace
+from loadstone.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from loadstone.asking.threads import Asker
     from loadstone.drive import Progress
@@ -82,12 +85,32 @@ class Written:
     path: Path
     labels: list[str] = field(default_factory=list)
     count: int = 0
+    unnamed: IO[str] | None = None
+    """The file, where the one in the run folder may not hold its secrets: it goes when it is closed."""
+
+    def add(self, number: int, text: str, out: IO[str]) -> None:
+        """Write one query to `out`, the file in the run folder, without its secrets."""
+        line, shown = (json.dumps([number, words]) + "\n" for words in (text, redact(text)))
+        if line != shown and self.unnamed is None:
+            out.flush()
+            self.unnamed = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until all are asked
+            self.unnamed.write(self.path.read_text(encoding="utf-8"))
+            self.path = Path(f"/proc/self/fd/{self.unnamed.fileno()}")
+        out.write(shown)
+        if self.unnamed is not None:
+            self.unnamed.write(line)
+
+    def close(self) -> None:
+        """Remove what was kept for the driver alone."""
+        if self.unnamed is not None:
+            self.unnamed.close()
 
 
 def write_queries(queries: Iterable[tuple[str, str]], path: Path, manner: Manner) -> Written:
     """Write queries, each a label and a text, to a file of one JSON array a line: label's number, text.
 
-    Raises LoadstoneError when there are none.
+    Where a text holds a secret, it is hidden there, and what is sent comes from a file without a name, which
+    is to be closed. Raises LoadstoneError when there are none.
     """
     written = Written(path)
     numbers = {label: number for number, label in enumerate(manner.labels)}
@@ -96,8 +119,10 @@ def write_queries(queries: Iterable[tuple[str, str]], path: Path, manner: Manner
         for label, text in queries:
             for suffix in manner.suffixes:
                 number = numbers.setdefault(label + suffix, len(numbers))
-                out.write(json.dumps([number, text]) + "\n")
+                written.add(number, text, out)
             written.count += 1
+    if written.unnamed is not None:
+        written.unnamed.flush()
     written.labels = list(numbers)
     if not written.count:
         raise LoadstoneError(
@@ -119,8 +144,18 @@ def ask_all(
     `out_dir` takes `queries.jsonl`, and with `records` `series.jsonl` and `latency.hlog`. Raises
     LoadstoneError when nothing can be run; queries that fail are counted in the account.
     """
-    written = write_queries(queries, out_dir / QUERIES_FILE, manner)
-    document = _document(written, manner, out_dir)
+    with closing(write_queries(queries, out_dir / QUERIES_FILE, manner)) as written:
+        return _ask_written(written, opened, _document(written, manner, out_dir), signals, show, manner)
+
+
+def _ask_written(
+    written: Written,
+    opened: OpenTarget,
+    document: dict[str, Any],
+    signals: Signals | None,
+    show: Callable[[Progress], None] | None,
+    manner: Manner,
+) -> Account:
     asker = manner.asker
     if asker is None and isinstance(opened.engine, DriverEngine):
         asker = EngineAsker(opened, opened.engine)

@@ -36,6 +36,9 @@ Run = dict[str, Any]
 _NS_PER_S = 1e9
 
 
+_SETTLES_S = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Hands:
     """What asking needs of whoever holds the target."""
@@ -233,6 +236,9 @@ class _Turns:
     def _revive(self) -> None:
         """Wait for a server that was lost; where it stays away, nothing more is asked."""
         try:
+            self.hands.control()
+            # A server that lost one process ends all its sessions a moment later: look again then.
+            time.sleep(_SETTLES_S)
             self.hands.control()
         except self._troubles() as error:
             self._check_signals()

@@ -10,7 +10,7 @@ from loadstone.bulk.space import needed_bytes, refuse_without_room
 from loadstone.bulk.storing import StorageAccount
 from loadstone.bulk.verify import checks
 from loadstone.engine import SCHEMA
-from loadstone.engine.series import quoted
+from loadstone.engine.names import quoted
 from loadstone.engine.tables import Circumstances
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.loading import tables
@@ -41,7 +41,7 @@ class BulkManner:
     """What a bulk load may do beside sending rows."""
 
     schema: str | None = SCHEMA
-    """Where unqualified names lead first; None: where the user's own connection has them."""
+    """Where the table is; None: where the user's own connection makes one."""
     replace: bool = False
     """Drop a table of this name that is there."""
     resume: bool = False
@@ -92,6 +92,7 @@ class _Loading:
         self, bulk: BulkLoad, content: Content, opened: OpenTarget, hand: Hand, manner: BulkManner
     ) -> None:
         self.answers: TableAnswers = opened.engine.tables
+        """Of the schema that the load is into, as soon as that is known."""
         self.bulk = replace(bulk, method=_method(bulk, self.answers))
         self.content = content
         self.opened = opened
@@ -110,6 +111,7 @@ class _Loading:
 
     def run(self, out_dir: Path, signals: Signals | None, show: Callable[[Progress], None] | None) -> Account:
         control = self.hand.control()
+        self.answers = self._of_schema(control)
         notes = self._refuse(control)
         if self.manner.resume:
             self.resumed = self._reopen(control)
@@ -135,13 +137,18 @@ class _Loading:
         write_account(account, out_dir)
         return account
 
+    def _of_schema(self, control: Control) -> TableAnswers:
+        schema = self.manner.schema
+        return self.answers.where_made(control) if schema is None else self.answers.within(schema)
+
     def _refuse(self, control: Control) -> list[str]:
         """Refuse what the server cannot do; returns what is to be noted."""
         if self.bulk.rows.as_they_are and not self.answers.takes_files:
             raise LoadstoneError(f"{self.engine.title} cannot be loaded from files", "Load a data set.")
-        notes = []
+        notes: list[str] = []
         if not self.content.generated:
             self._fit(control)
+            notes += self.answers.notes_of_files(self.table)
             if self.bulk.verify == "content":
                 notes.append("what files hold is known by its number of rows only: these are compared")
         if self.bulk.transactions is not None and self.hand.clients() is None:
@@ -153,7 +160,7 @@ class _Loading:
     def _fit(self, control: Control) -> None:
         """Take the columns of a table that is there for the files' rows, if it is to stay."""
         there = bool(self.answers.existing(control, [self.name]))
-        if there and (self.manner.resume or tables.is_empty(control, self.name)):
+        if there and (self.manner.resume or tables.is_empty(control, self.answers, self.name)):
             columns = self.answers.existing_columns(control, self.name)
             self.content = fitted(self.content, columns)
             self.manner = replace(self.manner, make_table=False)
@@ -181,12 +188,12 @@ class _Loading:
             made = tables.make(control, self.answers, names, wanted, self.engine.errors)
         else:
             tables.refuse_unready(control, self.answers, names)
-            if self.manner.replace:
+            if self.manner.replace and self.has_ledger:
                 tables.close_ledger(control, self.answers)
             made = []
         indexed = self._index(control) if wishes.index_when == "before" else []
         if self.has_ledger:
-            tables.open_ledger(control, self._about())
+            tables.open_ledger(control, self.answers, self._about())
         return made, indexed
 
     def _index(self, control: Control) -> list[Account]:
@@ -239,10 +246,10 @@ class _Loading:
             "hash_workers": False,
             "limit_rows": 0 if self.content.generated else bulk.rows.rows,
             "insert_intervals": "",
-            "tables": {self.table["name"]: {"name": quoted(self.name), "columns": columns}},
+            "tables": {self.table["name"]: {"name": self.answers.qualified(self.name), "columns": columns}},
             "jsonb_tags": False,
             "in_table_tag": False,
-            "ledger": quoted(tables.LEDGER) if self.has_ledger else None,
+            "ledger": self.answers.qualified(tables.LEDGER) if self.has_ledger else None,
             "skip": [list(found) for found in self.resumed.ranges],
             "step_rows": bulk.step_rows or self.content.rows or _ALL_ROWS,
             "hold": self.manner.stepped is not None,
@@ -260,7 +267,7 @@ class _Loading:
         loaded["cpu"] = meter.cpu()
         control = self.hand.control()
         loaded["wal_bytes"] = meter.wal_bytes(control)
-        booked = tables.committed(control) if self.has_ledger else None
+        booked = tables.committed(control, self.answers) if self.has_ledger else None
         if not settle(account, booked):
             return
         rows = booked.rows if booked is not None else loaded["rows"]

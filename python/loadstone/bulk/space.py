@@ -27,10 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.engine import storage as storing
 from loadstone.engine.family import PostgresFamily
 from loadstone.engine.indexes import index_list
-from loadstone.engine.series import literal
+from loadstone.engine.names import literal
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -201,15 +200,10 @@ def _by_place(need: Need, freed: int) -> tuple[int, int, int]:
 
 def _places(opened: OpenTarget, control: Control, wishes: PlainTable | None) -> tuple[Path, Path, Path] | str:
     """Return where table, indexes and WAL lie, or why that is not known."""
-    folder: Path | str | None = opened.data_directory
-    engine = opened.engine
-    if folder is None and isinstance(engine, PostgresFamily):
-        found = engine.server_pids(control)
-        folder = storing.data_directory_of(control, found.pid, found.reason)
+    files = opened.engine.data_files(control, opened.data_directory)
+    folder = files.folder
     if folder is None:
-        return "the database has no files that can be seen from here"
-    if isinstance(folder, str):
-        return folder
+        return files.why
     try:
         table, indexes = (
             (_tablespace(control, name) if name else None) or folder

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
 from loadstone.bulk.sums import check_sums
-from loadstone.engine.series import quoted
 from loadstone.errors import LoadstoneError
 from loadstone.loading.checking import compared, plain
 
@@ -39,7 +38,8 @@ def checks(
             return
         yield _content(control, answers, name, content)
         return
-    row = control.execute(f"select count(*) as rows from {quoted(name)}".encode()).fetchone() or {}
+    table = answers.qualified(name)
+    row = control.execute(f"select count(*) as rows from {table}".encode()).fetchone() or {}
     wanted = content.rows if content.generated else committed
     yield {
         "name": f"{name} holds the rows that were loaded",

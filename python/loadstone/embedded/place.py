@@ -166,7 +166,8 @@ def _usual_folder(account: Account) -> Path:
 
 def _make_in(parent: Path, account: Account, made: list[Path]) -> Path:
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        # Absolute: the server works in a folder of its own, and the registry outlives this process.
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent.absolute()))
     except OSError as error:
         raise LoadstoneError(
             f"no folder can be made in {parent}: {error.strerror}", "Check its rights."

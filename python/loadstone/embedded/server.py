@@ -29,6 +29,7 @@ from loadstone.embedded.place import make_place, space_words
 from loadstone.embedded.registry import Registry, end_processes_in
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.model import Connection
+from loadstone.redact import remember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,6 +102,7 @@ class EmbeddedServer:
         self._build: Build | None = None
         self._registry = Registry(cache_root(self.account) / "servers")
         self._password = secrets.token_urlsafe(24)
+        remember(self._password)
         self.settings: dict[str, str] = {}
         """What was set, by us and by the user."""
         self.port = 0
@@ -316,6 +318,8 @@ class EmbeddedServer:
 
     def _configure(self) -> None:
         place = _there(self._place)
+        segment_bytes = _segment_bytes(place.data)
+        self.settings = sizing.with_segments(self.settings, segment_bytes, self._own_settings)
         fixed = {
             "listen_addresses": LOOPBACK,
             "unix_socket_directories": str(place.socket),
@@ -447,6 +451,11 @@ def _there(value: T | None) -> T:
     if value is None:
         raise LoadstoneError("the private server is not running", "Start it first.")
     return value
+
+
+def _segment_bytes(data: Path) -> int:
+    """Return the size of one WAL file as initdb made it: 16 MB, or what the build's makers have chosen."""
+    return max(file.stat().st_size for file in (data / "pg_wal").iterdir() if file.is_file())
 
 
 def free_port() -> int:

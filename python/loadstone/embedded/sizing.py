@@ -70,6 +70,16 @@ def sized_settings(clients: int, storage: Path, limit_bytes: int | None = None) 
     }
 
 
+def with_segments(sized: Mapping[str, str], segment_bytes: int, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with room for two segments of WAL, without which no server starts.
+
+    What the user set stays as it is: the server says itself what is wrong with it.
+    """
+    names = [name for name in ("min_wal_size", "max_wal_size") if name not in own]
+    least = 2 * segment_bytes
+    return dict(sized) | {name: _megabytes(max(_setting_bytes(sized[name]), least)) for name in names}
+
+
 def refuse_too_little(limit_bytes: int | None, settings: Mapping[str, str]) -> None:
     """Refuse a limit of memory in which the server would not live."""
     if limit_bytes is None:

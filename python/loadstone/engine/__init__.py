@@ -23,6 +23,7 @@ from loadstone.engine.answers import (
     Setting,
     Sizes,
 )
+from loadstone.engine.names import SCHEMA
 from loadstone.engine.series import SeriesAnswers
 from loadstone.engine.tables import TableAnswers
 from loadstone.errors import LoadstoneError, RunFailedError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.engine.remote import RemoteMachine
-    from loadstone.engine.storage import Storage
+    from loadstone.engine.storage import DataFiles, Storage
 
 __all__ = [
     "SCHEMA",
@@ -54,9 +55,6 @@ __all__ = [
     "one",
 ]
 
-SCHEMA = "loadstone"
-"""All that a scenario makes lives in this schema, unless the caller names another."""
-
 
 class Engine(ABC):
     """The questions that every engine answers."""
@@ -71,6 +69,8 @@ class Engine(ABC):
     """`verified against …` or `not yet run`, printed by `loadstone engines`."""
     in_process = False
     """Whether the engine is a library in our own process, so that its CPU time is ours."""
+    reaches_beyond_schema = False
+    """Whether a name without a schema may mean an object elsewhere, whatever the session's search path is."""
     errors: tuple[type[Exception], ...] = ()
     """What its control connections raise: trouble of the database, not a bug of ours."""
     needs = ""
@@ -102,8 +102,19 @@ class Engine(ABC):
         return f"{self.title} {identity['version']}"
 
     @abstractmethod
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Take the schema for this run, until the connection ends; False when another run has it."""
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
+        """Take the schema for this run; False when another run has it, or LoadstoneError that says which.
+
+        `mark` is what tells the run's schema from another run's; may be called again.
+        """
+
+    def keeps_workspace(self, connection: Control, schema: str, mark: str) -> bool:
+        """Tell whether the schema is still this run's after a connection was lost, and claim it again."""
+        return self.claim_workspace(connection, schema, mark)
+
+    def release_workspace(self, connection: Control) -> None:
+        """Let go of what would keep others from the schema, where the connection's end may not do it."""
+        del connection
 
     @abstractmethod
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
@@ -130,6 +141,10 @@ class Engine(ABC):
     @abstractmethod
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read sizes on disk and the WAL's position."""
+
+    @abstractmethod
+    def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
+        """Tell where the database's files really are; `ours` is its folder when it is ours to know."""
 
     @abstractmethod
     def storage(
@@ -206,6 +221,10 @@ class Engine(ABC):
 
         The connection that asks is counted as used; the run needs that one and another for watching.
         """
+
+    def refuse_read_only(self, connection: Control) -> None:
+        """Raise LoadstoneError when such connections can write nothing, with how to change that."""
+        del connection
 
     @abstractmethod
     def text_value(self, connection: Control, sql: str) -> str | None:

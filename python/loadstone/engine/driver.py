@@ -14,6 +14,7 @@ from loadstone.engine import Engine, not_one_value
 from loadstone.engine.answers import Observation
 from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.deadlines import Deadlines
+from loadstone.engine.storage import DataFiles
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Interruptible(Protocol):
 class DriverEngine(Engine):
     """An engine that only a Python driver reaches."""
 
+    sets_sessions = False
+    """Whether settings hold for our connections alone, and so can be given where the database is not ours."""
     no_counters = "{title} keeps no counters of what it has done so far"
     """Why `counters` has none, where an engine does not override it."""
     no_waits = "{title} does not show what its threads wait for"
@@ -110,6 +113,11 @@ class DriverEngine(Engine):
     @abstractmethod
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer, in the types that the engine gives its columns."""
+
+    def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
+        """Return the folder that is ours to know; a driver shows no other."""
+        del connection
+        return DataFiles(ours, "" if ours else "the database has no files that can be seen from here")
 
     def counters(self, connection: Control) -> Observation:
         """Say why there are none."""

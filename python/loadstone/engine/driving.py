@@ -19,7 +19,7 @@ from loadstone.engine.feeding import Batch, Feed
 from loadstone.engine.longtransactions import Progress
 from loadstone.engine.stepping import Steps
 from loadstone.errors import LoadstoneError
-from loadstone.jsonfile import JsonLines
+from loadstone.jsonfile import JsonLines, to_json, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -364,6 +364,8 @@ class _Run:
         # A transaction of a library in our process either came to its end or left nothing.
         more = {"load": loaded, "in_doubt_batches": [], "mode": self.way}
         account: Account = json.loads(self.recorder.finish(state, reason, json.dumps(more)))
+        if self.document.get("out_dir") is not None:
+            write_atomic(Path(self.document["out_dir"]) / "drive.json", to_json(account, indent=1))
         return account
 
 

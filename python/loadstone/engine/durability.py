@@ -62,11 +62,16 @@ _RULES: dict[str, Callable[[str], tuple[bool, str]]] = {
 }
 
 
-def judge(values: Mapping[str, str]) -> list[Durability]:
-    """Say of every known setting among `values` whether commits survive a crash with it, and why."""
+def judge(values: Mapping[str, str], *, whole_pages: bool = False) -> list[Durability]:
+    """Say of every known setting among `values` whether commits survive a crash with it, and why.
+
+    `whole_pages`: the storage is known to write a page whole or not at all.
+    """
     judged: list[Durability] = []
     for setting, rule in _RULES.items():
         if setting in values:
             durable, why = rule(values[setting])
+            if setting == "full_page_writes" and whole_pages and not durable:
+                durable, why = True, "the server's storage writes pages whole, so that no crash tears one"
             judged.append({"setting": setting, "value": values[setting], "durable": durable, "why": why})
     return judged

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ipaddress
-import os
-import socket
-import threading
 from dataclasses import replace as replaced
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 import psycopg
 
-from loadstone.engine import SCHEMA, Engine, connecting, durability, not_one_value, one, statements, workspace
+from loadstone.engine import (
+    SCHEMA,
+    Engine,
+    connecting,
+    durability,
+    not_one_value,
+    one,
+    sessionsettings,
+    statements,
+    workspace,
+)
 from loadstone.engine import observation as observing
 from loadstone.engine import storage as storing
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.connecting import psycopgs
 from loadstone.engine.control import CONTROL_CONNECTIONS
+from loadstone.engine.names import quoted
 from loadstone.engine.remote import RemoteMachine
+from loadstone.engine.storage import DataFiles
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -69,8 +79,14 @@ class PostgresFamily(Engine):
         "QuestDB": "QuestDB",
     }
     """Servers that speak the same protocol and are not this engine: sign in `version()` -> name."""
+    build_sign = ""
+    """What `version()` of its servers holds and PostgreSQL's own does not: finds the engine of a build."""
     storage_members = ""
     """SQL that adds, to the relations `tree` of a table and its partitions, what else keeps its rows."""
+    function_extension = ""
+    """The extension whose functions our statements, and TSBS's texts, call by bare names."""
+    function_schema: str | None = None
+    """Where that extension is, when it is neither in our schema nor in the catalog's."""
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -123,9 +139,17 @@ class PostgresFamily(Engine):
                     "Name the engine in the URL's scheme; `loadstone engines` lists them.",
                 )
 
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Take the schema for this run, until the connection ends; False when another run has it."""
-        return workspace.claim(psycopgs(connection), schema)
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
+        """Take the schema for this run; raises LoadstoneError that says which run has it."""
+        return workspace.claim(psycopgs(connection), schema, mark or workspace.MARK)
+
+    def keeps_workspace(self, connection: Control, schema: str, mark: str) -> bool:
+        """Tell whether the schema still bears the run's mark, and lock it again."""
+        return workspace.keeps(psycopgs(connection), schema, mark)
+
+    def release_workspace(self, connection: Control) -> None:
+        """Let go of the lock."""
+        workspace.release(psycopgs(connection))
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Tell whether the schema is there and marked as ours."""
@@ -144,12 +168,28 @@ class PostgresFamily(Engine):
         workspace.drop(psycopgs(connection), schema)
 
     def connection_parameters(self, schema: str = SCHEMA) -> dict[str, str]:
-        """Return the start-up parameters that make unqualified names mean the schema's objects."""
-        return {"options": connecting.option("search_path", f"{schema},public")}
+        """Return the start-up parameters that make unqualified names mean the schema's objects.
+
+        No other schema is on the search path, `public` neither: what a user has there is not ours to meet.
+        """
+        further = f",{quoted(self.function_schema)}" if self.function_schema else ""
+        return {"options": connecting.option("search_path", schema + further)}
+
+    def with_functions(self, connection: Control) -> Self:
+        """Return the engine as it is at this server: it knows where its extension's functions are."""
+        if not self.function_extension:
+            return self
+        row = connection.execute(statements.EXTENSION_SCHEMA, {"name": self.function_extension}).fetchone()
+        if row is None or row["schema"] in (SCHEMA, "pg_catalog"):
+            return self
+        found = copy.copy(self)
+        found.function_schema = str(row["schema"])
+        return found
 
     def with_schema(self, connection: model.Connection, schema: str = SCHEMA) -> model.Connection:
         """Return the connection with `connection_parameters` joined to the user's own."""
         parameters = dict(connection.parameters)
+        parameters.pop("search_path", None)  # the server would take it after, and in place of, ours
         for name, value in self.connection_parameters(schema).items():
             joined = f"{parameters.get(name, '')} {value}" if name == "options" else value
             parameters[name] = joined.strip()
@@ -172,11 +212,23 @@ class PostgresFamily(Engine):
         values = {row["name"]: row["value"] for row in self.settings(connection)}
         unlogged = one(connection, statements.UNLOGGED, {"schema": schema})
         values["unlogged tables"] = str(unlogged["count"])
-        return durability.judge(values)
+        return durability.judge(values, whole_pages=self.writes_whole_pages(connection))
+
+    def writes_whole_pages(self, connection: Control) -> bool:
+        """Tell whether its storage is known to write a page whole or not at all: no crash tears one."""
+        del connection
+        return False
 
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read sizes on disk and the WAL's position."""
         return observing.sizes(connection, schema)
+
+    def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
+        """Tell where the server's files really are; `ours` is its data directory when it is ours to know."""
+        if ours is not None:
+            return DataFiles(ours)
+        found = self.server_pids(connection)
+        return storing.data_directory_of(connection, found.pid, found.reason)
 
     def storage(
         self,
@@ -187,8 +239,7 @@ class PostgresFamily(Engine):
     ) -> Storage:
         """Account for every byte of tables in the schema, once all of them are written to the disk."""
         refused = self.checkpoint(connection)
-        found = self.server_pids(connection)
-        files = data_directory or storing.data_directory_of(connection, found.pid, found.reason)
+        files = self.data_files(connection, data_directory)
         looked = storing.look(connection, schema, tables, files, members=self.storage_members)
         if refused is not None:
             looked.notes.insert(0, f"bytes in memory were not yet on the disk: {refused}")
@@ -257,10 +308,14 @@ class PostgresFamily(Engine):
     def flush_caches(self, connection: Control) -> Caches:
         """Empty the server's caches as far as SQL can, and say how far that is."""
         connection.execute("discard all")
+        rest = (
+            "; the operating system keeps no cache of the files, which are read past it (O_DIRECT)"
+            if self.data_files(connection).direct
+            else ", and even then the operating system keeps its own cache of the files"
+        )
         return {
             "emptied": False,
-            "note": f"{self.title} cannot empty its shared buffers while it runs; only a restart does, and "
-            "even then the operating system keeps its own cache of the files",
+            "note": f"{self.title} cannot empty its shared buffers while it runs; only a restart does{rest}",
             "restart_would_help": True,
         }
 
@@ -286,6 +341,14 @@ class PostgresFamily(Engine):
                     f"Ask for fewer clients, or raise the limit: alter {holder} … connection limit …",
                 )
 
+    def refuse_read_only(self, connection: Control) -> None:
+        """Raise LoadstoneError when sessions like this one are read-only by default."""
+        sessionsettings.refuse_read_only(connection)
+
+    def with_settings(self, connection: model.Connection, settings: Mapping[str, str]) -> model.Connection:
+        """Return the connection with settings that every session of ours sends; refuse what it cannot set."""
+        return sessionsettings.with_settings(connection, settings, self.connect)
+
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the plan as EXPLAIN writes it, without running the query."""
         rows = connection.execute(f"explain {sql}".encode()).fetchall()
@@ -302,23 +365,8 @@ class PostgresFamily(Engine):
     @contextlib.contextmanager
     def at_most(self, connection: Control, limit_s: float) -> Iterator[None]:
         """Cut the connection after a while: libpq itself waits for ever for a server that is stuck."""
-        if connection.closed:
-            yield  # whoever uses it is told so by psycopg
-            return
-        line = socket.socket(fileno=os.dup(psycopgs(connection).fileno()))
-
-        def cut() -> None:
-            with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
-
-        timer = threading.Timer(limit_s, cut)
-        timer.daemon = True
-        timer.start()
-        try:
+        with connecting.within(psycopgs(connection), limit_s):
             yield
-        finally:
-            timer.cancel()
-            line.close()
 
 
 def _is_loopback(address: str) -> bool:

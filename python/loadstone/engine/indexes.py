@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadstone.engine.series import quoted
+from loadstone.engine.names import quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _NAME_BYTES = 63
 _WORD = r"[^\W\d]\w*"
 _ONE = re.compile(
     rf"(?:(?P<column>{_WORD})|\((?P<columns>{_WORD}(?:\s*,\s*{_WORD})*)\))"
-    rf"(?:\s*:\s*(?P<method>{_WORD})(?:\s*\(\s*(?P<operators>{_WORD})\s*\))?)?"
+    rf"(?:\s*:\s*(?P<method>{_WORD})(?:\s*\(\s*(?P<operators>{_WORD}(?:\.{_WORD})?)\s*\))?)?"
 )
 _GRAMMAR = "Write a number, or a list: a, b:brin, (f,l), l:hash, j:gin(gin_trgm_ops)."
 

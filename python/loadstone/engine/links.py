@@ -6,9 +6,13 @@ lost; a statement that takes too long is told to end, and its link is cut when t
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from loadstone.engine import waits
+from loadstone.engine.waits import Seen, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -74,14 +78,40 @@ class LinkControl(ABC, Generic[L]):
         """Do something with the link. Raises one of `errors`."""
         if self._closed:
             raise self.lost(_CLOSED)
+        wait = Wait(self._look, self._cut_off)
         with self._busy:
             try:
-                return work(self._dialled())
+                with wait.watched():
+                    return work(self._dialled())
             except BaseException as error:
                 link = self._link
                 if link is not None and self.spoilt(link, error):
                     self.drop()
-                raise
+                if wait.verdict is None:
+                    raise
+                raise self.lost(wait.verdict.words) from error
+
+    def probe(self) -> None:
+        """Ask the server for a sign of life, on another connection; what is in our own process gives none."""
+
+    def _look(self) -> Seen:
+        """Tell a server that works from one that is silent: a refusal is a sign of life as well."""
+
+        def probe() -> None:
+            with contextlib.suppress(Exception):
+                self.probe()
+
+        try:
+            waits.at_most(waits.ASK_S, probe)
+        except TimeoutError:
+            words = f"{self.title} does not answer, and not on another connection either"
+            return Seen(words, waits.SILENCE_S)
+        return Seen()
+
+    def _cut_off(self) -> None:
+        link = self._link
+        if link is not None:
+            self.cut(link)
 
     def interrupt(self, limit_s: float | None = None) -> None:
         """Make the statement that another thread runs here fail: told to end first, then cut off."""

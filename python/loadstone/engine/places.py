@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import psutil
 
@@ -14,6 +14,7 @@ from loadstone.engine.answers import ServerProcesses
 from loadstone.engine.driver import Place
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
+from loadstone.redact import remember
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -50,8 +51,11 @@ def server_place(scheme: str, text: str, *, port: int, user: str, database: str,
         sslmode=named.get("sslmode", "disable"),
         sslrootcert=_certificate(named.get("sslrootcert")),
     )
+    remember(server.password, (server.host, server.user, server.database))
     shown = f"[{server.host}]" if ":" in server.host else server.host
-    more = f"?sslmode={server.sslmode}" if server.sslmode != "disable" else ""
+    given = {"sslmode": server.sslmode} if server.sslmode != "disable" else {}
+    given |= {"sslrootcert": server.sslrootcert} if server.sslrootcert else {}
+    more = f"?{urlencode(given)}" if given else ""
     url = f"{scheme}://{server.user}@{shown}:{server.port}/{server.database}{more}"
     return Place(f"{scheme}-{server.host}", f"{shown}:{server.port}", url, server=server)
 

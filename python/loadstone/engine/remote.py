@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from loadstone.engine import statements
-from loadstone.engine.series import quoted
+from loadstone.engine.names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,7 +1,7 @@
 """How an engine keeps time series: tables, partitions, fingerprints, time buckets. PostgreSQL's answers.
 
 The tables are TSBS's (`time`, `tags_id`, the fields, `additional_tags`; a row of `tags` for each state of a
-device). Names are unqualified: they mean the first schema of the connection's search path.
+device).
 """
 
 # ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
@@ -12,12 +12,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+from loadstone.engine.names import NamedTables, literal, quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.engine.control import Control
+    from loadstone.engine.names import Qualified
     from loadstone.model import LoadMethod, SeriesTables
 
 Account = dict[str, Any]
@@ -28,9 +30,6 @@ ADDITIONAL = "additional_tags"
 _PARTITIONS_MOST = 10_000
 _HASH_SINCE = 110000
 _SECOND_US = 1_000_000
-_SEQUENCE = (
-    "select setval(pg_get_serial_sequence('{tags}', 'id'), coalesce(max(id), 0) + 1, false) from {tags}"
-)
 _UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 
@@ -97,41 +96,12 @@ class Compression:
         return self.before_bytes / self.after_bytes if self.after_bytes else None
 
 
-class NamedTables:
-    """What is asked of tables by their names, and of their times, whatever else they hold."""
-
-    relation = "table"
-    """What CREATE and DROP call that which holds the rows."""
-    keeping = ""
-    """What CREATE TABLE says behind the columns of how rows are kept, in a table and in each partition."""
-
-    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
-        """Return which of these tables (or views) there are already."""
-        listed = ", ".join(literal(name) for name in wanted)
-        rows = control.execute(
-            "select table_name from information_schema.tables "
-            f"where table_schema = current_schema() and table_name in ({listed}) order by 1".encode()
-        )
-        return [str(row["table_name"]) for row in rows]
-
-    def drop(self, name: str) -> str:
-        """Return the statement that drops a table with all that belongs to it, if it is there."""
-        return f"drop {self.relation} if exists {quoted(name)} cascade"
-
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        # Exact until 2106: the error of date_part's double is below half a microsecond.
-        return f"(date_part('epoch', {column}) * 1000000)::bigint"
-
-
 class SeriesAnswers(NamedTables):
     """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
 
     title = "PostgreSQL"
     methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
     """How rows can be loaded, the best way first."""
-    ledger = True
-    """Whether a broken load can be resumed: batches are booked in the transaction that holds their rows."""
     types: Mapping[str, str] = {
         "timestamp": "timestamptz",
         "int32": "integer",
@@ -175,8 +145,9 @@ class SeriesAnswers(NamedTables):
     def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
         """Return what is to be done once the rows are in; each statement is a transaction of its own."""
         del wishes
-        sequence = [_SEQUENCE.format(tags=quoted(dataset["tags"]["name"]))] if dataset["tags"] else []
-        return (*sequence, *(f"analyze {quoted(name)}" for name in names(dataset)))
+        tags = dataset["tags"]
+        sequence = [_sequence(self.qualified(tags["name"]))] if tags else []
+        return (*sequence, *(f"analyze {self.qualified(name)}" for name in names(dataset)))
 
     def notes(self, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is done instead."""
@@ -214,12 +185,12 @@ class SeriesAnswers(NamedTables):
             f"coalesce(sum(d), 0)::text as tags_sum, coalesce(sum(({key}) * {value}), 0)::text as content, "
             f"array[{nulls}]::bigint[] as nulls "
             f"from (select {self.microseconds(quoted('time'))} as t, tags_id::bigint as d, "
-            f"{', '.join(map(quoted, columns))}, {terms} as s from {quoted(table['name'])}) as r"
+            f"{', '.join(map(quoted, columns))}, {terms} as s from {self.qualified(table['name'])}) as r"
         )
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk."""
-        row = control.execute(_SIZE.format(table=literal(quoted(table))).encode()).fetchone() or {}
+        row = control.execute(_SIZE.format(table=literal(self.qualified(table))).encode()).fetchone() or {}
         return TableSize(int(row["table_bytes"]), int(row["index_bytes"]))
 
     def compression(self, control: Control, table: str) -> Compression | None:
@@ -233,12 +204,12 @@ class SeriesAnswers(NamedTables):
         found = self.existing(control, places)
         if not found:
             return None
-        counts = " + ".join(f"(select count(*) from {quoted(name)})" for name in found)
+        counts = " + ".join(f"(select count(*) from {self.qualified(name)})" for name in found)
         return int((control.execute(f"select {counts} as rows".encode()).fetchone() or {})["rows"])
 
     def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices."""
-        name = quoted(tags["name"])
+        name = self.qualified(tags["name"])
         if wishes.jsonb_tags:
             yield f"create table {name} (id serial primary key, tagset {self.json_type})"
             yield f"create unique index uniq1 on {name} (tagset)"
@@ -258,13 +229,15 @@ class SeriesAnswers(NamedTables):
         name, leaves = table["name"], list(self.partitions(table["name"], wishes, where, device))
         split = self.partitioned(wishes, where, device)
         kept = "" if split else self.keeping
-        yield f"create {self.relation} {quoted(name)} ({self.columns(table, dataset, wishes)}){split}{kept}"
+        columns = self.columns(table, dataset, wishes)
+        yield f"create {self.relation} {self.qualified(name)} ({columns}){split}{kept}"
         yield from (leaf.statement + ("" if leaf.split else self.keeping) for leaf in leaves)
         # Before version 11 an index cannot be made for all partitions at once.
         whole = not leaves or where.version_number >= _HASH_SINCE
         for target in [name] if whole else [leaf.name for leaf in leaves]:
             yield from (
-                f"create index on {quoted(target)} {keys}" for keys in index_keys(table, wishes, device)
+                f"create index on {self.qualified(target)} {keys}"
+                for keys in index_keys(table, wishes, device)
             )
 
     def columns(self, table: Table, dataset: Dataset, wishes: SeriesTables) -> str:
@@ -291,19 +264,29 @@ class SeriesAnswers(NamedTables):
         """Yield the partitions in order; only those without parts of their own hold rows."""
         parts = wishes.hash_partitions if where.version_number >= _HASH_SINCE else 0
         if wishes.chunk_time_s is None:
-            yield from _hash_parts(table, parts)
+            yield from self._hash_parts(table, parts)
             return
-        parent, bounds = quoted(table), chunk_bounds(wishes, where)
+        bounds = chunk_bounds(wishes, where)
         first, last = stamp_literal(bounds[0]), stamp_literal(bounds[-1])
-        yield Partition.of(f"{table}_before", parent, f"from (minvalue) to ({first})")
+        yield self._partition(table, f"{table}_before", f"from (minvalue) to ({first})")
         for low, high in pairwise(bounds):
             name = f"{table}_p{stamp(low):%Y%m%d_%H%M%S}"
-            text = f"create table {quoted(name)} partition of {parent} "
-            text += f"for values from ({stamp_literal(low)}) to ({stamp_literal(high)})"
+            span = f"from ({stamp_literal(low)}) to ({stamp_literal(high)})"
             by = f" partition by hash ({quoted(device)})" if parts else ""
-            yield Partition(name, text + by, split=bool(parts))
-            yield from _hash_parts(name, parts)
-        yield Partition.of(f"{table}_after", parent, f"from ({last}) to (maxvalue)")
+            yield self._partition(table, name, span, by)
+            yield from self._hash_parts(name, parts)
+        yield self._partition(table, f"{table}_after", f"from ({last}) to (maxvalue)")
+
+    def _hash_parts(self, table: str, parts: int) -> Iterator[Partition]:
+        for part in range(parts):
+            bounds = f"with (modulus {parts}, remainder {part})"
+            yield self._partition(table, f"{table}_h{part}", bounds)
+
+    def _partition(self, parent: str, name: str, bounds: str, by: str = "") -> Partition:
+        """Return a partition for values in the bounds; `by` is how it is split itself."""
+        whole = self.qualified(parent)
+        text = f"create table {self.qualified(name)} partition of {whole} for values {bounds}{by}"
+        return Partition(name, text, split=bool(by))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,17 +297,6 @@ class Partition:
     statement: str
     split: bool = False
     """Whether it is split itself, and holds no rows."""
-
-    @classmethod
-    def of(cls, name: str, parent: str, bounds: str) -> Partition:
-        """Return a partition of `parent` (as SQL writes it) for values in the bounds."""
-        return cls(name, f"create table {quoted(name)} partition of {parent} for values {bounds}")
-
-
-def _hash_parts(table: str, parts: int) -> Iterator[Partition]:
-    for part in range(parts):
-        bounds = f"with (modulus {parts}, remainder {part})"
-        yield Partition.of(f"{table}_h{part}", quoted(table), bounds)
 
 
 _SIZE = """
@@ -337,14 +309,10 @@ from family
 """
 
 
-def quoted(name: str) -> str:
-    """Write an identifier as SQL does."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Write a text as SQL does."""
-    return "'" + text.replace("'", "''") + "'"
+def _sequence(tags: Qualified) -> str:
+    """Return what makes the sequence of ids go on behind those that were loaded."""
+    sequence = f"pg_get_serial_sequence({literal(tags)}, 'id')"
+    return f"select setval({sequence}, coalesce(max(id), 0) + 1, false) from {tags}"
 
 
 def names(dataset: Dataset) -> list[str]:

@@ -18,7 +18,49 @@ select obj_description(n.oid, 'pg_namespace') as comment,
 from pg_namespace n where n.nspname = %(schema)s
 """
 
+PID = "select pg_backend_pid() as pid"
+
+# Where start-up options are taken, their source is the client. Spaces and quotes in lists mean nothing here.
+SETTINGS_LOST = """
+select w.name || ' is ' || current_setting(w.name) || ', and ' || w.value || ' was asked for' as what,
+       {hint} as hint
+from (values {rows}) as w(name, value)
+where lower(translate(current_setting(w.name), ' "', '')) <> lower(translate(w.value, ' "', ''))
+and (w.name = 'search_path' or not exists
+     (select 1 from pg_settings s where lower(s.name) = lower(w.name) and s.source = 'client'))
+"""
+
+CLAIM_LOST = """
+select {words} as what, 'Let one run at a time have a database.' as hint
+where not exists (select 1 from pg_namespace n
+                  where n.nspname = {schema} and obj_description(n.oid, 'pg_namespace') = {mark})
+"""
+
+# One row for each session that holds what the session waits for; one with nulls where nobody does.
+WAITING = """
+select a.state, h.pid as holder, b.application_name as application, b.usename as holder_user,
+       to_char(b.query_start, 'HH24:MI:SS') as since,
+       (select l.relation::regclass::text from pg_locks l where l.pid = a.pid and not l.granted limit 1)
+       as locked
+from pg_stat_activity a left join lateral unnest(pg_blocking_pids(a.pid)) as h(pid) on true
+     left join pg_stat_activity b on b.pid = h.pid
+where a.pid = %(pid)s
+order by b.query_start nulls last
+"""
+
 CLAIM = "select pg_try_advisory_lock(hashtext(%(name)s)) as ours"
+RELEASE = "select pg_advisory_unlock_all()"
+HOLDER = """
+select a.pid, a.application_name as application, a.usename as holder,
+       to_char(a.backend_start, 'HH24:MI:SS') as since
+from pg_locks l join pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objid = (hashtext(%(name)s)::bigint & 4294967295)::oid
+and l.database = (select oid from pg_database where datname = current_database())
+"""
+SESSIONS_OF = """
+select pid from pg_stat_activity where application_name = %(name)s and datname = current_database()
+and pid <> pg_backend_pid() order by pid
+"""
 
 SETTINGS = """
 select name, current_setting(name) as value, source
@@ -97,6 +139,10 @@ from parts p join pg_class c on c.oid = p.oid
 left join pg_inherits h on h.inhrelid = p.oid and p.part = 'index'
 """
 
+EXTENSION_SCHEMA = """
+select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+where e.extname = %(name)s
+"""
 FREE_SPACE_MAP = """
 select exists (select from pg_available_extensions where name = 'pg_freespacemap') as available,
        (select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace

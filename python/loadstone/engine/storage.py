@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import psycopg
 
 from loadstone.engine import statements
-from loadstone.engine.series import quoted
+from loadstone.engine.names import qualified, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,6 +57,20 @@ class TableStorage(TypedDict):
     """Free and allocated bytes are those of one file in which other tables lie as well."""
 
 
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """Where a database's files really are: not always where its server says that its data directory is."""
+
+    folder: Path | None
+    """What holds tables and WAL, as seen from this machine; None where that is not known."""
+    why: str = ""
+    """Why it is not known."""
+    prefix: str = ""
+    """What the server writes before the path of each file in there."""
+    direct: bool = False
+    """Whether the server reads and writes them past the operating system's cache (O_DIRECT)."""
+
+
 @dataclass(slots=True)
 class Storage:
     """One look at tables, with the reasons for what is missing."""
@@ -93,17 +107,16 @@ def table_storage(
     }
 
 
-def look(control: Control, schema: str, tables: Sequence[str], files: Path | str, *, members: str) -> Storage:
+def look(control: Control, schema: str, tables: Sequence[str], files: DataFiles, *, members: str) -> Storage:
     """Look at tables of a server of PostgreSQL's family.
 
-    `files` is the server's data directory where we can see it, or why we cannot. `members` names relations
-    that belong to a table beside its partitions, as further rows of the statement.
+    `members` names relations that belong to a table beside its partitions, as further rows of the statement.
     """
     statement = statements.STORAGE.replace("{members}", members).encode()
     found = Storage([])
     free = _FreeSpace(control, schema, found.notes)
     for name in tables:
-        place = f"{quoted(schema)}.{quoted(name)}"
+        place = qualified(schema, name)
         relations = control.execute(statement, {"table": place}).fetchall()
         sizes = _allocated_of(relations, files, found.notes)
         found.tables.append(_table(name, relations, sizes, free))
@@ -204,12 +217,16 @@ def _indexes(rows: Sequence[Row], allocated: Mapping[int, int] | None) -> list[I
     ]
 
 
-def _allocated_of(relations: Sequence[Row], files: Path | str, notes: list[str]) -> Mapping[int, int] | None:
+def _allocated_of(relations: Sequence[Row], files: DataFiles, notes: list[str]) -> Mapping[int, int] | None:
     """Return the allocated bytes by relation; None, and a note, when they cannot be seen."""
-    if isinstance(files, str):
-        notes.append(f"allocated bytes are not known: {files}")
+    if files.folder is None:
+        notes.append(f"allocated bytes are not known: {files.why}")
         return None
-    held = {row["oid"]: files / row["file"] for row in relations if row["file"] is not None}
+    held = {
+        row["oid"]: files.folder / row["file"].removeprefix(files.prefix)
+        for row in relations
+        if row["file"] is not None
+    }
     folders: dict[Path, dict[str, int]] = {}
     try:
         for path in held.values():
@@ -246,17 +263,20 @@ def allocated_bytes(*paths: Path | None) -> int:
     return total
 
 
-def data_directory_of(control: Control, pid: int | None, reason: str | None) -> Path | str:
-    """Return where the server that `pid` is the first process of has its files, or why we cannot see them."""
+def data_directory_of(control: Control, pid: int | None, reason: str | None) -> DataFiles:
+    """Return the data directory of the server that `pid` is the first process of, as we see it."""
     if pid is None:
-        return reason or "it is not known where the server runs"
+        return DataFiles(None, reason or "it is not known where the server runs")
     row: dict[str, Any] = control.execute(statements.BACKEND).fetchone() or {}
     shown = row.get("data_directory")
     if shown is None:
-        return "the server shows its data directory to members of pg_read_all_settings only"
+        why = "the server shows its data directory to members of pg_read_all_settings only"
+        return DataFiles(None, why)
     folder = Path(shown)
     try:
         owner = (folder / "postmaster.pid").read_text().partition("\n")[0]
     except OSError as error:
-        return f"the server's files in {folder} cannot be read: {error.strerror}"
-    return folder if owner == str(pid) else f"{folder} is not the server's folder as seen from here"
+        return DataFiles(None, f"the server's files in {folder} cannot be read: {error.strerror}")
+    if owner != str(pid):
+        return DataFiles(None, f"{folder} is not the server's folder as seen from here")
+    return DataFiles(folder)

@@ -1,7 +1,4 @@
-"""How an engine keeps plain tables: columns, indexes, partitions, tablespaces. PostgreSQL's answers.
-
-Names are unqualified: they mean the first schema of the connection's search path.
-"""
+"""How an engine keeps plain tables: columns, indexes, partitions, tablespaces. PostgreSQL's answers."""
 
 # ruff: noqa: S608 - identifiers and values are written by `quoted` and `literal`
 from __future__ import annotations
@@ -10,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from loadstone.engine.indexes import Index, index_list
+from loadstone.engine.names import NamedTables, literal, quoted
 from loadstone.engine.partitions import INDEXED_AS_ONE_SINCE, is_split, ranges, refuse_partitions
-from loadstone.engine.series import NamedTables, literal, quoted, stamp
+from loadstone.engine.series import stamp
 from loadstone.errors import LoadstoneError
 from loadstone.model import LOAD_FILES
 
@@ -82,8 +80,6 @@ class TableAnswers(NamedTables):
     """How rows can be loaded, the best way first."""
     takes_files = True
     """Whether files can be sent as they are."""
-    ledger = True
-    """Whether a broken load can be resumed: batches are booked in the transaction that holds their rows."""
     forms: tuple[TableForm, ...] = ("default",)
     """In which forms a table can be kept."""
     index_methods: tuple[str, ...] | None = None
@@ -175,7 +171,7 @@ class TableAnswers(NamedTables):
         Raises LoadstoneError when it cannot be made as wished.
         """
         self.refuse_wishes(table, wishes, where)
-        name, split = quoted(wishes.name), is_split(wishes, where)
+        name, split = self.qualified(wishes.name), is_split(wishes, where)
         place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
         by = f" partition by range ({quoted(wishes.partition_column)})" if split else ""
         kept = self.keeping + place
@@ -203,7 +199,7 @@ class TableAnswers(NamedTables):
         whole = not is_split(wishes, where) or where.version_number >= INDEXED_AS_ONE_SINCE
         leaves = [wishes.name] if whole else [name for name, _ in self.partitions(table, wishes, where)]
         return tuple(
-            f"create index {if_new}{quoted(index.name(leaf))} on {quoted(leaf)} "
+            f"create index {if_new}{quoted(index.name(leaf))} on {self.qualified(leaf)} "
             f"{self.using(index)}{index.keys}{space}"
             for index in self.index_list(wishes.indexes, table)
             for leaf in leaves
@@ -219,12 +215,12 @@ class TableAnswers(NamedTables):
         """Yield name and statement of each partition; two more take what lies outside."""
         if not is_split(wishes, where):
             return
-        parent = quoted(wishes.name)
+        parent = self.qualified(wishes.name)
         for name, low, high in ranges(table, wishes, where):
             first = self.value(table, low) if low is not None else "minvalue"
             last = self.value(table, high) if high is not None else "maxvalue"
             bounds = f"for values from ({first}) to ({last})"
-            yield name, f"create {self.relation} {quoted(name)} partition of {parent} {bounds}"
+            yield name, f"create {self.relation} {self.qualified(name)} partition of {parent} {bounds}"
 
     def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
         """Return what is to be done once the rows and their indexes are in."""
@@ -233,7 +229,7 @@ class TableAnswers(NamedTables):
 
     def settle(self, wishes: PlainTable) -> tuple[str, ...]:
         """Return what the manual advises once a table is loaded and before it is queried; may be nothing."""
-        return (f"vacuum analyze {quoted(wishes.name)}",)
+        return (f"vacuum analyze {self.qualified(wishes.name)}",)
 
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is done instead."""
@@ -247,6 +243,11 @@ class TableAnswers(NamedTables):
         if wishes.compression == "pglz" and where.version_number < _COMPRESSION_SINCE:
             found.append(f"{self.title} before 14 compresses by pglz only: there is nothing to choose")
         return tuple(found)
+
+    def notes_of_files(self, table: RowTable) -> tuple[str, ...]:
+        """Say what the engine keeps in another way than a user's own files have it."""
+        del table
+        return ()
 
     def fingerprint(self, table: RowTable, name: str) -> str:
         """Return a query for the fingerprint of a table's content (crates/gen/src/rows/fingerprint.rs).
@@ -270,7 +271,7 @@ class TableAnswers(NamedTables):
             f"coalesce(sum(k), 0)::text as content, {numbers} as numbers, {self.array(nulls)} as nulls "
             f"from (select {self.number('r')} as k, octets, s, {passed} "
             f"from (select {row} as r, ({octets})::bigint as octets, {terms or '0'} as s, "
-            f"{', '.join(missing)} from {quoted(name)}) as texts) as numbered"
+            f"{', '.join(missing)} from {self.qualified(name)}) as texts) as numbered"
         )
 
     def sums(self, table: RowTable, name: str) -> str | None:
@@ -307,7 +308,7 @@ class TableAnswers(NamedTables):
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
         rows = control.execute(
             "select column_name as name, data_type as type from information_schema.columns "
-            f"where table_schema = current_schema() and table_name = {literal(name)} "
+            f"where table_schema = {self.schema_text} and table_name = {literal(name)} "
             "order by ordinal_position".encode()
         )
         kinds = self.types_back
@@ -321,7 +322,7 @@ class TableAnswers(NamedTables):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk, with its partitions."""
-        row = control.execute(_SIZE.format(table=literal(quoted(table))).encode()).fetchone() or {}
+        row = control.execute(_SIZE.format(table=literal(self.qualified(table))).encode()).fetchone() or {}
         return TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))
 
     def columns(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> str:
@@ -412,13 +413,22 @@ class TableAnswers(NamedTables):
                 )
 
     def _refuse_operators(self, control: Control, index: Index, method: str) -> None:
-        asked = {"method": literal(method), "name": literal(index.operators)}
-        if control.execute(_OPERATORS.format(**asked).encode()).fetchone() is None:
+        schema, _, name = index.operators.rpartition(".")
+        asked = {"method": literal(method), "name": literal(name)}
+        found = control.execute(_OPERATORS.format(**asked).encode()).fetchall()
+        if any(row["schema"] == schema or (row["visible"] and not schema) for row in found):
+            return
+        if found:
+            place = found[0]["schema"]
             raise LoadstoneError(
-                f"the index {index} needs an operator class that the server lacks for {method}",
-                "Create the extension that brings it in the phase's setup (gin_trgm_ops: "
-                "`create extension if not exists pg_trgm`).",
+                f"the index {index} names an operator class that is in the schema {place}",
+                f"Write {place}.{name}: only Loadstone's own schema is searched.",
             )
+        raise LoadstoneError(
+            f"the index {index} needs an operator class that the server lacks for {method}",
+            "Create the extension that brings it in the phase's setup (gin_trgm_ops: "
+            "`create extension if not exists pg_trgm`).",
+        )
 
     def refuse_tablespace(self, control: Control, name: str) -> None:
         """Raise LoadstoneError when the server has no such tablespace."""
@@ -453,8 +463,9 @@ select pg_indexam_has_property(oid, 'can_multi_col') as many
 from pg_am where amtype = 'i' and amname = {method}
 """
 _OPERATORS = """
-select 1 as found from pg_opclass c join pg_am m on m.oid = c.opcmethod
-where m.amname = {method} and c.opcname = {name} and pg_opclass_is_visible(c.oid)
+select n.nspname as schema, pg_opclass_is_visible(c.oid) as visible
+from pg_opclass c join pg_am m on m.oid = c.opcmethod join pg_namespace n on n.oid = c.opcnamespace
+where m.amname = {method} and c.opcname = {name} order by 1
 """
 _DEFAULT_OPERATORS = """
 select 1 as found from pg_opclass c join pg_am m on m.oid = c.opcmethod
@@ -466,5 +477,6 @@ def partition_ddl(
     answers: TableAnswers, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL
 ) -> str:
     """Return ready DDL: the table as wished, with its partitions and indexes, a statement a line."""
-    statements = [*answers.create(table, wishes, where), *answers.indexes(table, wishes, where)]
+    shown = answers.unqualified()
+    statements = [*shown.create(table, wishes, where), *shown.indexes(table, wishes, where)]
     return "\n".join(f"{statement};" for statement in statements)

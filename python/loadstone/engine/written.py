@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone import machine
 from loadstone.controlgroup import ControlGroup
-from loadstone.engine.family import PostgresFamily
-from loadstone.engine.storage import data_directory_of
 from loadstone.machine import ROOT
 from loadstone.procfs import ProcessTree, disk_counters
 
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
+    from loadstone.engine.storage import DataFiles
 
 _LINKS = ("pg_wal", "pg_tblspc")
 """What a server's folder may keep elsewhere."""
@@ -43,11 +42,8 @@ class WriteAccount:
         self.notes: list[str] = []
         """Why something is None."""
         found = engine.server_pids(control)
-        files: Path | str = data_directory or "the database has no files here"
-        if data_directory is None and isinstance(engine, PostgresFamily):
-            files = data_directory_of(control, found.pid, found.reason)
         self._group = ControlGroup.of(found.pid) if found.pid is not None else None
-        self._disks = self._disks_of(files)
+        self._disks = self._disks_of(engine.data_files(control, data_directory))
         self._tree = ProcessTree(found.pid) if found.pid is not None else None
         if self._tree is None:
             reason = "they share our process" if engine.in_process else found.reason
@@ -73,13 +69,13 @@ class WriteAccount:
             "of": self._of(),
         }
 
-    def _disks_of(self, files: Path | str) -> frozenset[str]:
+    def _disks_of(self, files: DataFiles) -> frozenset[str]:
         """Return the disks that hold the files, those of WAL and tablespaces too."""
-        if isinstance(files, str):
-            self.notes.append(f"device bytes are not known: {files}")
+        if files.folder is None:
+            self.notes.append(f"device bytes are not known: {files.why}")
             return frozenset()
         found = set()
-        for path in _places(files):
+        for path in _places(files.folder):
             mount = machine.mount_of(path)
             disk = machine.disk_of(mount) if mount is not None else None
             if disk is None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, one
 from loadstone.engine.distributed import spreading_column
+from loadstone.engine.names import literal, qualified
 from loadstone.engine.series import USUAL as USUAL_SERIES
 from loadstone.engine.series import TableSize as SeriesSize
-from loadstone.engine.series import device_column, literal, quoted
+from loadstone.engine.series import device_column
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engine.tables import USUAL, TableSize
 from loadstone.engines.citus import Citus, CitusSeries, CitusTables
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Identity, Sizes, series
     from loadstone.engine.control import Control
+    from loadstone.engine.names import Qualified
     from loadstone.engine.series import Dataset, Table
     from loadstone.engine.tables import Circumstances, RowTable
     from loadstone.model import PlainTable, SeriesTables
@@ -52,14 +54,14 @@ class ClusterSeries(CitusSeries):
     def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices, a copy on every worker."""
         yield from super().tags_table(tags, wishes)
-        yield f"select create_reference_table({literal(quoted(tags['name']))})"
+        yield f"select create_reference_table({literal(self.qualified(tags['name']))})"
 
     def series_table(
         self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.Circumstances
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows and spread it."""
         yield from super().series_table(table, dataset, wishes, where)
-        yield _distribute(table["name"], device_column(dataset, wishes))
+        yield _distribute(self.qualified(table["name"]), device_column(dataset, wishes))
 
     def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
         """Say what is seen of the workers."""
@@ -67,7 +69,7 @@ class ClusterSeries(CitusSeries):
 
     def size(self, control: Control, table: str) -> SeriesSize:
         """Read what a table takes on all workers."""
-        found = _size(control, quoted(table))
+        found = _size(control, self.qualified(table))
         return SeriesSize(found.table_bytes, found.index_bytes) if found else super().size(control, table)
 
 
@@ -80,7 +82,7 @@ class ClusterTables(CitusTables):
     def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table with its partitions, and spread it."""
         made = super().create(table, wishes, where)
-        return (*made, _distribute(wishes.name, spreading_column(table, wishes)))
+        return (*made, _distribute(self.qualified(wishes.name), spreading_column(table, wishes)))
 
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say what is seen of the workers."""
@@ -88,7 +90,7 @@ class ClusterTables(CitusTables):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on all workers."""
-        return _size(control, quoted(table)) or super().size(control, table)
+        return _size(control, self.qualified(table)) or super().size(control, table)
 
 
 class CitusCluster(Citus):
@@ -121,7 +123,7 @@ class CitusCluster(Citus):
         spread = {row["name"]: row["oid"] for row in connection.execute(_DISTRIBUTED, {"schema": schema})}
         for relation in found["relations"]:
             if relation["kind"] == "table" and relation["name"] in spread:
-                size = _size(connection, f"{quoted(schema)}.{quoted(relation['name'])}")
+                size = _size(connection, qualified(schema, relation["name"]))
                 relation["bytes"] = size.table_bytes if size else relation["bytes"]
         return found
 
@@ -137,7 +139,7 @@ class CitusCluster(Citus):
         refused = self.checkpoint(connection)
         looked = Storage([], [*([refused] if refused else []), _SHARED[1]])
         for name in tables:
-            place = f"{quoted(schema)}.{quoted(name)}"
+            place = qualified(schema, name)
             row = connection.execute(_SIZE.format(table=_regclass(place)).encode()).fetchone() or {}
             rows, whole, total = (int(row[column]) for column in ("rows", "whole", "total"))
             indexes = [("all indexes", total - whole)] if total > whole else []
@@ -145,11 +147,11 @@ class CitusCluster(Citus):
         return looked
 
 
-def _distribute(table: str, column: str) -> str:
-    return f"select create_distributed_table({literal(quoted(table))}, {literal(column)})"
+def _distribute(table: Qualified, column: str) -> str:
+    return f"select create_distributed_table({literal(table)}, {literal(column)})"
 
 
-def _size(control: Control, place: str) -> TableSize | None:
+def _size(control: Control, place: Qualified) -> TableSize | None:
     """Read what a table takes on all workers; None when it is not spread over them."""
     table = _regclass(place)
     if control.execute(_IS_DISTRIBUTED.format(table=table).encode()).fetchone() is None:
@@ -158,7 +160,7 @@ def _size(control: Control, place: str) -> TableSize | None:
     return TableSize(int(row["whole"]), int(row["total"]) - int(row["whole"]), 0)
 
 
-def _regclass(place: str) -> str:
+def _regclass(place: Qualified) -> str:
     return f"{literal(place)}::regclass"
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from loadstone.engine import SCHEMA
 from loadstone.engine import storage as storing
 from loadstone.engine.extension import ExtensionFamily
+from loadstone.engine.names import literal
 from loadstone.engine.series import USUAL as USUAL_SERIES
-from loadstone.engine.series import SeriesAnswers, literal, quoted
+from loadstone.engine.series import SeriesAnswers
 from loadstone.engine.series import TableSize as SeriesSize
 from loadstone.engine.tables import USUAL, TableAnswers, TableSize
 from loadstone.errors import LoadstoneError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Sizes, series
     from loadstone.engine.answers import RelationSize
     from loadstone.engine.control import Control
+    from loadstone.engine.names import Qualified
     from loadstone.engine.series import Dataset, Table
     from loadstone.engine.storage import Storage
     from loadstone.engine.tables import Circumstances, RowTable
@@ -39,9 +41,9 @@ _DROP = """
 do $$
 begin
   if exists (select from pg_foreign_table where ftrelid = to_regclass({table})) then
-    drop foreign table {name} cascade;
+    drop foreign table {qualified} cascade;
   else
-    drop table if exists {name} cascade;
+    drop table if exists {qualified} cascade;
   end if;
 end $$
 """
@@ -81,7 +83,7 @@ class CstoreSeries(SeriesAnswers):
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a table of either kind, if it is there."""
-        return _drop(name)
+        return _drop(self.qualified(name))
 
     def series_table(
         self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.Circumstances
@@ -89,7 +91,7 @@ class CstoreSeries(SeriesAnswers):
         """Yield the statement that makes one foreign table."""
         del where
         columns = self.columns(table, dataset, wishes)
-        yield f"create foreign table {quoted(table['name'])} ({columns}){self.keeping}"
+        yield f"create foreign table {self.qualified(table['name'])} ({columns}){self.keeping}"
 
     def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
         """Say which wishes have no meaning here."""
@@ -103,7 +105,7 @@ class CstoreSeries(SeriesAnswers):
 
     def size(self, control: Control, table: str) -> series.TableSize:
         """Read what a table takes on disk."""
-        found = _size(control, table)
+        found = _size(control, self.qualified(table))
         return SeriesSize(found.table_bytes, found.index_bytes)
 
 
@@ -124,7 +126,7 @@ class CstoreTables(TableAnswers):
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a table of either kind, if it is there."""
-        return _drop(name)
+        return _drop(self.qualified(name))
 
     def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
         """Do nothing: the files are whole when COPY has ended."""
@@ -133,7 +135,7 @@ class CstoreTables(TableAnswers):
 
     def settle(self, wishes: PlainTable) -> tuple[str, ...]:
         """Return what gives the planner its statistics; nothing is to be vacuumed."""
-        return (f"analyze {quoted(wishes.name)}",)
+        return (f"analyze {self.qualified(wishes.name)}",)
 
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say what the files do not have of a table."""
@@ -142,7 +144,7 @@ class CstoreTables(TableAnswers):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk."""
-        return _size(control, table)
+        return _size(control, self.qualified(table))
 
 
 class CstoreFdw(ExtensionFamily):
@@ -153,6 +155,7 @@ class CstoreFdw(ExtensionFamily):
     schemes: tuple[str, ...] = ("cstore-fdw", "cstore")
     status = "verified against cstore_fdw 1.7 on PostgreSQL 11, on Linux"
     extension = "cstore_fdw"
+    function_extension = "cstore_fdw"
     oldest = (1, 6)
     servers = (10, 13)
     needs = (
@@ -201,23 +204,22 @@ class CstoreFdw(ExtensionFamily):
     ) -> Storage:
         """Account for every byte of tables in the schema: those of cstore_fdw are two files each."""
         looked = super().storage(connection, tables, data_directory, schema)
-        found = self.server_pids(connection)
-        files = data_directory or storing.data_directory_of(connection, found.pid, found.reason)
+        folder = self.data_files(connection, data_directory).folder
         foreign = {row["name"]: row for row in _foreign(connection, schema)}
         for table in looked.tables:
             row = foreign.get(table["name"])
             if row is not None:
                 table["heap_bytes"], table["free_bytes"] = int(row["bytes"]), None
-                table["allocated_bytes"] = None if isinstance(files, str) else _allocated(files / row["file"])
+                table["allocated_bytes"] = None if folder is None else _allocated(folder / row["file"])
         return looked
 
 
-def _drop(name: str) -> str:
-    return _DROP.format(table=literal(quoted(name)), name=quoted(name)).strip()
+def _drop(table: Qualified) -> str:
+    return _DROP.format(table=literal(table), qualified=table).strip()
 
 
-def _size(control: Control, table: str) -> TableSize:
-    row = control.execute(_SIZE.format(table=literal(quoted(table))).encode()).fetchone() or {}
+def _size(control: Control, table: Qualified) -> TableSize:
+    row = control.execute(_SIZE.format(table=literal(table)).encode()).fetchone() or {}
     return TableSize(int(row["table_bytes"]), int(row["index_bytes"]), 0)
 
 

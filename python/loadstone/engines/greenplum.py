@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from loadstone.engine import SCHEMA
-from loadstone.engine import storage as storing
 from loadstone.engine.extension import postgres_number
 from loadstone.engine.family import PostgresFamily
+from loadstone.engine.names import quoted
 from loadstone.engine.series import USUAL as USUAL_SERIES
-from loadstone.engine.series import SeriesAnswers, device_column, quoted
+from loadstone.engine.series import SeriesAnswers, device_column
+from loadstone.engine.storage import DataFiles
 from loadstone.engine.tables import USUAL, TableAnswers
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from loadstone.engine import Identity, series
     from loadstone.engine.control import Control
     from loadstone.engine.series import Dataset, Table
-    from loadstone.engine.storage import Storage
     from loadstone.engine.tables import Circumstances, RowTable
     from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
 
@@ -127,21 +126,10 @@ class Greenplum(PostgresFamily):
         """Return the version of the PostgreSQL that it is built on."""
         return postgres_number(identity)
 
-    def storage(
-        self,
-        connection: Control,
-        tables: Sequence[str],
-        data_directory: Path | None = None,
-        schema: str = SCHEMA,
-    ) -> Storage:
-        """Account for what the server's functions tell, which add up the segments."""
-        del data_directory
-        refused = self.checkpoint(connection)
-        elsewhere = "the rows lie with the segments, not with the coordinator"
-        looked = storing.look(connection, schema, tables, elsewhere, members=self.storage_members)
-        if refused is not None:
-            looked.notes.insert(0, refused)
-        return looked
+    def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
+        """Say that the files are with the segments, wherever those are."""
+        del connection, ours
+        return DataFiles(None, "the rows lie with the segments, not with the coordinator")
 
 
 ENGINE = Greenplum()

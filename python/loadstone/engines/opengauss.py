@@ -9,6 +9,7 @@ from loadstone.engine import connecting, one, partitions, tables
 from loadstone.engine.answers import Observation, ServerProcesses, Sizes, sized
 from loadstone.engine.doorman import Doorman
 from loadstone.engine.family import PostgresFamily
+from loadstone.engine.names import literal, qualified, quoted
 from loadstone.engine.series import (
     USUAL,
     Circumstances,
@@ -18,8 +19,6 @@ from loadstone.engine.series import (
     common_notes,
     device_column,
     index_keys,
-    literal,
-    quoted,
     stamp,
     stamp_literal,
 )
@@ -84,7 +83,7 @@ class OpenGaussSeries(SeriesAnswers):
 
     def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices; jsonb cannot be unique here."""
-        name = quoted(tags["name"])
+        name = self.qualified(tags["name"])
         if not wishes.jsonb_tags:
             yield from super().tags_table(tags, wishes)
             return
@@ -95,7 +94,7 @@ class OpenGaussSeries(SeriesAnswers):
         self, table: Table, dataset: Dataset, wishes: SeriesTables, where: Circumstances
     ) -> Iterator[str]:
         """Yield the statements that make one table with its partitions and indexes."""
-        device, name = device_column(dataset, wishes), quoted(table["name"])
+        device, name = device_column(dataset, wishes), self.qualified(table["name"])
         split = self._split(wishes, where, device)
         yield f"create table {name} ({self.columns(table, dataset, wishes)}){split}"
         local = " local" if split else ""
@@ -115,7 +114,7 @@ class OpenGaussSeries(SeriesAnswers):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk; the functions count its partitions in."""
-        name = literal(quoted(table))
+        name = literal(self.qualified(table))
         row = one_of(
             control,
             f"select pg_table_size({name}::regclass)::bigint as table_bytes, "
@@ -173,9 +172,8 @@ class OpenGaussTables(TableAnswers):
         end = " with (orientation = column)" if wishes.form == "columnar" else ""
         place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
         split = self._split_rows(table, wishes, where)
-        first = (
-            f"create table {quoted(wishes.name)} ({self.columns(table, wishes, where)}){end}{place}{split}"
-        )
+        columns = self.columns(table, wishes, where)
+        first = f"create table {self.qualified(wishes.name)} ({columns}){end}{place}{split}"
         return (first, *whole[1:])
 
     def indexes(
@@ -201,7 +199,7 @@ class OpenGaussTables(TableAnswers):
 
     def size(self, control: Control, table: str) -> tables.TableSize:
         """Read what a table takes on disk; the functions count partitions and long values in."""
-        name = literal(quoted(table))
+        name = literal(self.qualified(table))
         row = one_of(
             control,
             f"select pg_table_size({name}::regclass)::bigint as table_bytes, "
@@ -331,7 +329,7 @@ def one_of(control: Control, statement: str) -> dict[str, Any]:
 
 
 def _table_storage(control: Control, schema: str, name: str) -> TableStorage:
-    place = {"table": f"{quoted(schema)}.{quoted(name)}"}
+    place = {"table": qualified(schema, name)}
     row = one(control, _STORAGE, place)
     indexes = control.execute(_STORAGE_INDEXES, place).fetchall()
     heap = int(row["heap"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from loadstone.engine import tables
 from loadstone.engine.extension import number_of, postgres_number
 from loadstone.engine.family import PostgresFamily
+from loadstone.engine.names import literal, quoted
 from loadstone.engine.series import (
     USUAL,
     Circumstances,
@@ -18,8 +19,6 @@ from loadstone.engine.series import (
     common_notes,
     device_column,
     index_keys,
-    literal,
-    quoted,
 )
 from loadstone.engine.tables import TableAnswers
 from loadstone.errors import LoadstoneError
@@ -74,7 +73,7 @@ _SPANS = {
 _IS_HYPERTABLE = """
 select 1 as found from pg_extension e where e.extname = 'timescaledb' and exists (
     select from _timescaledb_catalog.hypertable
-    where schema_name = current_schema() and table_name = {table})
+    where schema_name = {schema} and table_name = {table})
 """
 
 
@@ -112,7 +111,7 @@ class TimescaleSeries(SeriesAnswers):
     ) -> Iterator[str]:
         """Yield the statements that make one hypertable with its dimensions and indexes."""
         del where
-        device, name = device_column(dataset, wishes), quoted(table["name"])
+        device, name = device_column(dataset, wishes), self.qualified(table["name"])
         yield f"create table {name} ({self.columns(table, dataset, wishes)})"
         yield from (f"create index on {name} {keys}" for keys in index_keys(table, wishes, device))
         span = "" if wishes.chunk_time_s is None else f", interval '{wishes.chunk_time_s:g} seconds'"
@@ -125,7 +124,7 @@ class TimescaleSeries(SeriesAnswers):
     def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
         """Compress as wished, then what PostgreSQL does."""
         device = quoted(device_column(dataset, wishes))
-        tables = [quoted(table["name"]) for table in dataset["tables"]]
+        tables = [self.qualified(table["name"]) for table in dataset["tables"]]
         found: list[str] = []
         if wishes.compress or wishes.compress_after_s is not None:
             found += [
@@ -161,7 +160,7 @@ class TimescaleSeries(SeriesAnswers):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read the size of a hypertable with its chunks, compressed ones too."""
-        statement = f"select * from hypertable_detailed_size({literal(quoted(table))}::regclass)"
+        statement = f"select * from hypertable_detailed_size({literal(self.qualified(table))}::regclass)"
         row = control.execute(statement.encode()).fetchone()
         if row is None:
             return super().size(control, table)
@@ -169,7 +168,7 @@ class TimescaleSeries(SeriesAnswers):
 
     def compression(self, control: Control, table: str) -> Compression | None:
         """Read what TimescaleDB says of the columnstore; None while no chunk is in it."""
-        statement = f"select * from hypertable_columnstore_stats({literal(quoted(table))}::regclass)"
+        statement = f"select * from hypertable_columnstore_stats({literal(self.qualified(table))}::regclass)"
         row = control.execute(statement.encode()).fetchone()
         if row is None or not row["number_compressed_chunks"]:
             return None
@@ -201,14 +200,14 @@ class TimescaleTables(TableAnswers):
             return super().create(table, wishes, where)
         self.refuse_wishes(table, wishes, where)
         column, span = _dimension(table), _chunk(table, wishes, where)
-        name = literal(quoted(wishes.name))
+        name = self.qualified(wishes.name)
         dimension = f"by_range({literal(column)}, {span})"
         unsplit = replace(wishes, form="default", partition_rows=0, partition_column="")
         return (
             "create extension if not exists timescaledb",
             *super().create(table, unsplit, where),
-            f"alter table {quoted(wishes.name)} alter column {quoted(column)} set not null",
-            f"select create_hypertable({name}, {dimension}, create_default_indexes => false)",
+            f"alter table {name} alter column {quoted(column)} set not null",
+            f"select create_hypertable({literal(name)}, {dimension}, create_default_indexes => false)",
         )
 
     def indexes(
@@ -227,7 +226,7 @@ class TimescaleTables(TableAnswers):
         """Move all chunks into the columnstore."""
         if not self.is_columnar(wishes):
             return super().after_load(table, wishes)
-        name, order = quoted(wishes.name), literal(quoted(_dimension(table)))
+        name, order = self.qualified(wishes.name), literal(quoted(_dimension(table)))
         return (
             f"alter table {name} set (timescaledb.enable_columnstore, timescaledb.orderby = {order})",
             _COMPRESS.format(table=literal(name)).strip(),
@@ -270,8 +269,9 @@ class TimescaleTables(TableAnswers):
 
     def size(self, control: Control, table: str) -> tables.TableSize:
         """Read what a table takes on disk, of a hypertable with its chunks."""
-        statement = f"select * from hypertable_detailed_size({literal(quoted(table))}::regclass)"
-        known = control.execute(_IS_HYPERTABLE.format(table=literal(table)).encode()).fetchone()
+        statement = f"select * from hypertable_detailed_size({literal(self.qualified(table))}::regclass)"
+        asked = _IS_HYPERTABLE.format(schema=self.schema_text, table=literal(table))
+        known = control.execute(asked.encode()).fetchone()
         row = control.execute(statement.encode()).fetchone() if known else None
         if row is None:
             return super().size(control, table)
@@ -306,6 +306,7 @@ class TimescaleDB(PostgresFamily):
     series = TimescaleSeries()
     tables = TimescaleTables()
     storage_members = _COMPRESSED_CHUNKS
+    function_extension = "timescaledb"
 
     def identify(self, connection: Control) -> Identity:
         """Ask the server what it is; one without the extension is refused."""

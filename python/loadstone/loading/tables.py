@@ -11,31 +11,19 @@ import contextlib
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from loadstone.engine.control import Control
+    from loadstone.engine.names import NamedTables
 
 LEDGER = "loadstone_batches"
 _ABOUT = -1
-
-
-class Keeper(Protocol):
-    """What an engine answers of tables by their names."""
-
-    relation: str
-    """What CREATE calls them."""
-
-    def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
-        """Return which of these tables (or views) there are already."""
-
-    def drop(self, name: str) -> str:
-        """Return the statement that drops a table with all that belongs to it, if it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +46,11 @@ def execute(control: Control, statements: Iterable[str]) -> list[dict[str, Any]]
     return done
 
 
-def refuse_existing(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
+def refuse_existing(control: Control, answers: NamedTables, wanted: Sequence[str]) -> None:
     """Raise LoadstoneError when one of the tables is there already."""
-    found = keeper.existing(control, [*wanted, LEDGER])
+    found = answers.existing(control, [*wanted, LEDGER])
     if LEDGER in found:
-        booked = committed(control)
+        booked = committed(control, answers)
         raise LoadstoneError(
             f"a load into these tables was broken off: {booked.batches:,} batches with {booked.rows:,} rows "
             "of it are in them",
@@ -75,13 +63,13 @@ def refuse_existing(control: Control, keeper: Keeper, wanted: Sequence[str]) -> 
         )
 
 
-def refuse_unready(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
+def refuse_unready(control: Control, answers: NamedTables, wanted: Sequence[str]) -> None:
     """Raise LoadstoneError unless all tables are there and empty: somebody else made them."""
-    found = keeper.existing(control, wanted)
+    found = answers.existing(control, wanted)
     missing = [name for name in wanted if name not in found]
     if missing:
         raise LoadstoneError(f"the database lacks {_listed(missing)}", "Let Loadstone make the tables.")
-    filled = [name for name in wanted if not is_empty(control, name)]
+    filled = [name for name in wanted if not is_empty(control, answers, name)]
     if filled:
         raise LoadstoneError(
             f"{_listed(filled)} in the database hold rows already",
@@ -91,7 +79,7 @@ def refuse_unready(control: Control, keeper: Keeper, wanted: Sequence[str]) -> N
 
 def make(
     control: Control,
-    keeper: Keeper,
+    answers: NamedTables,
     wanted: Sequence[str],
     statements: Iterable[str],
     errors: tuple[type[Exception], ...],
@@ -106,43 +94,43 @@ def make(
             done += execute(control, [statement])
     except errors as error:
         with contextlib.suppress(*errors):
-            drop_made(control, keeper, wanted, [entry["text"] for entry in done])
+            drop_made(control, answers, wanted, [entry["text"] for entry in done])
         raise LoadstoneError(
             f"the tables cannot be made: {str(error).strip()}", "Those made so far are dropped again."
         ) from error
     return done
 
 
-def drop(control: Control, keeper: Keeper, wanted: Sequence[str]) -> None:
+def drop(control: Control, answers: NamedTables, wanted: Sequence[str]) -> None:
     """Drop the tables and the ledger, those that there are."""
-    for name in (LEDGER, *reversed(wanted)):
-        control.execute(keeper.drop(name).encode())
+    ours = [LEDGER] if answers.ledger else []
+    for name in (*ours, *reversed(wanted)):
+        control.execute(answers.drop(name).encode())
 
 
-def drop_made(control: Control, keeper: Keeper, wanted: Sequence[str], done: list[str]) -> None:
+def drop_made(control: Control, answers: NamedTables, wanted: Sequence[str], done: list[str]) -> None:
     """Drop the tables that these statements made, and no other: one that was in their way is somebody's."""
     for name in reversed(wanted):
-        made = (f"create table {quoted(name)} ", f"create {keeper.relation} {quoted(name)} ")
+        table = answers.qualified(name)
+        made = (f"create table {table} ", f"create {answers.relation} {table} ")
         if any(text.startswith(made) for text in done):
-            control.execute(keeper.drop(name).encode())
+            control.execute(answers.drop(name).encode())
 
 
-def open_ledger(control: Control, about: Mapping[str, Any]) -> None:
+def open_ledger(control: Control, answers: NamedTables, about: Mapping[str, Any]) -> None:
     """Make the ledger of a load that is described by `about`."""
-    control.execute(
-        f"create table {quoted(LEDGER)} (batch bigint primary key, rows bigint not null, about text)".encode()
-    )
+    ledger = answers.qualified(LEDGER)
+    columns = "batch bigint primary key, rows bigint not null, about text"
+    control.execute(f"create table {ledger} ({columns})".encode())
     text = literal(json.dumps(about, sort_keys=True))
-    control.execute(
-        f"insert into {quoted(LEDGER)} (batch, rows, about) values ({_ABOUT}, 0, {text})".encode()
-    )
+    control.execute(f"insert into {ledger} (batch, rows, about) values ({_ABOUT}, 0, {text})".encode())
 
 
 def reopen_ledger(
-    control: Control, keeper: Keeper, wanted: Sequence[str], about: Mapping[str, Any]
+    control: Control, answers: NamedTables, wanted: Sequence[str], about: Mapping[str, Any]
 ) -> Committed:
     """Return what a broken load has committed; raises LoadstoneError when it was not the same load."""
-    found = keeper.existing(control, [*wanted, LEDGER])
+    found = answers.existing(control, [*wanted, LEDGER])
     if LEDGER not in found:
         raise LoadstoneError(
             "there is no broken load here to go on with",
@@ -153,7 +141,8 @@ def reopen_ledger(
         raise LoadstoneError(
             f"the broken load cannot go on: {_listed(missing)} is gone", "Begin again with --replace."
         )
-    row = control.execute(f"select about from {quoted(LEDGER)} where batch = {_ABOUT}".encode()).fetchone()
+    ledger = answers.qualified(LEDGER)
+    row = control.execute(f"select about from {ledger} where batch = {_ABOUT}".encode()).fetchone()
     before = json.loads(row["about"]) if row else {}
     changed = sorted(key for key in {*before, *about} if before.get(key) != about.get(key))
     if changed:
@@ -163,15 +152,15 @@ def reopen_ledger(
             f"{about.get(key)!r}{_more(len(changed))}",
             "Give the same data, batch size and form of the tables as before, or begin again with --replace.",
         )
-    return committed(control)
+    return committed(control, answers)
 
 
-def committed(control: Control) -> Committed:
+def committed(control: Control, answers: NamedTables) -> Committed:
     """Read what is booked."""
     rows = control.execute(
         "select min(batch) as first, max(batch) as last, count(*) as batches, sum(rows) as rows "
-        f"from (select batch, rows, batch - row_number() over (order by batch) as gap from {quoted(LEDGER)} "
-        "where batch >= 0) as booked group by gap order by 1".encode()
+        "from (select batch, rows, batch - row_number() over (order by batch) as gap "
+        f"from {answers.qualified(LEDGER)} where batch >= 0) as booked group by gap order by 1".encode()
     ).fetchall()
     return Committed(
         batches=sum(int(row["batches"]) for row in rows),
@@ -180,14 +169,15 @@ def committed(control: Control) -> Committed:
     )
 
 
-def close_ledger(control: Control, keeper: Keeper) -> None:
+def close_ledger(control: Control, answers: NamedTables) -> None:
     """Drop the ledger: the load is whole."""
-    control.execute(keeper.drop(LEDGER).encode())
+    control.execute(answers.drop(LEDGER).encode())
 
 
-def is_empty(control: Control, name: str) -> bool:
+def is_empty(control: Control, answers: NamedTables, name: str) -> bool:
     """Tell whether a table that is there holds no row."""
-    return control.execute(f"select 1 as one from {quoted(name)} limit 1".encode()).fetchone() is None
+    table = answers.qualified(name)
+    return control.execute(f"select 1 as one from {table} limit 1".encode()).fetchone() is None
 
 
 def _listed(found: list[str]) -> str:

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadstone.jsonfile import read_json, write_atomic
+from loadstone.jsonfile import write_atomic
 from loadstone.report import formats
-from loadstone.report.charts import bundle, config
+from loadstone.report.charts import config
+from loadstone.report.drawing import Drawings, charts_in, draw
 from loadstone.report.terminal import headline_json, summary_table
 from loadstone.report.view import view
+from loadstone.results.reading import read_json
 from loadstone.summary import FORMAT, write_summary
+from loadstone.visible import visible_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from loadstone.report.charts import Chart
 
 FOLDER = Path(__file__).parent
@@ -28,26 +33,38 @@ MORE_FILTERS = ("moment", "interval", "digits", "variant", "rows", "thousandths"
 __all__ = ["headline_json", "render", "summary_table", "write_report"]
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, say: Callable[[str], None] = lambda _: None) -> Path:
     """Write report.html of a run folder and return its path; summary.json comes first where it is missing.
 
-    Raises LoadstoneError when the folder is no run folder, RunFailedError when the disk refuses.
+    `say` is told of charts that could not be drawn: the page is written without them. Raises LoadstoneError
+    when the folder is no run folder, RunFailedError when the disk refuses.
     """
     path = folder / "report.html"
-    write_atomic(path, render(_summary(folder)))
+    content = view(visible_tree(_summary(folder)))
+    drawings = draw(list(charts_in(content)))
+    if drawings.failure:
+        say(f"The report has no charts: {drawings.failure}. `loadstone report {folder}` draws them again.")
+    write_atomic(path, _page(content, drawings))
     return path
 
 
 def render(summary: dict[str, Any]) -> str:
-    """Return the page for a summary. Everything from outside is escaped by the template engine."""
-    page = _environment().get_template("template.html.j2")
+    """Return the page for a summary."""
+    content = view(visible_tree(summary))
+    return _page(content, draw(list(charts_in(content))))
+
+
+def _page(content: dict[str, Any], drawings: Drawings) -> str:
+    """Fill in the page. Everything from outside is escaped by the template engine."""
+    page = _environment(drawings).get_template("template.html.j2")
     return page.render(
-        **view(summary),
+        **content,
         # These four are files of ours or a library's; nothing in them comes from a run.
         style=Markup((FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - see above
         script=Markup((FOLDER / "script.js").read_text(encoding="utf-8")),  # noqa: S704 - see above
-        library=Markup(bundle()),  # noqa: S704 - see above
+        library=Markup(drawings.library),  # noqa: S704 - see above
         chart_config=config(),
+        charts_failure=drawings.failure,
         twice=formats.TWICE,
     )
 
@@ -60,7 +77,7 @@ def _summary(folder: Path) -> dict[str, Any]:
     return read_json(path)
 
 
-def _environment() -> Environment:
+def _environment(drawings: Drawings) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -69,10 +86,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {name: getattr(formats, name) for name in (*FILTERS, *MORE_FILTERS)}
-    environment.filters["drawing"] = _drawing
+
+    def drawing(chart: Chart) -> Markup:
+        """Return a chart's picture; the library escapes the text that it puts into the SVG."""
+        return Markup(drawings.pictures.get(chart.id, ""))  # noqa: S704 - see above
+
+    environment.filters["drawing"] = drawing
     return environment
-
-
-def _drawing(chart: Chart) -> Markup:
-    """Draw a chart; the library escapes the text that it puts into the SVG."""
-    return Markup(chart.svg())  # noqa: S704 - see above

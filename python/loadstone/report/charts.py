@@ -13,14 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import vl_convert
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 FOLDER = Path(__file__).parent / "charts"
-VEGA_LITE = "6.4"
-BUNDLE_ENTRY = "window.vegaEmbed = vegaEmbed;"
 WIDTHS = {"whole": 1040, "half": 500, "third": 330}
 FEW_POINTS = 30
 """Up to here each point of a line is marked; a single one would not be seen otherwise."""
@@ -83,12 +79,11 @@ class Chart:
         }
         return {"spec": self.spec, "data": blocks}
 
-    def svg(self) -> str:
-        """Return the picture as it stands before, or without, JavaScript."""
+    def svg(self, request: Callable[[str, str], str]) -> str:
+        """Return the picture as it is before, or without, JavaScript; `request` asks the chart library."""
         datasets = {name: [row for b in blocks for row in b.rows()] for name, blocks in self.data.items()}
         whole = {**_still(self.spec), "width": WIDTHS[self.width], "datasets": datasets, "config": config()}
-        drawn = vl_convert.vegalite_to_svg(json.dumps(whole), vl_version=VEGA_LITE, allowed_base_urls=[])
-        return _numbered_anew(self.id, str(drawn))
+        return _numbered_anew(self.id, request("svg", json.dumps(whole)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +165,6 @@ def config() -> dict[str, Any]:
     """Return the look that all charts share."""
     document: dict[str, Any] = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
     return document
-
-
-@cache
-def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script without imports."""
-    script: str = vl_convert.javascript_bundle(BUNDLE_ENTRY, vl_version=VEGA_LITE)
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:

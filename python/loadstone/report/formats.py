@@ -193,3 +193,23 @@ def listed(words: Sequence[str]) -> str:
 def word(value: object) -> str:
     """Return a parameter's value as a user writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def fitted(labels: Sequence[str], letters: int) -> list[str]:
+    """Cut labels in their middle to so many letters, or to as many as leave different ones different.
+
+    Their ends say what tells them apart: a variant, the port of a server.
+    """
+    different = len(set(labels))
+    while True:
+        found = [_cut(label, letters) for label in labels]
+        if len(set(found)) == different:
+            return found
+        letters += 1
+
+
+def _cut(label: str, letters: int) -> str:
+    if len(label) <= letters:
+        return label
+    head = (letters - 1) // 2
+    return f"{label[:head]}…{label[head + 1 - letters :]}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from loadstone.report import formats
+from loadstone.report.fitting import Fitted
 from loadstone.report.questions import rows_of
 from loadstone.report.widths import verdict_words
 
@@ -57,7 +57,7 @@ def _asked(entry: Json, names: Mapping[str, str]) -> RenderableType:
     more = formats.variant(entry["variant"])
     title = f"{entry['title']}{f', {more}' if more else ''}: medians in ms"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Query", no_wrap=True)
+    table.add_column("Query", overflow="fold")
     table.add_column("Target", min_width=10, overflow="fold")
     several = len(entry["targets"]) > 1
     heads = [*(["Cold"] if entry["cold"] else []), "Warm", "Interval", *(["vs first"] if several else []), ""]
@@ -75,7 +75,7 @@ def _asked(entry: Json, names: Mapping[str, str]) -> RenderableType:
                 *([_ratio(row)] if several else []),
                 Text.assemble(*_marks(row)),
             )
-    return Group(table)
+    return Fitted(table)
 
 
 def _ratio(row: Json) -> Text:
@@ -108,20 +108,20 @@ def _sizes(entry: Json, names: Mapping[str, str]) -> RenderableType | None:
         each = formats.size(size["row_bytes"])
         name = Text(names.get(size["target"], size["target"]))
         table.add_row(name, formats.rows(size["rows"]), formats.size(size["table_bytes"]), each, ratio)
-    return table
+    return Fitted(table)
 
 
 def _costs(costs: list[Json], names: Mapping[str, str]) -> RenderableType:
     table = Table(title="Costs", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("Target", min_width=10, overflow="fold")
     for head in ("An hour", "Import, a million rows", "A thousand queries, one by one"):
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     for cost in costs:
         imports = [load["per_million_rows"] for load in cost["imports"]]
         queries = [question["per_thousand"] for question in cost["questions"]]
         name = Text(names.get(cost["target"], cost["target"]))
         table.add_row(name, f"{cost['price_per_hour']:g}", _span(imports), _span(queries))
-    return table
+    return Fitted(table)
 
 
 def _span(values: list[float | None]) -> str:

@@ -342,7 +342,7 @@ def _durability(members: Sequence[Json], summary: Json) -> list[str]:
             continue
         unsafe = [s for s in settings if s.get("durable") is False]
         listed = ", ".join(f"{s['setting']} = {s['value']}" for s in unsafe or settings)
-        name = f"{target['label']}: " if len(targets) > 1 else ""
+        name = f"{target['short_label']}: " if len(targets) > 1 else ""
         words.append(f"{name}{'not durable, ' if unsafe else 'durable, '}{listed}.")
     return words
 

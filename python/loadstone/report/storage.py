@@ -142,13 +142,16 @@ def _stacks(identity: str, part: str, bars: tuple[str, Sequence[Json]], *, per_l
     title = "Disk space for each byte of data" if per_logical else "Disk space of a row"
     title = f"{title}: {part}" if part else title
     rows = [_bar(table, per_logical=per_logical) for table in known]
+    shown = formats.fitted([row["label"] for row in rows], LABEL_LIMIT // LETTER_WIDTH)
+    extent = LETTER_WIDTH * max(map(len, shown))
     drawn = [kind for kind in KINDS if any(row["kinds"][kind[0]] for row in rows)]
     spec = filled(
         "stacks",
         {
             "height": 30 * len(rows),
             "y_title": axis or None,
-            "y_extent": min(LABEL_LIMIT, LETTER_WIDTH * max(len(row["label"]) for row in rows)),
+            "y_extent": extent,
+            "y_limit": max(LABEL_LIMIT, extent),
             "x_title": unit,
             "x_max": max(row["end"] for row in rows) * 1.3,
             "series": [label for _, label, _ in drawn],
@@ -163,7 +166,7 @@ def _stacks(identity: str, part: str, bars: tuple[str, Sequence[Json]], *, per_l
         Block(
             {"series": label, "rank": rank},
             {
-                "label": [row["label"] for row in rows],
+                "label": shown,
                 "value": [rounded(row["kinds"][name]) for row in rows],
                 "text": [formats.size(table["per_row"][name]) for table in known],
             },
@@ -171,7 +174,7 @@ def _stacks(identity: str, part: str, bars: tuple[str, Sequence[Json]], *, per_l
         for rank, (name, label, _) in enumerate(drawn)
     ]
     names = ("label", "logical", "logical_text", "allocated", "allocated_text", "end", "text")
-    marks = [Block({}, {name: [row[name] for row in rows] for name in names})]
+    marks = [Block({}, {**{name: [row[name] for row in rows] for name in names}, "label": shown})]
     words = "; ".join(f"{row['label']} {row['text']}" for row in rows)
     return Chart(
         f"{identity}-{'logical' if per_logical else 'row'}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loadstone.report import formats
 from loadstone.report.charts import Block, Chart, Table, filled, rounded
 from loadstone.report.curves import log_domain, log_ticks
 
@@ -70,21 +71,24 @@ def systems(
     slots = [name for name in COLOURS if any(bar.series == name for bar in bars)]
     wide = max(known) / min(known) > WIDE_SPAN
     scale, begin, ticks = _logarithmic(known) if wide else _linear(known)
-    labels = list(dict.fromkeys(bar.label for bar in bars))
+    shown = formats.fitted([bar.label for bar in bars], LABEL_LIMIT // LETTER_WIDTH)
+    labels = list(dict.fromkeys(shown))
+    extent = LETTER_WIDTH * max(map(len, labels))
     spec = filled(
         "systems",
         {
             "height": len(labels) * (max(1, len(slots)) * BAR + GAP),
             "x_title": f"{unit}, logarithmic" if wide else unit,
             "x_values": ticks,
-            "y_extent": min(LABEL_LIMIT, LETTER_WIDTH * max(map(len, labels))),
+            "y_extent": extent,
+            "y_limit": max(LABEL_LIMIT, extent),
             "scale": scale,
             "slots": slots,
             "colours": [COLOURS[name] for name in slots],
         },
     )
     columns: dict[str, Sequence[Any]] = {
-        "label": [bar.label for bar in bars],
+        "label": shown,
         "series": [bar.series for bar in bars],
         "published": [bar.published for bar in bars],
         "faint": [bool(bar.unlike) for bar in bars],

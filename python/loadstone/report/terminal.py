@@ -10,8 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.report import formats, stepped, storage
+from loadstone.report.fitting import Fitted
 from loadstone.report.questiontables import questions_json, questions_table
 from loadstone.report.view import chunks, columns, headline, phase_title, target_label, variant_words
+from loadstone.visible import visible_tree
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,6 +25,7 @@ _BUILT = ("Indexes after", "With them")
 
 def summary_table(summary: Json) -> RenderableType:
     """Return the final tables of a run: rates, percentiles; knees and advice; what a row takes on disk."""
+    summary = visible_tree(summary)
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
     held = _storage(summary)
     names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
@@ -32,7 +35,7 @@ def summary_table(summary: Json) -> RenderableType:
     return Group(_rates(summary), *more) if more else _rates(summary)
 
 
-def _rates(summary: Json) -> Table:
+def _rates(summary: Json) -> Fitted:
     """Return rate with interval, percentiles, and the published figure of every phase."""
     blocks = headline(summary)
     several = len(summary["targets"]) > 1
@@ -54,7 +57,7 @@ def _rates(summary: Json) -> Table:
         for row in block["rows"]:
             shown = {"several": several, "failed": failed, "published": published, "built": built}
             table.add_row(*_cells(block["title"] if plain else None, row, shown))
-    return table
+    return Fitted(table, less=("Published", "p95 ms", *_BUILT[:1], "p50 ms"))
 
 
 def headline_json(summary: Json) -> Json:
@@ -114,7 +117,7 @@ def _steps(chunk: Json, summary: Json) -> RenderableType | None:
         knee, interval = Text(row["knee"], style="bold"), Text(row["interval"], style="dim")
         rate, slower = formats.rate(row["rows_per_s"]), formats.times(row["slowdown"])
         table.add_row(Text(member["label"] or "all"), formats.rows(row["rows"]), knee, interval, rate, slower)
-    return Group(table, *(Text(text) for text in stepped.conclusions(members, summary)))
+    return Group(Fitted(table), *(Text(text) for text in stepped.conclusions(members, summary)))
 
 
 def _storage(summary: Json) -> RenderableType | None:
@@ -143,7 +146,7 @@ def _storage(summary: Json) -> RenderableType | None:
             formats.size(whole["allocated_bytes"]),
             formats.times(phase["storage"]["written"]["wal_per_logical"]),
         )
-    return table
+    return Fitted(table)
 
 
 def _words(phase: Json, summary: Json) -> str:

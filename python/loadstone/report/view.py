@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import beside, formats, grid, pictures, questions, stepped, storage, transactions
@@ -18,8 +18,6 @@ Json = dict[str, Any]
 HEADLINE_PERCENTILES = (50, 95, 99)
 LEVELS = ("error", "warning", "info")
 RELATIONS_SHOWN = 12
-_WHERE = re.compile(r" \(| at |, | on ")
-_DETAIL = re.compile(r" \(")
 
 
 def view(summary: Json) -> Json:
@@ -28,7 +26,8 @@ def view(summary: Json) -> Json:
     several_targets = len(summary["targets"]) > 1
     parts = chunks(summary)
     figures = headline(summary)
-    names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
+    targets = _with_headings(summary)
+    names = {target["id"]: target["short_label"] for target in targets}
     labels = {(p["target"], p["folder"]): variant_words(p, summary) for p in summary["phases"]}
     return {
         "title": ", ".join(s["title"] for s in summary["scenarios"]) or str(run.get("id")),
@@ -58,12 +57,14 @@ def view(summary: Json) -> Json:
             {**block, "title": phase_title(block["phase"], summary)}
             for block in beside.blocks(summary, names, labels)
         ],
-        "resources": [_resources(target, summary) for target in summary["targets"]],
+        "resources": [_resources(target, summary) for target in targets],
         "sizes": [_sizes(phase, summary) for phase in summary["phases"] if phase["sizes"]],
         "warnings": warnings(summary),
-        "skipped": summary["skipped"],
+        "skipped": [
+            {**entry, "target": names.get(entry["target"], entry["target"])} for entry in summary["skipped"]
+        ],
         "checks": [_check(phase, check, summary) for phase in summary["phases"] for check in phase["checks"]],
-        "targets": summary["targets"],
+        "targets": targets,
         "environment": flat({k: v for k, v in summary["environment"].items() if k != "warnings"}),
         "command": shlex.join(str(word) for word in run.get("command") or []),
         "phases": [_phase_row(phase, summary) for phase in summary["phases"]],
@@ -82,6 +83,15 @@ def sentence(summary: Json) -> str:
     took = f" in {formats.duration(run['duration_s'])}" if run.get("duration_s") else ""
     count = len(driven) + turns
     return f"{count} measured phase{'' if count == 1 else 's'} on {targets}{width}{took}."
+
+
+def _with_headings(summary: Json) -> list[Json]:
+    """Give each target a heading: all that is known of where it is, or what alone tells it from another."""
+    known = Counter(str(target["label"]) for target in summary["targets"])
+    return [
+        {**target, "heading": target["label" if known[target["label"]] == 1 else "short_label"]}
+        for target in summary["targets"]
+    ]
 
 
 def _targets(summary: Json) -> list[str]:
@@ -243,12 +253,7 @@ def flat(document: Json | list[Any], prefix: str = "") -> list[tuple[str, str]]:
 
 def target_label(summary: Json, target_id: str) -> str:
     """Return a target's name for people, no longer than it must be to tell the targets apart."""
-    labels = {t["id"]: str(t.get("label") or t["id"]) for t in summary["targets"]}
-    for ends in (_WHERE, _DETAIL):
-        short = {identity: ends.split(label, maxsplit=1)[0] for identity, label in labels.items()}
-        if len(set(short.values())) == len(short):
-            return short.get(target_id, target_id)
-    return labels.get(target_id, target_id)
+    return next((str(t["short_label"]) for t in summary["targets"] if t["id"] == target_id), target_id)
 
 
 def phase_label(phase: Json, summary: Json) -> str:

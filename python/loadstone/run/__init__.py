@@ -9,22 +9,31 @@ from typing import TYPE_CHECKING
 from loadstone import __version__, bandwidth, environment
 from loadstone.calibrate import calibrate_for
 from loadstone.engines import engine as engine_named
-from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError, explained
+from loadstone.openfiles import make_room_for
 from loadstone.plan import PlanTarget, clients_of, make_plan, plan_to_json
 from loadstone.redact import redact_command
+from loadstone.run.asked import asked_document
 from loadstone.run.opening import Opener, wishes_of
 from loadstone.run.phases import PhaseRun
 from loadstone.run.pricing import prices_of
-from loadstone.run.refusing import refuse_idle, refuse_impossible, refuse_without_room
+from loadstone.run.refusing import (
+    refuse_idle,
+    refuse_impossible,
+    refuse_shell,
+    refuse_unqualified,
+    refuse_without_room,
+)
 from loadstone.run.request import Listener, Outcome, Request
 from loadstone.run.resuming import Left, open_broken, options_of
 from loadstone.run.stage import Manner
-from loadstone.runfolder import RunFolder, make_run_id
+from loadstone.runfolder import DEFAULT_PARENT, RunFolder, make_run_id
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import parse_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from loadstone.model import Plan, PlannedPhase
     from loadstone.run.server import Server
@@ -36,11 +45,21 @@ __all__ = ["Listener", "Outcome", "Request", "execute", "plan_of"]
 def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
     """Plan as far as that goes without touching a target: wrong input is refused here."""
     asked = [
-        PlanTarget(t.id, t.engine, t.url, wire=t.place is None, lacks=engine_named(t.engine).tables.lacks)
+        PlanTarget(
+            t.id,
+            t.engine,
+            t.url,
+            wire=t.place is None,
+            lacks=engine_named(t.engine).tables.lacks,
+            name=t.name(engine_named(t.engine).title),
+        )
         for t in targets
     ]
     plan = make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
     refuse_impossible(plan)
+    refuse_unqualified(plan, targets)
+    if not request.allow_shell:
+        refuse_shell(plan)
     wishes_of(plan, targets)
     return plan
 
@@ -54,10 +73,11 @@ def execute(request: Request, listener: Listener) -> Outcome:
     prices = prices_of(request.prices, request.targets, targets)
     plan = plan_of(request, targets)
     refuse_idle(plan)
+    _make_room(plan, request)
     origin = environment.read_clocks()
     left = open_broken(request.resume, request, plan, targets) if request.resume is not None else None
-    existed = request.out is not None and request.out.exists()
-    folder = _folder(request, plan, origin, left)
+    made = _missing(DEFAULT_PARENT if request.out is None else request.out)
+    folder = _folder(request, targets, plan, origin, left)
     if prices:
         folder.write_run(prices=prices)
     try:
@@ -75,28 +95,39 @@ def execute(request: Request, listener: Listener) -> Outcome:
         folder.close()
     if trouble is not None and code is ExitCode.BAD_INPUT:
         if not left:
-            _discard(folder, keep=existed)
+            _discard(folder, made if request.out is not None else [folder.path, *made])
         raise trouble
     return Outcome(folder, code, trouble, run.farewells())
 
 
-def _folder(request: Request, plan: Plan, origin: environment.Origin, left: Left | None) -> RunFolder:
+def _make_room(plan: Plan, request: Request) -> None:
+    clients = max((clients_of(phase) for target in plan.targets for phase in target.phases), default=0)
+    drives = any(phase.drive for target in plan.targets for phase in target.phases)
+    # Our own ceiling is measured against a server in this process: each connection has both its ends here.
+    make_room_for(2 * clients if drives and request.calibrate else clients)
+
+
+def _folder(
+    request: Request, targets: Sequence[Target], plan: Plan, origin: environment.Origin, left: Left | None
+) -> RunFolder:
     """Make the run's folder, or take over that of the run that goes on."""
     if left is not None:
         left.folder.take_over(origin.started_at)
         return left.folder
     names = [scenario.id for scenario in request.scenarios]
     folder = RunFolder.create(request.out, make_run_id(origin.started_at, names))
-    _begin(folder, request, names, origin)
+    _begin(folder, request, targets, origin)
     folder.write_text("plan.json", plan_to_json(plan))
     return folder
 
 
-def _begin(folder: RunFolder, request: Request, names: list[str], origin: environment.Origin) -> None:
+def _begin(
+    folder: RunFolder, request: Request, targets: Sequence[Target], origin: environment.Origin
+) -> None:
     folder.write_run(
         loadstone=__version__,
         id=folder.path.name,
-        scenarios=names,
+        scenarios=[scenario.id for scenario in request.scenarios],
         size=request.size,
         state="running",
         started_at=origin.started_at,
@@ -107,6 +138,7 @@ def _begin(folder: RunFolder, request: Request, names: list[str], origin: enviro
         reason=None,
         command=redact_command(list(request.command)),
         options=options_of(request),
+        asked=asked_document(request, targets),
     )
 
 
@@ -126,16 +158,21 @@ def _end(folder: RunFolder, code: ExitCode, trouble: LoadstoneError | None) -> N
     )
 
 
-def _discard(folder: RunFolder, *, keep: bool) -> None:
-    """Remove a run folder in which nothing was measured; it was empty when we got it."""
+def _missing(path: Path) -> list[Path]:
+    """Return the folders that making this one makes, itself included, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+def _discard(folder: RunFolder, made: Sequence[Path]) -> None:
+    """Remove what lies in a run folder in which nothing was measured, and the folders made for it."""
     for entry in folder.path.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)
-    if not keep:
-        with contextlib.suppress(OSError):
-            folder.path.rmdir()
+    with contextlib.suppress(OSError):
+        for path in made:
+            path.rmdir()
 
 
 def _errors_of(targets: Sequence[Target]) -> tuple[type[Exception], ...]:
@@ -182,8 +219,9 @@ class _Run:
             if self.signals.received is not None:
                 # Some libraries raise an error of their own in place of what a signal's handler has raised.
                 return _as_interrupted(self.signals.received)
-            if isinstance(error, LoadstoneError):
-                return self._troubled(error)
+            known = explained(error)
+            if known is not None:
+                return self._troubled(known)
             if isinstance(error, _errors_of(targets)):
                 return self._troubled(RunFailedError(f"the server failed: {str(error).strip()}"))
             raise
@@ -215,6 +253,7 @@ class _Run:
                 s.engine.capabilities(s.control),
                 s.engine.postgres_version(s.identity),
                 wire=s.opened.connection is not None,
+                name=s.opened.name,
             )
             for s in servers
         ]
@@ -285,12 +324,16 @@ class _Run:
         """Run one phase; `before` is the same phase on the targets that had their turn."""
         sweep = (server.id, phase.scenario, phase.id, phase.repeat)
         reason = phase.skip or self._full.get(sweep) or server.gone
-        if reason is not None:
-            run.skip(reason)
-        else:
-            self.listener.began(server.id, phase)
-            run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
-        run.compare_with(before)
+        try:
+            if reason is not None:
+                run.skip(reason)
+            else:
+                self.listener.began(server.id, phase)
+                run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
+            run.compare_with(before)
+        finally:
+            with contextlib.suppress(LoadstoneError):  # on a full disk: the report then misses the entry
+                run.folder.end()
         if run.full:
             self._full[sweep] = f"the variant before it filled the disk: {run.full}"
         if run.state == "failed" or (run.state == "skipped" and not phase.skip and server.gone):

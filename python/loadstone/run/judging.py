@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loadstone.errors import RunFailedError
+from loadstone.results.service import service_losses
 
 Document = dict[str, Any]
 
@@ -29,7 +30,8 @@ def judge(account: Document) -> tuple[str, str | None]:
         return _judge_complete(account)
     if account["state"] == "interrupted":
         return "interrupted", account["reason"]
-    return "failed", f"{account['reason']}{first_error(account)}"
+    reason, error = str(account["reason"]), first_error(account)
+    return "failed", _joined(reason, error)
 
 
 def first_error(account: Document) -> str:
@@ -40,6 +42,12 @@ def first_error(account: Document) -> str:
     return f": {error['message']} ({error['sqlstate']})"
 
 
+def _joined(reason: str, error: str) -> str:
+    """Add the error to the reason, whose last words it may be."""
+    message = error.rpartition(" (")[0]
+    return f"{reason.removesuffix(message)}{error}" if message else reason
+
+
 def _judge_complete(account: Document) -> tuple[str, str | None]:
     counts, warmup = account["counts"], account["warmup_counts"]
     if counts["done"] + warmup["done"] == 0 and counts["failed"] > 0:
@@ -47,4 +55,5 @@ def _judge_complete(account: Document) -> tuple[str, str | None]:
     for error in account["errors"]:
         if error["sqlstate"] in _BROKEN:
             return "failed", f"{_BROKEN[error['sqlstate']]}: {error['message']} ({error['sqlstate']})"
-    return "complete", None
+    lost = service_losses(account)
+    return ("failed", "; ".join(lost)) if lost else ("complete", None)

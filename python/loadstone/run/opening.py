@@ -25,12 +25,22 @@ if TYPE_CHECKING:
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget, Target
 
+_NO_PASSWORDS = (
+    "A run's folder keeps no passwords: give one in PGPASSWORD or ~/.pgpass, or beside --resume name the "
+    "target again, with its password."
+)
+
 
 def wishes_of(plan: Plan, targets: Sequence[Target]) -> PrivateServer:
     """Return what the scenarios wish of a private server, where there is one."""
     if not any(target.embedded is not None for target in targets):
         return PrivateServer()
     return common_wishes({scenario.id: scenario.private_server for scenario in plan.scenarios})
+
+
+def _lacks_password(target: Target) -> bool:
+    reached = target.connection or (target.place.server if target.place is not None else None)
+    return reached is not None and reached.password is None
 
 
 class Opener:
@@ -68,10 +78,13 @@ class Opener:
             server.claim()
             servers.append(server)
         for server in servers:
+            server.engine.refuse_read_only(server.control)
+        for server in servers:
             server.kept = self.left is not None and server.engine.has_workspace(server.control, SCHEMA)
             if not server.kept:
                 server.engine.create_workspace(server.control, SCHEMA, replace=self.request.replace)
             stack.callback(self._clean_up, server)
+            server.claim()  # the schema that there is now bears the run's mark
         return servers
 
     def _adopt(self, targets: Sequence[Target]) -> dict[str, Adoption]:
@@ -113,7 +126,8 @@ class Opener:
             opened = stack.enter_context(opening)
         except LoadstoneError as error:
             # Such as a password file that was ignored: it may well be the reason.
-            error.hint = "\n  ".join([error.hint, *target.notes])
+            notes = (*target.notes, *([_NO_PASSWORDS] if request.resume and _lacks_password(target) else ()))
+            error.hint = "\n  ".join([error.hint, *notes])
             raise
         if self.request.keep:
             stack.callback(self._say_farewell, opened)
@@ -134,9 +148,9 @@ class Opener:
     def _clean_up(self, server: Server) -> None:
         """Drop what we made on somebody else's server, however the run ended; tell of trouble, raise none."""
         # What is thrown away with its server, or kept on request, needs no dropping.
-        if server.opened.private or self.request.keep or self.signals.impatient:
+        if server.opened.private or self.request.keep:
             return
-        trouble = server.drop_workspace()
+        trouble = "a second signal came" if self.signals.impatient else server.drop_workspace()
         if trouble is None:
             return
         message = f"the schema {SCHEMA} could not be dropped: {trouble}"

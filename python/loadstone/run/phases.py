@@ -67,6 +67,7 @@ class PhaseRun:
         reason: str | None = "stopped by a signal"
         troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.server.engine.errors)
         try:
+            self.folder.begin()
             self._write(state="running", start_ns=time.monotonic_ns())
             self._event("info", "phase-start", self.phase.title)
             with self.server.watch():
@@ -192,9 +193,9 @@ class PhaseRun:
         self.account = account
         loaded = account["load"]
         done = [*loaded["statements"], *loaded.get("indexes", ()), *loaded["after"]]
+        after = self.server.sizes(after_failure=account["state"] != "complete")
         self._write(
-            statements=[*self.document["statements"], *done],
-            sizes={"before": before, "after": self.server.sizes()},
+            statements=[*self.document["statements"], *done], sizes={"before": before, "after": after}
         )
         for note in loaded["notes"]:
             self._event("info", "note", note)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from loadstone.asking.answer import compare
 from loadstone.asking.performing import Manner
 from loadstone.asking.rounds import Hands, ask_as_load, ask_in_turn
-from loadstone.engine.series import quoted
 from loadstone.errors import LoadstoneError
 from loadstone.jsonfile import to_json
 from loadstone.run.judging import judge
@@ -107,7 +106,8 @@ def rows_of(questions: Questions, stage: Stage) -> int | None:
     if table not in server.counted:
         engine = server.engine
         troubles: tuple[type[Exception], ...] = (LoadstoneError, *engine.errors)
-        text = engine.in_words(f"select count(*) from {quoted(table)}")  # noqa: S608 - a quoted name
+        place = engine.tables.qualified(table)
+        text = engine.in_words(f"select count(*) from {place}")  # noqa: S608 - a quoted name
         try:
             control = stage.control()
             with engine.at_most(control, questions.timeout_s):

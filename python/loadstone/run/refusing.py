@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 from loadstone import _core, bulk
-from loadstone.errors import LoadstoneError
+from loadstone.builtin import builtin_scenarios
+from loadstone.engine import SCHEMA
+from loadstone.engines import engine as engine_named
+from loadstone.errors import LoadstoneError, ShellRefusedError
 from loadstone.parameter import nearest
+from loadstone.plan import parsed_scripts
 from loadstone.tsbs.queries import KINDS, kind_named, kinds_of
 from loadstone.tsbs.queries.draws import Range, draw
 from loadstone.tsbs.series import data_document, range_of
+from loadstone.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadstone.model import BulkLoad, Plan, PlannedPhase, PlannedTarget, QueryMix, Series
     from loadstone.run.server import Server
+    from loadstone.target import Target
+
+_SHELL = ("shell", "setshell")
+_CHANGE = re.compile(
+    r"(?:(?:drop|alter)\s+(?:materialized\s+)?(?:table|view|sequence|index|type|function|macro(?:\s+table)?)"
+    r"|truncate(?:\s+table)?|delete\s+from|update|insert\s+(?:or\s+\w+\s+)?into|copy|merge\s+into)"
+    r"\s+(?:if\s+exists\s+)?(?!if\s|table\s)(?P<name>\"(?:[^\"]|\"\")+\"|[^\s(;,.\"]+)(?![^\s(;,.\"]|\s*\.)",
+    re.IGNORECASE,
+)
+"""A statement that changes what has a name without a schema."""
+_MAKING = re.compile(
+    r"create\s+(?:or\s+replace\s+)?(?:table|view)\s+(?:if\s+not\s+exists\s+)?(?:loadstone\s*\.\s*)?"
+    r"(?P<name>\"(?:[^\"]|\"\")+\"|[^\s(;,.\"]+)",
+    re.IGNORECASE,
+)
 
 
 def refuse_impossible(plan: Plan) -> None:
@@ -29,6 +50,64 @@ def refuse_impossible(plan: Plan) -> None:
     for phase, wanted in loads.values():
         with _named(phase):
             bulk.look(wanted)
+
+
+def refuse_shell(plan: Plan) -> None:
+    """Refuse scenarios of others that run commands on this machine. Raises ShellRefusedError.
+
+    A scenario is data: whoever runs a stranger's folder must not run a stranger's program unasked.
+    """
+    ours = set(builtin_scenarios().values())
+    folders = {scenario.id: scenario.folder for scenario in plan.scenarios if scenario.folder not in ours}
+    found = dict.fromkeys(
+        f"{where}, line {command['line']}: {visible(' '.join(command['text'].split()))}"
+        for phase in plan.targets[0].phases
+        if phase.drive is not None and phase.scenario in folders
+        for where, script in parsed_scripts(folders[phase.scenario], phase.drive)
+        for command in script["commands"]
+        if command["kind"] in _SHELL
+    )
+    if found:
+        first, *others = found
+        more = f" (and {len(others)} more)" if others else ""
+        raise ShellRefusedError(
+            f"the scenario runs a shell command on this machine: {first}{more}",
+            "Read its scripts; if you trust them, allow it with --allow-shell.",
+        )
+
+
+def refuse_unqualified(plan: Plan, targets: Sequence[Target]) -> None:
+    """Refuse a scenario that may change a table of the user's: its statement names no schema.
+
+    For engines that look for such a name outside of our schema as well, in a database of the user's own.
+    Raises LoadstoneError.
+    """
+    reached = {
+        target.id
+        for target in targets
+        if target.place is not None
+        and not target.place.private
+        and engine_named(target.engine).reaches_beyond_schema
+    }
+    for target in plan.targets:
+        for phase in target.phases if target.id in reached else ():
+            after = phase.bulk.after if phase.bulk is not None else ()
+            ours = set()  # what is made goes into our schema, and is found there first
+            for statement in (*phase.setup, *after):
+                if made := _MAKING.match(statement):
+                    ours.add(made["name"].lower())
+                found = _CHANGE.match(statement)
+                if found is not None and found["name"].lower() not in ours:
+                    raise _may_be_the_users(phase, target.id, found)
+
+
+def _may_be_the_users(phase: PlannedPhase, target: str, found: re.Match[str]) -> LoadstoneError:
+    name = visible(found["name"])
+    return LoadstoneError(
+        f"{phase.scenario}: phase `{phase.id}`: '{visible(' '.join(found[0].split()))}' names no schema: in "
+        f"the database {target}, {name} may be a table of yours",
+        f"Write {SCHEMA}.{name}, or use a private database as the target.",
+    )
 
 
 def refuse_idle(plan: Plan) -> None:

@@ -35,9 +35,13 @@ class Request:
     """`TARGET=2.50/h` each: what an hour of a target costs."""
     keep: bool = False
     replace: bool = False
+    allow_shell: bool = False
+    """Let scenarios that are not built in run commands on this machine."""
     ignore_space: bool = False
     """Begin bulk loads also where they are not expected to find room."""
     calibrate: bool = True
+    verify: bool = False
+    """Load once more into partitions of the advised size."""
     io: InOut = "auto"
     command: Sequence[str] = ()
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from loadstone import __version__
 from loadstone.embedded.adoption import adopt
 from loadstone.errors import LoadstoneError
+from loadstone.jsonfile import redact_json
 from loadstone.loading.tables import LEDGER
-from loadstone.plan import plan_from_json
-from loadstone.redact import redact
+from loadstone.plan import plan_from_json, plan_to_json
+from loadstone.redact import redact_document
+from loadstone.results.reading import exists, read_bytes
 from loadstone.runfolder import RunFolder, state_of
 
 if TYPE_CHECKING:
@@ -32,12 +34,12 @@ class Left:
     def __init__(self, folder: RunFolder) -> None:
         """Read it; nothing is changed."""
         self.folder = folder
-        self._owner = int(folder.run["pid"]), str(folder.run["process"])
+        self._owner = int(folder.run.get("pid") or 0), str(folder.run.get("process"))
         self._phases: dict[tuple[str, str], Document] = {
             (target.id, phase.key): phase.read_phase()
             for target in folder.targets()
             for phase in target.phases()
-            if (phase.path / "phase.json").exists()
+            if exists(phase.path / "phase.json")
         }
 
     def adopted(self, target: Target) -> Adoption | None:
@@ -53,7 +55,7 @@ class Left:
     def begun(self, target: str, phase: PlannedPhase) -> Document | None:
         """Return phase.json of a phase that was begun; None for others, skipped ones too."""
         found = self._phases.get((target, phase.key))
-        return None if found is None or found["state"] == "skipped" else found
+        return None if found is None or found.get("state") == "skipped" else found
 
     def kept(self, target: str, phases: Sequence[PlannedPhase], *, there: bool) -> frozenset[str]:
         """Return the keys of the phases that need not run again.
@@ -95,13 +97,19 @@ def open_broken(path: Path, request: Request, plan: Plan, targets: Sequence[Targ
             f"the run in {path} was begun on another machine, or before this one was started",
             "Its times would not fit together with new ones: measure again, into a new folder.",
         )
+    if problems := folder.verify().problems:
+        more = f", and {len(problems) - 1} more like it" if len(problems) > 1 else ""
+        raise LoadstoneError(
+            f"the run in {path} is damaged: {problems[0]}{more}",
+            "Measure again, into a new folder, or go on with an untouched copy of this one.",
+        )
     found = list(_differences(folder, request, plan, targets))
     if found:
         more = f", and {len(found) - 1} more differ" if len(found) > 1 else ""
         begun = shlex.join(folder.run.get("command") or [])
         raise LoadstoneError(
             f"the run in {path} was asked for something else: {found[0]}{more}",
-            f"Give the options that it was begun with: {begun}",
+            f"Leave them out: they are taken from the folder. It was begun with: {begun}",
         )
     return Left(folder)
 
@@ -110,7 +118,7 @@ def options_of(request: Request) -> dict[str, Any]:
     """Return the options beside the plan's that must stay as they are, for run.json."""
     return {
         "storage": str(request.storage.absolute()) if request.storage else None,
-        "settings": {name: redact(value) for name, value in request.settings.items()},
+        "settings": dict(request.settings),
         "io": request.io,
     }
 
@@ -127,10 +135,12 @@ def why_not_on(bulk: BulkLoad, server: Server) -> str | None:
 
 def _differences(folder: RunFolder, request: Request, plan: Plan, targets: Sequence[Target]) -> Iterator[str]:
     """Yield in words what is not as it was."""
-    text = folder.path / "plan.json"
-    if not text.exists():
+    path = folder.path / "plan.json"
+    if folder.read_json(path.name) is None:
         raise LoadstoneError(f"{folder.path} holds no plan: the run was hardly begun", "Begin a new one.")
-    old = plan_from_json(text.read_text(encoding="utf-8"))
+    # Secrets are in no folder: what both plans show is compared.
+    old = as_asked(plan_from_json(redact_json(read_bytes(path).decode())), targets)
+    plan = plan_from_json(redact_json(plan_to_json(plan)))
     yield from _changed("Loadstone", {"version": folder.run.get("loadstone")}, {"version": __version__})
     yield from _changed("the run's", _about(old), _about(plan))
     for before, now in zip(old.scenarios, plan.scenarios, strict=False):
@@ -140,7 +150,17 @@ def _differences(folder: RunFolder, request: Request, plan: Plan, targets: Seque
         if new.id not in private:
             yield from _changed(f"{new.id}'s", {"URL": was.url}, {"URL": new.url})
         yield from _changed_phases(was, new)
-    yield from _changed("the option", folder.run.get("options") or {}, options_of(request))
+    yield from _changed("the option", folder.run.get("options") or {}, redact_document(options_of(request)))
+
+
+def as_asked(plan: Plan, targets: Sequence[Target]) -> Plan:
+    """Return a run's plan with each installed build under the engine that was asked for.
+
+    Which engine such a build is, its server tells when it runs: the plan to compare with was made before.
+    """
+    asked = {target.id: target.engine for target in targets if target.embedded is not None}
+    named = (replace(target, engine=asked.get(target.id, target.engine)) for target in plan.targets)
+    return replace(plan, targets=tuple(named))
 
 
 def _about(plan: Plan) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadstone.asking.performing import compare_answers
-from loadstone.engine.series import names, quoted
+from loadstone.engine.names import quoted
+from loadstone.engine.series import names
 from loadstone.jsonfile import to_json
 from loadstone.loading import tables
 from loadstone.run.company import Company
@@ -105,5 +106,6 @@ def _probe(dataset: Dataset, stage: Stage, stopper: Signals) -> None:
     names = [table["name"] for table in dataset["tables"]]
     table = next((name for name in _FIRST_OF_AN_EPOCH if name in names), names[0])
     latest = stage.server.engine.series.microseconds(f"max({quoted('time')})")
-    question = f"select {latest} from {quoted(table)}"  # noqa: S608 - names of our own
+    place = stage.server.engine.series.qualified(table)
+    question = f"select {latest} from {place}"  # noqa: S608 - names of our own
     perform_probe(question, stage.server.opened, stage.folder.beside("probe").path, stopper)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import SCHEMA
+from loadstone.engine import SCHEMA, workspace
 from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.labels import name_document
 from loadstone.monitor import Monitor, Watched
 from loadstone.run.cooling import restart_cold
 
@@ -28,6 +31,7 @@ _RECONNECT_S = 30.0
 _ANSWER_S = 10.0
 """Longest wait for the answer to a question that costs the server nothing."""
 _DROP_S = 120.0
+_RELEASE_S = 2.0
 
 
 class Server:
@@ -49,6 +53,8 @@ class Server:
         self.counted: dict[str, int] = {}
         """Rows of tables, as far as they were counted and nothing has changed them since."""
         self._run = folder
+        self._mark = workspace.mark_of(secrets.token_hex(8), self.client_name)
+        self._evicted = False
         self._lines: JsonLines = self.folder.monitor()
         self._watching: Control | None = None
         self._machine: RemoteMachine | None = None
@@ -61,6 +67,7 @@ class Server:
         return {
             "id": self.id,
             "label": self.opened.label,
+            "name": name_document(self.opened.name),
             "engine": self.engine.name,
             "url": self.opened.url,
             "local": self.opened.local,
@@ -77,16 +84,29 @@ class Server:
 
     def claim(self) -> None:
         """Make sure that nobody else uses the scenario's schema; raises LoadstoneError when somebody does."""
-        if not self.engine.claim_workspace(self.control, self.schema):
+        if not self.engine.claim_workspace(self.control, self.schema, self._mark):
             raise LoadstoneError(
                 f"the schema {self.schema} of {self.opened.url} is in use by another run of Loadstone",
                 "Wait for its end, or name another database; a run can have each database as a target once.",
             )
+        connection = self.opened.connection
+        if connection is not None:
+            # Later sessions look for the mark. A private server, which may lose it, is ours anyway.
+            claimed = None if self.opened.private else (self.schema, self._mark)
+            named = replace(connection, application_name=self.client_name, claimed=claimed)
+            self.opened = replace(self.opened, connection=named)
 
     def drop_workspace(self) -> str | None:
         """Drop the schema that we made; returns why that was not possible, None when it was."""
+        if self._evicted:
+            return None  # what is there is another run's
         troubles: tuple[type[Exception], ...] = (*self.engine.errors, LoadstoneError)
         try:
+            if self.control.closed and self.gone is None:
+                # It was lost in the last phase; the server may be there all the same.
+                self.control = self.opened.connect("loadstone")
+                if not self._keeps_claim():
+                    return None
             with self.engine.at_most(self.control, _DROP_S):
                 self.engine.drop_workspace(self.control, self.schema, lock_wait_s=_DROP_S / 2)
         except troubles as error:
@@ -97,11 +117,17 @@ class Server:
         """Return the monitor of this target; it runs while one of its phases does."""
         return self._monitor
 
-    def sizes(self) -> dict[str, Any] | None:
-        """Sizes of the scenario's relations; None, and a warning, when the server does not say."""
+    def sizes(self, *, after_failure: bool = False) -> dict[str, Any] | None:
+        """Sizes of the scenario's relations; None, and a warning, when the server does not say.
+
+        Raises one of the engine's errors when the connection is lost: later ones would only say that it is.
+        After a failure, which has a reason of its own, a lost connection is a warning too.
+        """
         try:
             return dict(self.engine.sizes(self.control, self.schema))
         except self.engine.errors as error:
+            if self.control.closed and not after_failure:
+                raise
             self._tell("warning", f"sizes could not be read: {error}", "")
             return None
 
@@ -126,16 +152,21 @@ class Server:
 
     def revive(self) -> None:
         """Make the control connection work again after the server was lost; raises when it stays away."""
-        if self._is_alive():
-            return
+        if self._evicted:
+            self._evict()
+        if not self._is_alive():
+            self._reconnect()
+
+    def _reconnect(self) -> None:
         self.control.close()
         self._restart_dead()
         patience = Patience(_RECONNECT_S)
         troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.engine.errors)
+        kept = False
         while True:
             try:
                 self.control = self.opened.connect("loadstone")
-                self.engine.claim_workspace(self.control, self.schema)
+                kept = self._keeps_claim()
                 self._watch_anew()
             except troubles as error:
                 # It may die, or be seen to be dead, only after we have looked.
@@ -146,7 +177,25 @@ class Server:
                     said = error.message if isinstance(error, LoadstoneError) else str(error).strip()
                     raise RunFailedError(self.gone, said) from error
             else:
-                return
+                break
+        if not kept:
+            self._evict()
+
+    def _keeps_claim(self) -> bool:
+        """Tell whether the schema is still ours, and lock it again: the lock went with the session."""
+        if self.opened.private:
+            return self.engine.claim_workspace(self.control, self.schema, self._mark)
+        return self.engine.keeps_workspace(self.control, self.schema, self._mark)
+
+    def _evict(self) -> None:
+        """End the use of this target: whatever we did there now, we would do to another run."""
+        self._evicted = True
+        self.control.close()
+        self.gone = f"the schema {self.schema} was dropped, or taken by another run of Loadstone"
+        raise RunFailedError(
+            f"{self.gone}, while the connection to the server was lost",
+            "Let one run at a time have a database, and nothing else drop what it makes.",
+        )
 
     def cool(self) -> Caches:
         """Empty the caches as far as that can be done; what stands in the way is only said."""
@@ -159,7 +208,8 @@ class Server:
                 caches = self.engine.flush_caches(self.control)
                 # Emptying may have let go of what the session held, and started the server anew.
                 self.revive()
-                self.engine.claim_workspace(self.control, self.schema)
+                if not self._keeps_claim():
+                    self._evict()
                 self._watch_anew()
                 return caches
         except troubles as error:
@@ -203,12 +253,15 @@ class Server:
                 f"{self.engine.title} is not reached by PostgreSQL's wire protocol",
                 "Scripts of pgbench need a server of PostgreSQL's family.",
             )
-        return replace(engine.with_schema(connection, self.schema), application_name=self.client_name)
+        return engine.with_schema(connection, self.schema)
 
     def close(self) -> None:
         """Stop watching and disconnect."""
         self._monitor.stop()
         self._lines.close()
+        if not self.control.closed:
+            with contextlib.suppress(*self.engine.errors), self.engine.at_most(self.control, _RELEASE_S):
+                self.engine.release_workspace(self.control)
         for connection in (self.control, self._watching):
             if connection is not None:
                 connection.close()

@@ -7,6 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from loadstone.jsonfile import write_atomic
+from loadstone.labels import distinct_labels, name_of_document
+from loadstone.redact import redact_document
 from loadstone.summary.advice import Loaded, advise
 from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
 from loadstone.summary.concurrency import summarise_concurrency
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from loadstone.summary.cautions import Caution
     from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 5
+FORMAT = 6
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 
@@ -47,8 +49,11 @@ __all__ = ["FORMAT", "summarise", "write_summary"]
 
 
 def write_summary(folder: Path) -> Json:
-    """Compute the summary of a run folder and write its summary.json."""
-    summary = summarise(folder)
+    """Compute the summary of a run folder and write its summary.json, without secrets.
+
+    The folder of an earlier version may hold some.
+    """
+    summary: Json = redact_document(summarise(folder))
     text = json.dumps(summary, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_atomic(folder / "summary.json", text + "\n")
     return summary
@@ -56,6 +61,10 @@ def write_summary(folder: Path) -> Json:
 
 def summarise(folder: Path) -> Json:
     """Compute the summary of a run folder without writing anything. Raises LoadstoneError when it is none."""
+    return _summarise(folder, verification=_verification(folder))
+
+
+def _summarise(folder: Path, verification: Json | None = None) -> Json:
     files = read_run(folder)
     origin_ns = _origin_ns(files)
     cautions = list(judge_run(files))
@@ -80,14 +89,14 @@ def summarise(folder: Path) -> Json:
         "scenarios": [_scenario(scenario) for scenario in files.plan.get("scenarios") or []],
         "environment": files.environment,
         "cores": _cores(files),
-        "targets": [_target(target, origin_ns) for target in files.targets],
+        "targets": _targets(files, origin_ns),
         "phases": phases,
         "groups": groups,
         "sweeps": sweeps(groups, phases),
         "grids": grids,
         "scaling": summarise_scaling(grids),
         **plain,
-        "verification": _verification(folder),
+        "verification": verification,
         "warnings": [caution.document() for caution in cautions],
         "skipped": _skipped(files, phases),
     }
@@ -159,7 +168,7 @@ def _course(files: PhaseFiles, target: TargetFiles, *, several: bool) -> list[Js
 def _verification(folder: Path) -> Json | None:
     """Summarise the run below this one that verified its advice, if there was one."""
     inside = folder / FOLDER
-    return summarise_verification(summarise(inside)) if (inside / "run.json").is_file() else None
+    return summarise_verification(_summarise(inside)) if (inside / "run.json").is_file() else None
 
 
 def _window_ns(drive: Json, origin_ns: int) -> tuple[int, int]:
@@ -190,8 +199,16 @@ def _scenario(scenario: Json) -> Json:
     return {name: scenario.get(name) for name in ("id", "version", "title", "why", "source", "parameters")}
 
 
-def _target(target: TargetFiles, origin_ns: int) -> Json:
-    return {**target.target, "resources": summarise_resources(target.monitor, origin_ns)}
+def _targets(files: RunFiles, origin_ns: int) -> list[Json]:
+    short = distinct_labels([name_of_document(target.target) for target in files.targets])
+    return [
+        {
+            **target.target,
+            "short_label": label,
+            "resources": summarise_resources(target.monitor, origin_ns),
+        }
+        for target, label in zip(files.targets, short, strict=True)
+    ]
 
 
 def _skipped(files: RunFiles, phases: Sequence[Json]) -> list[Json]:

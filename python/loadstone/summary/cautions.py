@@ -111,6 +111,42 @@ class RunIncomplete(Caution):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderDamaged(Caution):
+    """The run folder is not as the run has left it."""
+
+    text: str
+
+    severity: ClassVar[Level] = "error"
+
+    @property
+    def message(self) -> str:
+        """Which file, and what is the matter with it."""
+        return f"The run folder is damaged: {self.text}."
+
+    @property
+    def hint(self) -> str:
+        """Take a copy."""
+        return "Use an untouched copy of the folder; figures from this one may be wrong."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoManifest(Caution):
+    """Nothing tells whether the files are those that the run wrote."""
+
+    severity: ClassVar[Level] = "info"
+
+    @property
+    def message(self) -> str:
+        """Say so."""
+        return "No manifest: whether the files of this folder are whole was not checked."
+
+    @property
+    def hint(self) -> str:
+        """Newer runs have one."""
+        return "An older version of Loadstone wrote it; runs of this version are checked."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseIncomplete(Caution):
     """One phase was cut short."""
 
@@ -324,16 +360,61 @@ class Outage(Caution):
 
     count: int
     longest_s: float
+    endless: bool = False
 
     @property
     def message(self) -> str:
         """How many and how long."""
-        return f"The server could not be reached {self.count} time(s), for up to {self.longest_s:.1f} s."
+        until = ", the last time until the end" if self.endless else ""
+        times = "once" if self.count == 1 else f"{self.count} times"
+        return f"The server could not be reached {times}, for up to {self.longest_s:.1f} s{until}."
 
     @property
     def hint(self) -> str:
         """Look at the server."""
         return "Look into the server's log at that time; the throughput figure includes the outage."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLost(Caution):
+    """The server did not serve all clients to the end."""
+
+    text: str
+
+    severity: ClassVar[Level] = "error"
+
+    @property
+    def message(self) -> str:
+        """Who was lost, or for how long nothing was done."""
+        return f"The server did not serve the phase to its end: {self.text}."
+
+    @property
+    def hint(self) -> str:
+        """Look at the server."""
+        return (
+            "Look into the server's log at that time; the figures of this phase include it: do not use them."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPaused(Caution):
+    """Our own process was stopped."""
+
+    paused_s: float
+    measured_s: float
+
+    @property
+    def message(self) -> str:
+        """For how long."""
+        return (
+            f"Loadstone itself was stopped for {self.paused_s:.1f} of the measured {self.measured_s:.1f} s: "
+            "the latencies of that time are its own, not the server's."
+        )
+
+    @property
+    def hint(self) -> str:
+        """Leave it the machine."""
+        return "Do not suspend it, leave it CPU time, and measure again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,8 @@ from hdrh.codec import (  # type: ignore[import-untyped]
     HdrLengthException,
 )
 
+from loadstone.results.reading import exists, open_regular
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -128,14 +130,13 @@ def bucket_middle_ns(index: int) -> float:
 
 def read_log(path: Path) -> Iterator[LogLine]:
     """Yield the intervals of a histogram log in file order, without comments, legend and torn lines."""
-    try:
-        with path.open(encoding="ascii", errors="replace") as lines:
-            for line in lines:
-                parsed = _parse(line)
-                if parsed is not None:
-                    yield parsed
-    except OSError:
+    if not exists(path):
         return
+    with open_regular(path) as lines:
+        for line in lines:
+            parsed = _parse(line.decode("ascii", "replace"))
+            if parsed is not None:
+                yield parsed
 
 
 def read_more(path: Path, offset: int) -> tuple[list[LogLine], int]:
@@ -162,7 +163,8 @@ def _parse(line: str) -> LogLine | None:
         return None
     try:
         first, counts = _decode(fields[3])
-        return LogLine(tag, float(fields[0]), float(fields[1]), first, counts)
+        start_s, length_s = float(fields[0]), float(fields[1])
+        return LogLine(tag, start_s, length_s, first, counts) if math.isfinite(start_s + length_s) else None
     except (ValueError, binascii.Error, zlib.error, HdrCookieException, HdrLengthException):
         return None
 

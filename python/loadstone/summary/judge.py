@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from loadstone.summary import cautions as c
 from loadstone.summary import loadcautions as load
 from loadstone.summary import questioncautions as query
+from loadstone.summary.damage import damage
 from loadstone.summary.series import NS_PER_S
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 CLIENT_BUSY = 0.85
 """Share of their wall time from which the driver's threads count as the limit."""
+PAUSED = 0.05
+"""Share of the measured time in which our own threads were stopped, from which the client was late."""
 LAG_SHARE = 0.5
 """Event-loop lag (p99) over median latency from which the client may have been late."""
 CEILING_SHARE = 0.8
@@ -49,6 +52,9 @@ def judge_run(files: RunFiles) -> Iterator[c.Caution]:
     """Say what holds for the run as a whole: its end, our build, what was noted on the way."""
     if files.state != "complete":
         yield c.RunIncomplete(state=files.state, reason=str(files.run.get("reason") or ""))
+    yield from (c.FolderDamaged(text=text) for text in damage(files, files.findings))
+    if not files.findings.checked:
+        yield c.NoManifest()
     if _is_debug(files.environment):
         yield c.DebugBuild()
     yield from _told(files)
@@ -123,6 +129,8 @@ def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, objec
         yield c.PhaseIncomplete(state=_state_in_words(phase["state"]), reason=str(reason), **where)
     if drive is None:
         return
+    if phase["state"] == "complete":  # else the reason says so
+        yield from (c.ServiceLost(text=text, **where) for text in drive["losses"])
     yield from _judge_counts(drive, where)
     yield from _judge_client(drive, where, calibration)
     yield from _judge_samples(drive, where, wanted=phase["load"] is None and phase["asking"] is None)
@@ -136,6 +144,7 @@ def judge_phase(phase: Json, usage: Json | None, calibration: Mapping[str, objec
 
 def _judge_counts(drive: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
     counts = drive["counts"]
+    begun = counts["scheduled"] + (counts.get("carried") or 0)
     if drive["equation"]["holds"] is False:
         yield c.CountsDoNotAddUp(text=drive["equation"]["text"], **where)
     if not counts["done"]:
@@ -143,27 +152,31 @@ def _judge_counts(drive: Json, where: Mapping[str, str]) -> Iterator[c.Caution]:
     if counts["failed"]:
         worst = max(drive["errors"], key=lambda error: error.get("count", 0), default=None)
         first = f"{worst.get('sqlstate')} {worst.get('message')}" if worst else "not recorded"
-        yield c.ErrorsHappened(failed=counts["failed"], scheduled=counts["scheduled"], first=first, **where)
+        yield c.ErrorsHappened(failed=counts["failed"], scheduled=begun, first=first, **where)
     if counts["skipped"] or drive["late"] or (counts["dropped"] and _has_rate(drive)):
         yield c.WorkDropped(
             skipped=counts["skipped"],
             dropped=counts["dropped"],
             late=drive["late"],
-            scheduled=counts["scheduled"],
+            scheduled=begun,
             **where,
         )
     if drive["in_doubt"]:
         yield c.InDoubt(count=drive["in_doubt"], **where)
     if drive["outages"]:
-        longest = max(
-            ((o.get("end_ns") or o["start_ns"]) - o["start_ns"]) / NS_PER_S for o in drive["outages"]
-        )
-        yield c.Outage(count=len(drive["outages"]), longest_s=longest, **where)
+        ends = [outage.get("end_ns") for outage in drive["outages"]]
+        last_ns = max(drive["window_end_ns"], *(outage["start_ns"] for outage in drive["outages"]))
+        starts = [outage["start_ns"] for outage in drive["outages"]]
+        lengths = [(end or last_ns) - start for start, end in zip(starts, ends, strict=True)]
+        longest = max(lengths) / NS_PER_S
+        yield c.Outage(count=len(ends), longest_s=longest, endless=None in ends, **where)
 
 
 def _judge_client(
     drive: Json, where: Mapping[str, str], calibration: Mapping[str, object]
 ) -> Iterator[c.Caution]:
+    if drive["measured_s"] and drive["pauses_s"] >= PAUSED * drive["measured_s"]:
+        yield c.ClientPaused(paused_s=drive["pauses_s"], measured_s=drive["measured_s"], **where)
     used = (drive["client_cpu"] or {}).get("utilisation")
     if used is not None and used >= CLIENT_BUSY:
         yield c.ClientWasTheLimit(utilisation=used, threads=drive["threads"] or 1, **where)

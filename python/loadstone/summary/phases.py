@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from loadstone.model import ROUND
+from loadstone.results.service import pauses_ns, service_losses, window_end_ns
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.summary.histograms import SUPPORT, Histogram
 from loadstone.summary.loads import summarise_load
@@ -26,7 +27,7 @@ from loadstone.summary.transactions import summarise_transactions
 from loadstone.summary.whileloading import summarise_late
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from loadstone.summary.reading import Json, PhaseFiles
 
@@ -47,8 +48,10 @@ COPIED = (
     "state",
     "reason",
 )
+EQUATION = "scheduled + carried over from the warm-up = done + failed + skipped + dropped"
 ASKING = ("table", "rows", "clients", "draws")
-COUNTS = ("scheduled", "done", "failed", "skipped", "dropped")
+OUTCOMES = ("done", "failed", "skipped", "dropped")
+COUNTS = ("scheduled", "carried", *OUTCOMES)
 
 
 def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
@@ -132,9 +135,13 @@ def summarise_drive(files: PhaseFiles, origin_ns: int) -> Json | None:
         "end_s": (drive["end_ns"] - origin_ns) / NS_PER_S,
         "measured_s": measured_s,
         "warmup_s": (drive["measure_ns"] - start_ns) / NS_PER_S,
-        "counts": drive["counts"],
+        # Folders written before what was carried over was counted have no such key.
+        "counts": dict.fromkeys(COUNTS, 0) | drive["counts"],
         "warmup_counts": drive.get("warmup_counts") or dict.fromkeys(COUNTS, 0),
-        "equation": _equation(drive, verifiable=files.drive is not None),
+        "losses": service_losses(drive),
+        "window_end_ns": window_end_ns(drive),
+        "pauses_s": pauses_ns(drive) / NS_PER_S,
+        "equation": _equation(drive, files.series, verifiable=files.drive is not None),
         "drift": _drift(rates),
         "series": throughput_over_time(files.series, start_ns),
         "latency_series": log.over_time,
@@ -308,18 +315,35 @@ def _accounts(drive: Json, measured_s: float) -> Json:
     return summary
 
 
-def _equation(drive: Json, *, verifiable: bool) -> Json:
-    """Verify scheduled = done + failed + skipped + dropped, for the measured window and the warm-up."""
+def _equation(drive: Json, series: Sequence[Json], *, verifiable: bool) -> Json:
+    """Verify the counting equations of the measured window and the warm-up, and the intervals' sum."""
     if not verifiable:
         return {"holds": None, "text": "counts are rebuilt from the intervals: nothing to verify"}
     wrong = []
-    for name in ("counts", "warmup_counts"):
+    # What the warm-up scheduled and had not ended goes from there into the measured window.
+    for name, sign in (("counts", 1), ("warmup_counts", -1)):
         counts = drive.get(name) or {}
-        parts = [counts.get(part, 0) for part in COUNTS]
-        if parts[0] != sum(parts[1:]):
-            terms = " + ".join(f"{count:,} {part}" for part, count in zip(COUNTS[1:], parts[1:], strict=True))
-            wrong.append(f"{name}: {parts[0]:,} scheduled, but {terms} = {sum(parts[1:]):,}")
-    return {"holds": not wrong, "text": "; ".join(wrong) or "scheduled = done + failed + skipped + dropped"}
+        begun = counts.get("scheduled", 0) + sign * counts.get("carried", 0)
+        parts = [counts.get(part, 0) for part in OUTCOMES]
+        if begun != sum(parts):
+            terms = " + ".join(f"{count:,} {part}" for part, count in zip(OUTCOMES, parts, strict=True))
+            wrong.append(f"{name}: {begun:,} scheduled, but {terms} = {sum(parts):,}")
+    wrong += _against_intervals(drive, series)
+    return {"holds": not wrong, "text": "; ".join(wrong) or EQUATION}
+
+
+def _against_intervals(drive: Json, series: Sequence[Json]) -> list[str]:
+    """Compare the rate's numerator with the intervals, of which it is the sum.
+
+    Not of folders written before outcomes were counted where they happened, nor where writing failed.
+    """
+    lines = measured(series)
+    if "carried" not in drive["counts"] or drive.get("output_error") or not lines:
+        return []
+    done = sum(line.get("done") or 0 for line in lines)
+    if done == drive["counts"]["done"]:
+        return []
+    return [f"counts: {drive['counts']['done']:,} done, but {done:,} in the intervals of series.jsonl"]
 
 
 def _reconstructed(files: PhaseFiles) -> Json | None:
@@ -328,7 +352,7 @@ def _reconstructed(files: PhaseFiles) -> Json | None:
     if not files.series:
         return None
     start_ns = files.series[0]["start_ns"]
-    counts = {name: sum(line.get(name) or 0 for line in lines) for name in COUNTS[1:]}
+    counts = {name: sum(line.get(name) or 0 for line in lines) for name in OUTCOMES}
     log = read_latencies(files.folder.latency_path, [], start_ns)
     return {
         "state": "interrupted",
@@ -337,7 +361,7 @@ def _reconstructed(files: PhaseFiles) -> Json | None:
         "start_ns": start_ns,
         "measure_ns": lines[0]["start_ns"] if lines else files.series[-1]["end_ns"],
         "end_ns": files.series[-1]["end_ns"],
-        "counts": {"scheduled": sum(counts.values()), **counts},
+        "counts": {"scheduled": sum(counts.values()), "carried": 0, **counts},
         "warmup_counts": None,
         "pace": {"kind": "fixed"} if "service" in log.totals else {"kind": "closed"},
         "response": _total(log, "response").stats(),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from loadstone.jsonfile import read_jsonl
+from loadstone.errors import LoadstoneError
+from loadstone.results.manifest import Findings
+from loadstone.results.reading import exists
 from loadstone.runfolder import PhaseFolder, RunFolder, TargetFolder, state_of
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class TargetFiles:
     target: Json
     monitor: list[Json]
     phases: list[PhaseFiles]
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,14 @@ class RunFiles:
     calibration: Json
     events: list[Json]
     targets: list[TargetFiles] = field(default_factory=list)
+    findings: Findings = field(default_factory=lambda: Findings(checked=False))
+    """What the comparison with the manifest has found."""
 
 
 def read_run(path: Path) -> RunFiles:
     """Parse the run folder at `path`. Raises LoadstoneError when it is none, is too new, or was changed."""
     folder = RunFolder.open(path)
+    findings = folder.verify()
     return RunFiles(
         run=folder.run,
         state=state_of(folder),
@@ -70,13 +77,25 @@ def read_run(path: Path) -> RunFiles:
         calibration=folder.read_json("calibration.json") or {},
         events=list(folder.read_events()),
         targets=[_read_target(target) for target in folder.targets()],
+        findings=findings,
     )
 
 
 def _read_target(folder: TargetFolder) -> TargetFiles:
     target = {"id": folder.id, "label": folder.id, **(folder.read_target() or {})}
     phases = [_read_phase(phase, folder.id) for phase in folder.phases()]
-    return TargetFiles(target, list(folder.read_monitor()), phases)
+    return TargetFiles(target, list(folder.read_monitor()), phases, folder.id)
+
+
+def _ascending(steps: list[Json], path: Path) -> list[Json]:
+    """Return the steps. Raises LoadstoneError where one comes twice or too late."""
+    for number, (before, step) in enumerate(pairwise(steps), start=2):
+        if not (before["step"] < step["step"] and before["rows_before"] < step["rows_before"]):
+            raise LoadstoneError(
+                f"{path}, line {number}: step {step['step']} follows step {before['step']}.",
+                "The file was changed after the run: use an untouched copy of the folder.",
+            )
+    return steps
 
 
 def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
@@ -91,7 +110,7 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         "state": "running",
         "target": target,
     }
-    if (folder.path / "phase.json").exists():
+    if exists(folder.path / "phase.json"):
         phase |= folder.read_phase()
     phase["variant"] = phase.get("variant") or {}
     phase["repeat"] = phase.get("repeat") or 1
@@ -100,8 +119,8 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         phase,
         folder.read_drive(),
         list(folder.read_series()),
-        steps=list(read_jsonl(folder.path / "steps.jsonl")),
-        progress=list(read_jsonl(folder.path / "progress.jsonl")),
+        steps=_ascending(list(folder.read_steps()), folder.path / "steps.jsonl"),
+        progress=list(folder.read_progress()),
     )
     queries = folder.beside("queries", create=False)
     if not queries.path.is_dir():
@@ -113,6 +132,6 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
     return replace(
         found,
         beside=inside,
-        sent=list(read_jsonl(folder.path / "sent.jsonl")),
-        probe=list(read_jsonl(probe.path / "probe.jsonl")),
+        sent=list(folder.read_sent()),
+        probe=list(probe.read_probe()),
     )

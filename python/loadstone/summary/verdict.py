@@ -13,6 +13,7 @@ CLIENT_KINDS = {
     "ClientWorkedWhileAsking",
     "ClientWasTheLimit",
     "ClientMayHaveBeenLate",
+    "ClientPaused",
     "NearCeiling",
     "RowsWereTheLimit",
     "ClientUsedMore",
@@ -21,7 +22,20 @@ CLIENT_KINDS = {
 
 def verdict(summary: Json) -> list[Json]:
     """Entries of {question, level: good|warning|bad|unknown, answer, detail}, always the same four."""
-    return [_complete(summary), _checked(summary), _client(summary), _durable(summary)]
+    damaged = [w["message"] for w in summary["warnings"] if w["kind"] == "FolderDamaged"]
+    if not damaged:
+        return [_complete(summary), _checked(summary), _client(summary), _durable(summary)]
+    more = f" {len(damaged) - 1} more are listed below." if len(damaged) > 1 else ""
+    whole = _entry(_complete(summary)["question"], "bad", "Damaged", f"{damaged[0]}{more}")
+    return [whole, *(_unsure(judge(summary)) for judge in (_checked, _client, _durable))]
+
+
+def _unsure(entry: Json) -> Json:
+    """Return an answer as far as a damaged folder gives one: nothing is good there."""
+    if entry["level"] != "good":
+        return entry
+    detail = f"the folder is damaged; what is still there says: {entry['answer'].lower()}, {entry['detail']}"
+    return {**entry, "level": "unknown", "answer": "Not known", "detail": detail}
 
 
 def _entry(question: str, level: str, answer: str, detail: str) -> Json:
@@ -31,6 +45,12 @@ def _entry(question: str, level: str, answer: str, detail: str) -> Json:
 def _complete(summary: Json) -> Json:
     state, skipped = summary["run"]["state"], len(summary["skipped"])
     question = "Did the run reach its end?"
+    lost = [warning["message"] for warning in summary["warnings"] if warning["kind"] == "ServiceLost"]
+    if state == "complete" and lost:
+        return _entry(question, "bad", "Failed", lost[0])
+    outages = [warning["message"] for warning in summary["warnings"] if warning["kind"] == "Outage"]
+    if state == "complete" and outages:
+        return _entry(question, "warning", "With outages", outages[0])
     if state == "complete":
         detail = f"{skipped} phase(s) skipped, with reasons below" if skipped else "every planned phase ran"
         return _entry(question, "good", "Complete", detail)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.embedded import NEWEST, check_short_name, is_short_name, short_names
+from loadstone.engine.connecting import place as place_of
 from loadstone.engine.driver import DriverEngine
 from loadstone.engines import all_engines, engine_of_scheme
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
-from loadstone.target.conninfo import redacted_url, resolve
+from loadstone.model import TargetName
+from loadstone.redact import redact
+from loadstone.target.conninfo import conninfo_url, redacted_url, resolve
 from loadstone.target.opening import OpenTarget, is_local, open_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from loadstone.engine.driver import Place
     from loadstone.model import Connection
@@ -26,6 +30,7 @@ DEFAULT_ENGINE = "postgres"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _DRIVER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _ID_MAX = 60
+_PRIVATE = "private server "
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +51,58 @@ class Target:
     notes: tuple[str, ...] = ()
     """What the user should know of how the target was understood."""
 
+    def name(self, title: str) -> TargetName:
+        """Return what it can be named by; `title` is the engine, with its version once that is known."""
+        reached = self.connection or (self.place.server if self.place is not None else None)
+        if reached is None:
+            given = self.label.removeprefix(_PRIVATE) if self.place is None else self.place.label
+            return TargetName(title, given=given)
+        return TargetName(
+            title,
+            reached.host,
+            str(reached.port),
+            reached.database,
+            reached.user,
+            redact(reached.parameters.get("options", "")),
+        )
+
+    def without_password(self) -> str:
+        """Return a text that names the same target wherever it is given, but for its password."""
+        if self.connection is not None:
+            return conninfo_url(engine_named(self.engine).schemes[0], self.connection)
+        if self.place is not None and self.place.path is not None:
+            return f"{self.place.url.partition(':')[0]}:{self.place.path.absolute()}"
+        if self.embedded is not None and "/" in self.embedded:
+            prefix, _, path = self.embedded.partition(":")
+            return f"{prefix}:{Path(path).expanduser().absolute()}"
+        return self.url
+
 
 def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
     """Understand all targets of a run, and give each an id of its own."""
     targets: list[Target] = []
-    for text in texts:
-        target = parse_target(text)
+    for target in _with_ports([parse_target(text) for text in texts]):
         taken = {other.id for other in targets}
         ids = (target.id if number == 1 else f"{target.id}-{number}" for number in range(1, len(taken) + 2))
         targets.append(replace(target, id=next(found for found in ids if found not in taken)))
     return tuple(targets)
+
+
+def _with_ports(targets: Sequence[Target]) -> list[Target]:
+    """Add the port to the ids of servers that share one and differ by port."""
+    ports: dict[str, set[int]] = {}
+    for target in targets:
+        if target.connection is not None:
+            ports.setdefault(target.id, set()).add(target.connection.port)
+    found = []
+    for target in targets:
+        connection = target.connection
+        if connection is not None and len(ports[target.id]) > 1:
+            words = (*_whereabouts(target.engine, connection), str(connection.port), connection.database)
+            found.append(replace(target, id=_slug("-".join(words))))
+        else:
+            found.append(target)
+    return found
 
 
 def parse_target(text: str) -> Target:
@@ -94,7 +141,7 @@ def _embedded(name: str) -> Target:
     shown = f"pg{NEWEST}" if name == "pg" else name
     return Target(
         id=_slug(shown),
-        label=f"private server {shown}",
+        label=_PRIVATE + shown,
         url=name,
         engine=DEFAULT_ENGINE,
         embedded=name,
@@ -106,7 +153,7 @@ def _server(engine: str, text: str) -> Target:
     connection = resolved.connection
     return Target(
         id=_slug("-".join((*_whereabouts(engine, connection), connection.database))),
-        label=f"{connection.host}, database {connection.database}",
+        label=f"{place_of(connection)}, database {connection.database}",
         url=redacted_url(engine_named(engine).schemes[0], connection),
         engine=engine,
         connection=connection,

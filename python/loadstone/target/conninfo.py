@@ -5,17 +5,20 @@ The grammar and the PG* variables are libpq's own work (PQconninfoParse, PQconnd
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import pq
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
+from loadstone.redact import remember
 from loadstone.target.passfile import password_from, read_service
 
 if TYPE_CHECKING:
@@ -23,8 +26,12 @@ if TYPE_CHECKING:
 
 SOCKET_FOLDERS = (Path("/var/run/postgresql"), Path("/tmp"))  # noqa: S108 - where servers put their sockets
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+URL_SCHEMES = ("postgresql", "postgres")
 DEFAULT_TIMEOUT_S = 10.0
 FOREVER_S = 3600.0
+
+_PORT = re.compile(r"[0-9]{1,5}")
+_LONGEST_SHOWN = 40
 
 _REFUSED = {
     "replication": "",
@@ -53,6 +60,7 @@ class Resolved:
 def resolve(text: str) -> Resolved:
     """Return the connection that libpq would make of the text, the environment and the user's files."""
     values = parameters(text)
+    _refuse_bytes(values)
     _refuse_what_cannot_be(values)
     host, port = _place(values)
     user = values.get("user") or ""
@@ -63,7 +71,9 @@ def resolve(text: str) -> Resolved:
         named = "localhost" if Path(host) in SOCKET_FOLDERS else values.get("host") or host
         wanted = (named, str(port), database, user)
         password, note = password_from(_pass_file(values), wanted)
+    remember(password, (host, user, database))
     is_socket = host.startswith("/")
+    tls: Mapping[str, str | None] = {} if is_socket else _tls_files(values)
     connection = Connection(
         host=host,
         port=port,
@@ -75,7 +85,9 @@ def resolve(text: str) -> Resolved:
         connect_timeout_s=_timeout_s(values),
         application_name=values.get("application_name") or "loadstone",
         parameters=_start_up(values),
-        **({} if is_socket else _tls_files(values)),
+        sslrootcert=tls.get("sslrootcert"),
+        sslcert=tls.get("sslcert"),
+        sslkey=tls.get("sslkey"),
     )
     return Resolved(connection, (note,) if note else ())
 
@@ -98,9 +110,58 @@ def redacted_url(scheme: str, connection: Connection) -> str:
     return f"{scheme}://{user}@{host}:{connection.port}/{database}{sslmode}"
 
 
+def conninfo_url(scheme: str, connection: Connection) -> str:
+    """Write all that makes a connection as a URL, whatever the environment says, without its password."""
+    values: dict[str, object] = {
+        "host": connection.host,
+        "port": connection.port,
+        "user": connection.user,
+        "dbname": connection.database,
+        **{name: _absolute(getattr(connection, name)) for name in ("sslrootcert", "sslcert", "sslkey")},
+        "connect_timeout": f"{connection.connect_timeout_s:g}",
+        "application_name": connection.application_name,
+        "channel_binding": connection.channel_binding,
+        **connection.parameters,
+    }
+    if not connection.host.startswith("/"):
+        values["sslmode"] = connection.sslmode
+    usual = {"connect_timeout": f"{DEFAULT_TIMEOUT_S:g}"}
+    usual |= {"application_name": "loadstone", "channel_binding": "prefer", "sslmode": "prefer"}
+    told = {name: value for name, value in values.items() if value is not None and value != usual.get(name)}
+    return f"{scheme}://?{urlencode(told, quote_via=quote)}"
+
+
+def _absolute(file: str | None) -> str | None:
+    return file if file in (None, "system") else str(Path(file).absolute())
+
+
+def refuse_unescaped(url: str) -> None:
+    """Refuse a URL whose password holds an @ or a slash as it is: libpq takes what follows for the host.
+
+    Raises LoadstoneError, which shows nothing of the URL.
+    """
+    scheme, _, rest = url.partition("://")
+    user, at, place = rest.partition("@")
+    if scheme not in URL_SCHEMES or not at:
+        return
+    beginning, slash, path = user.partition("/")
+    ends_late = slash and ":" in beginning and "?" not in path
+    if ends_late or "@" in place.partition("?")[0]:
+        raise LoadstoneError(
+            "a character of the target's URL must be percent-encoded: an @ or / in its password, or an @ in "
+            "another part",
+            "Write %40 for @ and %2F for /, or give the password in PGPASSWORD or ~/.pgpass.",
+        )
+
+
 def _parse(text: str) -> dict[str, str]:
+    refuse_unescaped(text)
     try:
         options = pq.Conninfo.parse(text.encode())
+    except UnicodeEncodeError:
+        raise LoadstoneError(
+            "the target is not UTF-8 text", "Write it in UTF-8, or percent-encode it in a URL."
+        ) from None
     except psycopg.OperationalError as error:
         # libpq's complaint may quote the text, and so the password.
         said = str(error).strip().replace(text, "…").splitlines()[0].split('"')[0].rstrip(" :")
@@ -132,6 +193,18 @@ def _pass_file(values: Mapping[str, str]) -> Path:
     return Path(named) if named else Path.home() / ".pgpass"
 
 
+def _refuse_bytes(values: Mapping[str, str]) -> None:
+    """Refuse names that are not UTF-8: of `%FF` in a URL nobody can make a text again."""
+    for name, value in values.items():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise LoadstoneError(
+                f"the connection parameter {name} is not UTF-8 text",
+                "In a URL, a byte of %80 or more is part of a UTF-8 character: é is %C3%A9.",
+            ) from None
+
+
 def _refuse_what_cannot_be(values: Mapping[str, str]) -> None:
     for name in ("host", "hostaddr", "port"):
         if "," in values.get(name, ""):
@@ -153,8 +226,12 @@ def _refuse_what_cannot_be(values: Mapping[str, str]) -> None:
 
 def _place(values: Mapping[str, str]) -> tuple[str, int]:
     port_text = values.get("port") or "5432"
-    if not port_text.isdecimal() or not 0 < int(port_text) < 1 << 16:
-        raise LoadstoneError(f'"{port_text}" is no port', "A port is a number from 1 to 65535.")
+    if not _PORT.fullmatch(port_text) or not 0 < int(port_text) < 1 << 16:
+        # What stands there may be a password: postgres://me:password
+        raise LoadstoneError(
+            "the port in the target is not a number from 1 to 65535",
+            "Write postgres://user@host:port/database. In a password, write %40 for @, %2F for /, %3A for :.",
+        )
     host, address, port = values.get("host", ""), values.get("hostaddr", ""), int(port_text)
     if host.startswith("@"):
         raise LoadstoneError("abstract unix sockets are not supported", "Use a socket folder or TCP.")
@@ -178,7 +255,12 @@ def _timeout_s(values: Mapping[str, str]) -> float:
     try:
         timeout_s = float(text)
     except ValueError:
-        raise LoadstoneError(f'"{text}" is no connect_timeout', "Give whole seconds.") from None
+        timeout_s = math.nan
+    if not math.isfinite(timeout_s) or timeout_s > FOREVER_S:
+        raise LoadstoneError(
+            f'"{text[:_LONGEST_SHOWN]}" is no connect_timeout',
+            f"Give whole seconds up to {FOREVER_S:.0f}; 0 waits as long as that.",
+        )
     return timeout_s if timeout_s > 0 else FOREVER_S
 
 

@@ -13,7 +13,9 @@ import psutil
 from loadstone.embedded import EmbeddedServer, Order, PrivateFolder
 from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
+from loadstone.engines import all_engines
 from loadstone.engines import engine as engine_named
+from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
 from loadstone.target.conninfo import redacted_url
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Engine, Identity
     from loadstone.engine.control import Control
     from loadstone.engine.driver import Database, Place
-    from loadstone.model import Connection
+    from loadstone.model import Connection, TargetName
     from loadstone.target import Target
 
 
@@ -38,6 +40,8 @@ class OpenTarget:
 
     id: str
     label: str
+    name: TargetName
+    """What labels are made of that tell it from the other targets of a run."""
     url: str
     """Without password."""
     engine: Engine
@@ -92,9 +96,10 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
 ) -> Iterator[OpenTarget]:
     """Open a target for so many clients; a private server ends with the context.
 
-    `storage`, `settings` and `keep` are for private servers: where the data lies, what the user sets, whether
-    the server stays when the context ends. So are a scenario's `wishes`, and `adopt`, a killed run's data to
-    go on with. Raises LoadstoneError for everything that would keep the clients from working.
+    `storage` and `keep` are for private servers: where the data lies, whether the server stays when the
+    context ends. So are a scenario's `wishes`, and `adopt`, a killed run's data to go on with. `settings` are
+    set on private servers, and for our sessions on others. Raises LoadstoneError for everything that would
+    keep the clients from working.
     """
     if target.place is not None:
         folder = PrivateFolder(storage, keep=keep, adopt=adopt) if target.place.needs_folder else None
@@ -116,7 +121,10 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
         with EmbeddedServer(order) as server:
             yield _open_embedded(target, engine, server, clients)
         return
-    yield _look(target, engine, _connection(target), clients)
+    connection = _connection(target)
+    if settings:
+        connection = engine.with_settings(connection, settings)
+    yield _look(target, engine, connection, clients)
 
 
 def _family(engine: Engine) -> PostgresFamily:
@@ -134,8 +142,12 @@ def _open_by_driver(
         raise TypeError(f"{engine.name} is not opened by a Python driver")
     with ExitStack() as stack:
         folder = stack.enter_context(private) if private is not None else None
-        given = settings if place.private else {}
-        database = stack.enter_context(closing(engine.open(place, folder.path if folder else None, given)))
+        if settings and not (place.private or engine.sets_sessions):
+            raise LoadstoneError(
+                f"--setting sets nothing on a {engine.title} server of your own: {target.url}",
+                "Set it on the server, and leave it out here.",
+            )
+        database = stack.enter_context(closing(engine.open(place, folder.path if folder else None, settings)))
         with closing(database.connect("loadstone")) as control:
             identity = engine.identify(control)
             # A server that does not tell its limits to everybody refuses nobody here.
@@ -144,6 +156,7 @@ def _open_by_driver(
         yield OpenTarget(
             id=target.id,
             label=f"{engine.label(identity)}, {target.label}",
+            name=target.name(engine.label(identity)),
             url=target.url,
             engine=engine,
             connection=None,
@@ -159,6 +172,8 @@ def _open_by_driver(
 def _open_embedded(
     target: Target, engine: PostgresFamily, server: EmbeddedServer, clients: int
 ) -> OpenTarget:
+    if ":" in server.order.name:
+        engine = _engine_of_build(engine, server.connection)
     opened = _look(target, engine, server.connection, clients)
     return replace(
         opened,
@@ -172,13 +187,25 @@ def _open_embedded(
     )
 
 
+def _engine_of_build(engine: PostgresFamily, connection: Connection) -> PostgresFamily:
+    """Return the engine of an installed build: PostgreSQL's own, or a relative's that says so."""
+    with engine.connect(connection) as control:
+        text = engine.version(control)["version_text"].lower()
+    for other in all_engines().values():
+        if isinstance(other, PostgresFamily) and other.build_sign and other.build_sign in text:
+            return other
+    return engine
+
+
 def _look(target: Target, engine: PostgresFamily, connection: Connection, clients: int) -> OpenTarget:
     with engine.connect(connection) as control:
         identity = engine.identify(control)
         engine.refuse_too_many_clients(control, clients)
+        engine = engine.with_functions(control)
     return OpenTarget(
         id=target.id,
         label=f"{engine.label(identity)} at {target.label}",
+        name=target.name(engine.label(identity)),
         url=target.url,
         engine=engine,
         connection=connection,

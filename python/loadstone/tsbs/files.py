@@ -48,7 +48,6 @@ def _arrow(path: Path, schema: pa.Schema, compress: str) -> Writer:
 
 
 _OPENERS: dict[str, Open] = {"parquet": _parquet, "arrow": _arrow}
-FILE_FORMATS = tuple(_OPENERS)
 
 
 def write_tables(

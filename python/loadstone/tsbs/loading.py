@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.series import ADDITIONAL, Circumstances, device_column, fields, names, quoted
+from loadstone.engine.names import quoted
+from loadstone.engine.series import ADDITIONAL, Circumstances, device_column, fields, names
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.loading import tables
 from loadstone.loading.hand import Hand
@@ -38,7 +39,7 @@ class LoadManner:
     """What a load may do beside sending rows."""
 
     schema: str | None = SCHEMA
-    """Where unqualified names lead first; None: where the user's own connection has them."""
+    """Where the tables are; None: where the user's own connection makes them."""
     replace: bool = False
     """Drop tables of these names that are there."""
     resume: bool = False
@@ -109,6 +110,7 @@ class _Loading:
     def run(self, out_dir: Path, signals: Signals | None, show: Callable[[Progress], None] | None) -> Account:
         control = self.hand.control()
         self.series.refuse(control)
+        self.series = self._of_schema(control)
         made = self._prepare(control)
         meter = Meter(self.engine, control)
         account = send(self._document(out_dir), self.series, self.opened, signals, show)
@@ -126,6 +128,10 @@ class _Loading:
             self._finish(account, meter)
         write_account(account, out_dir)
         return account
+
+    def _of_schema(self, control: Control) -> SeriesAnswers:
+        schema = self.manner.schema
+        return self.series.where_made(control) if schema is None else self.series.within(schema)
 
     def _prepare(self, control: Control) -> list[dict[str, Any]]:
         """Make or check tables and ledger; returns the statements that were run."""
@@ -146,7 +152,7 @@ class _Loading:
                 tables.refuse_existing(control, self.series, self.names)
             made = tables.make(control, self.series, self.names, wanted, self.engine.errors)
         if self.has_ledger:
-            tables.open_ledger(control, about)
+            tables.open_ledger(control, self.series, about)
         return made
 
     def _about(self) -> dict[str, Any]:
@@ -177,7 +183,7 @@ class _Loading:
                 "tables": self._columns(),
                 "jsonb_tags": load.tables.jsonb_tags,
                 "in_table_tag": load.tables.in_table_tag,
-                "ledger": quoted(tables.LEDGER) if self.has_ledger else None,
+                "ledger": self.series.qualified(tables.LEDGER) if self.has_ledger else None,
                 "skip": [list(found) for found in self.resumed.ranges],
                 "prepared": True,
             }
@@ -192,11 +198,11 @@ class _Loading:
             columns = [*device, quoted("time"), quoted("tags_id"), *map(quoted, fields(table))]
             if any(column["name"] == ADDITIONAL for column in table["columns"]):
                 columns.append(quoted(ADDITIONAL))
-            found[table["name"]] = {"name": quoted(table["name"]), "columns": columns}
+            found[table["name"]] = {"name": self.series.qualified(table["name"]), "columns": columns}
         if tags:
             listed = [quoted(column["name"]) for column in tags["columns"]]
             columns = [quoted("id"), quoted("tagset")] if wishes.jsonb_tags else listed
-            found["tags"] = {"name": quoted(tags["name"]), "columns": columns}
+            found["tags"] = {"name": self.series.qualified(tags["name"]), "columns": columns}
         return found
 
     def _finish(self, account: Account, meter: Meter) -> None:
@@ -205,7 +211,7 @@ class _Loading:
         loaded["cpu"] = meter.cpu()
         control = self.hand.control()
         loaded["wal_bytes"] = meter.wal_bytes(control)
-        if not settle(account, tables.committed(control) if self.has_ledger else None):
+        if not settle(account, tables.committed(control, self.series) if self.has_ledger else None):
             return
         loaded["after"] = tables.execute(control, self.series.after_load(self.dataset, self.load.tables))
         if self.manner.verify:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from loadstone.signals import Signals
 
+FILE_FORMATS = ("parquet", "arrow")
+"""What `tsbs.files` writes; the core knows the others."""
 _POLL_S = 0.1
 Progress = dict[str, Any]
 

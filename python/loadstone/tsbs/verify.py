@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.series import quoted
 from loadstone.loading.checking import compared, plain
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def checks(
         yield check_table(control, series, table, expected)
     if dataset["tags"]:
         expected_tags = loaded.get("tags_total", loaded["tags_rows"])
-        yield _check_tags(control, dataset["tags"]["name"], int(expected_tags))
+        yield _check_tags(control, series, dataset["tags"]["name"], int(expected_tags))
 
 
 def fingerprint(control: Control, series: SeriesAnswers, table: Table) -> dict[str, Any]:
@@ -45,9 +44,9 @@ def check_table(control: Control, series: SeriesAnswers, table: Table, expected:
     return compared(table["name"], plain(wanted, _NUMBERS), actual)
 
 
-def _check_tags(control: Control, name: str, expected: int) -> Check:
+def _check_tags(control: Control, series: SeriesAnswers, name: str, expected: int) -> Check:
     statement = "select count(*) as rows, coalesce(min(id), 1) as first, coalesce(max(id), 0) as last "
-    statement += f"from {quoted(name)}"
+    statement += f"from {series.qualified(name)}"
     row = control.execute(statement.encode()).fetchone() or {}
     actual = f"{row['rows']:,} rows, ids {row['first']} to {row['last']}"
     wanted = f"{expected:,} rows, ids 1 to {expected}"

@@ -9,10 +9,9 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::socket::{MsgFlags, recv, send};
 use nix::sys::time::TimeSpec;
 
-use super::{Chunk, Event, Poller, Sending, Slot};
+use super::{Chunk, EVENTS_MAX, Event, Poller, Sending, Slot};
 
 const SCRATCH_BYTES: usize = 64 * 1024;
-const EVENTS_MAX: usize = 1024;
 
 /// One connection as epoll sees it.
 #[derive(Debug, Clone, Copy, Default)]

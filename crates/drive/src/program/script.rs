@@ -1,18 +1,20 @@
 //! pgbench's scripts as programs.
 
+mod shell;
+
 use std::collections::VecDeque;
 use std::io::Write;
-use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
 
 use loadstone_gen::random::Prng;
 use loadstone_script::{
-    Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, ShellArg, Statement,
-    Symbols, VarId, Vars, shell_command,
+    Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, Statement, Symbols, VarId,
+    Vars, shell_command,
 };
 use loadstone_wire::postgres::{Frontend, Message};
 
-use super::{Failure, Program, Step};
+use self::shell::Shell;
+use super::{End, Failure, Gain, Program, Step};
 
 /// The scripts of a run, parsed once and shared by all clients.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct ScriptSet {
     offsets: Vec<u32>,
     /// Names of prepared statements, by flat number.
     names: Vec<Box<str>>,
+    /// Longest time that a shell command may take.
+    shell_limit_ns: u64,
 }
 
 impl ScriptSet {
@@ -34,6 +38,7 @@ impl ScriptSet {
         weights: &[u32],
         symbols: Symbols,
         mode: QueryMode,
+        shell_limit_ns: u64,
     ) -> Self {
         let mut offsets = Vec::with_capacity(scripts.len());
         let mut names = Vec::new();
@@ -57,6 +62,7 @@ impl ScriptSet {
             mode,
             offsets,
             names,
+            shell_limit_ns,
         }
     }
 
@@ -110,6 +116,10 @@ pub(crate) struct ScriptProgram {
     captured: Captured,
     texts: Vec<u8>,
     ranges: Vec<Option<(usize, usize)>>,
+    /// The shell command that runs, and its place.
+    shell: Option<(usize, Shell)>,
+    /// One that was asked to end with its transaction.
+    ending: Option<Shell>,
 }
 
 impl ScriptProgram {
@@ -131,6 +141,8 @@ impl ScriptProgram {
             captured: Captured::default(),
             texts: Vec::new(),
             ranges: Vec::new(),
+            shell: None,
+            ending: None,
             set,
         }
     }
@@ -282,38 +294,39 @@ impl ScriptProgram {
         Ok(())
     }
 
-    fn shell(&mut self, command: usize) -> Result<(), Failure> {
+    fn start_shell(&mut self, command: usize) -> Result<Step, Failure> {
         let set = Arc::clone(&self.set);
-        match &set.scripts[self.script].commands[command].kind {
-            CommandKind::Shell { args } => self.run_shell(args).map(drop),
-            CommandKind::SetShell { var, args } => {
-                let output = self.run_shell(args)?;
-                self.vars
-                    .set_shell_result(*var, &output)
-                    .map_err(|error| Failure::script(format!("\\setshell: {error}")))
-            }
-            _ => Err(Failure::script("internal: not a shell command")),
-        }
-    }
-
-    /// Runs the command to its end on this thread, as pgbench does: other clients of the thread wait.
-    fn run_shell(&self, args: &[ShellArg]) -> Result<String, Failure> {
+        let (args, reads) = match &set.scripts[self.script].commands[command].kind {
+            CommandKind::Shell { args } => (args, false),
+            CommandKind::SetShell { args, .. } => (args, true),
+            _ => return Err(Failure::script("internal: not a shell command")),
+        };
         let line =
             shell_command(args, &self.vars).map_err(|error| Failure::script(error.to_string()))?;
-        let output = Process::new("sh")
-            .args(["-c", &line])
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| Failure::script(format!("cannot run {line:?}: {error}")))?;
-        if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-        } else {
-            Err(Failure::script(format!(
-                "{line:?} ended with {}",
-                output.status
-            )))
+        self.ending = None; // makes it end before another begins
+        let shell = Shell::start(&line, reads)?;
+        let ns = shell.pause_ns();
+        self.shell = Some((command, shell));
+        Ok(Step::Sleep { ns })
+    }
+
+    /// Look at the shell command that runs: how long to wait for it, or nothing when it is over.
+    fn await_shell(&mut self) -> Result<Option<Step>, Failure> {
+        let Some((command, shell)) = &mut self.shell else {
+            return Ok(None);
+        };
+        let Some(output) = shell.look(self.set.shell_limit_ns)? else {
+            let ns = shell.pause_ns();
+            return Ok(Some(Step::Sleep { ns }));
+        };
+        let kind = &self.set.scripts[self.script].commands[*command].kind;
+        self.shell = None;
+        if let CommandKind::SetShell { var, .. } = kind {
+            self.vars
+                .set_shell_result(*var, &output)
+                .map_err(|error| Failure::script(format!("\\setshell: {error}")))?;
         }
+        Ok(None)
     }
 
     fn pipeline(&mut self, command: usize, frontend: &mut Frontend<'_>) -> Option<Step> {
@@ -338,6 +351,9 @@ impl ScriptProgram {
         frontend: &mut Frontend<'_>,
         statements: &mut Vec<u32>,
     ) -> Result<Step, Failure> {
+        if let Some(step) = self.await_shell()? {
+            return Ok(step);
+        }
         loop {
             match self.next()? {
                 Next::Sql(command) => {
@@ -350,7 +366,8 @@ impl ScriptProgram {
                     }
                 }
                 Next::Sleep { ns } => return Ok(Step::Sleep { ns }),
-                Next::Shell(command) => self.shell(command)?,
+                Next::Shell(command) => return self.start_shell(command),
+                Next::Yield => return Ok(Step::Yield),
                 Next::Pipeline(command) => {
                     if let Some(step) = self.pipeline(command, frontend) {
                         return Ok(step);
@@ -373,6 +390,14 @@ impl Program for ScriptProgram {
     fn retry(&mut self) {
         self.prng = self.at_start;
         self.machine.reset();
+    }
+
+    fn ended(&mut self, _end: &End<'_>) -> Gain {
+        if let Some((_, mut shell)) = self.shell.take() {
+            shell.ask_to_end();
+            self.ending = Some(shell);
+        }
+        Gain::default()
     }
 
     fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {

@@ -119,6 +119,20 @@ impl Latency {
         }
     }
 
+    /// In the place of one that is never recorded: a command that is no statement, of which a script may have many.
+    ///
+    /// # Panics
+    /// Never: as [`Latency::new`].
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "constant bounds")]
+    pub fn unused() -> Self {
+        let histogram = Histogram::new_with_bounds(1, 2, 0).expect("constant bounds are valid");
+        Self {
+            moments: Moments::default(),
+            histogram,
+        }
+    }
+
     /// Add one sample, nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {

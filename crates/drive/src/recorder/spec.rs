@@ -41,7 +41,7 @@ pub struct RecorderSpec {
     /// Rows are stored: series.jsonl and progress show how many.
     #[serde(default)]
     pub load: bool,
-    /// Folder for series.jsonl, latency.hlog and drive.json; nothing is written when absent.
+    /// Folder for series.jsonl and latency.hlog; nothing is written when absent.
     #[serde(default)]
     pub out_dir: Option<PathBuf>,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loadstone_script::{CommandKind, QueryMode, Symbols, Value, Vars, parse};
 
 use super::{Draw, Labels, ScriptLabel, StatementLabel};
+use crate::config::ns;
 use crate::error::DriveError;
 use crate::program::Program;
 use crate::program::script::{ScriptProgram, ScriptSet};
@@ -34,7 +35,13 @@ impl ScriptWork {
             .map(|script| parse(&script.name, &script.text, mode, &mut symbols))
             .collect::<Result<Vec<_>, _>>()?;
         let weights: Vec<u32> = asked.iter().map(|s| s.weight).collect();
-        let set = Arc::new(ScriptSet::new(scripts, &weights, symbols, mode));
+        let set = Arc::new(ScriptSet::new(
+            scripts,
+            &weights,
+            symbols,
+            mode,
+            ns(spec.timeout_s),
+        ));
         Ok(Self { set, weights })
     }
 

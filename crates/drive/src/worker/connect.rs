@@ -9,7 +9,7 @@ use loadstone_wire::postgres::{Session, WireError};
 use super::traffic::{connection_failure, protocol_failure};
 use super::{Stage, Worker};
 use crate::cancel;
-use crate::client::{Phase, SendState};
+use crate::client::{Absence, Phase, SendState};
 use crate::collector::Outage;
 use crate::config::Config;
 use crate::endpoint::Attempt;
@@ -93,7 +93,7 @@ impl<P: Poller> Worker<P> {
         self.dirty.push(slot);
     }
 
-    /// Start-up and authentication are over: the client can work.
+    /// Start-up and authentication are over, and the session is the right one: the client can work.
     pub(super) fn logged_in(&mut self, slot: Slot, now: u64) {
         let client = &mut self.clients[slot as usize];
         self.connecting -= 1;
@@ -167,7 +167,7 @@ impl<P: Poller> Worker<P> {
             });
             return;
         }
-        self.note_loss(slot, now);
+        self.note_loss(slot, now, &failure);
         self.end_lost(slot, now, phase, &failure);
         self.come_back(slot, now);
     }
@@ -186,7 +186,7 @@ impl<P: Poller> Worker<P> {
         self.detach(slot);
         self.end_lost(slot, now, Phase::Vacant, failure);
         if self.config.on_error == OnError::AbortClient {
-            return self.leave(slot);
+            return self.give_up(slot, now, failure);
         }
         let client = &mut self.clients[slot as usize];
         client.connect_ns = 0;
@@ -205,7 +205,7 @@ impl<P: Poller> Worker<P> {
     }
 
     /// Take the connection from a client; returns what it was doing with it, `None` when there was none.
-    fn detach(&mut self, slot: Slot) -> Option<Phase> {
+    pub(super) fn detach(&mut self, slot: Slot) -> Option<Phase> {
         let client = &mut self.clients[slot as usize];
         let phase = client.phase;
         match phase {
@@ -259,6 +259,14 @@ impl<P: Poller> Worker<P> {
         }
     }
 
+    /// This client ends after an error, and is not replaced.
+    pub(super) fn give_up(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        if self.may_begin(now) {
+            self.clients[slot as usize].absence = Some(Absence::new(now, failure));
+        }
+        self.leave(slot);
+    }
+
     /// This client does nothing more.
     pub(super) fn leave(&mut self, slot: Slot) {
         let client = &mut self.clients[slot as usize];
@@ -272,11 +280,14 @@ impl<P: Poller> Worker<P> {
         }
     }
 
-    fn note_loss(&mut self, slot: Slot, now: u64) {
-        if self.stage == Stage::Stopping {
+    fn note_loss(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        if !self.may_begin(now) {
             return; // connections that end with the run are no outage
         }
         let client = &mut self.clients[slot as usize];
+        client
+            .absence
+            .get_or_insert_with(|| Absence::new(now, failure));
         self.lost += usize::from(!client.lost);
         client.lost = true;
         let outage = self.outage.get_or_insert(Outage {
@@ -290,7 +301,8 @@ impl<P: Poller> Worker<P> {
     fn note_return(&mut self, slot: Slot, now: u64) {
         let client = &mut self.clients[slot as usize];
         self.lost -= usize::from(client.lost);
-        client.lost = false;
+        (client.lost, client.absence) = (false, None);
+        self.note_rest(now);
         if self.lost == 0
             && let Some(mut outage) = self.outage.take()
         {
@@ -303,6 +315,7 @@ impl<P: Poller> Worker<P> {
     pub(super) fn close(&mut self, slot: Slot) {
         let client = &mut self.clients[slot as usize];
         client.session = None;
+        client.checked = None;
         let sending = std::mem::take(&mut client.sending);
         let sending = if client.send == SendState::Free {
             Vec::new()

@@ -18,7 +18,19 @@ impl<P: Poller> Worker<P> {
     pub(super) fn begin_interval(&mut self) {
         if !self.measuring && !self.timeline.is_warmup(self.interval) {
             self.measuring = true;
+            self.carry_over();
             self.cpu_at_measure = CpuTime::of_this_thread();
+        }
+    }
+
+    /// The warm-up is over: what is under way ends in the measured window, and is counted there.
+    fn carry_over(&mut self) {
+        let record = &mut *self.record;
+        for transaction in self.clients.iter().map(|client| &client.transaction) {
+            if transaction.active && !transaction.burn_in {
+                record.counts.carry(1);
+                record.scripts[transaction.script].counts.carry(1);
+            }
         }
     }
 

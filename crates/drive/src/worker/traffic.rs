@@ -136,6 +136,7 @@ impl<P: Poller> Worker<P> {
             return self.poller.release(chunk);
         };
         let (program, exchange) = (&mut client.program, &mut client.exchange);
+        let checked = &mut client.checked;
         let record = &mut *self.record;
         record.bytes_received += chunk.len as u64;
         // Statements of a transaction that straddles the end of the warm-up belong to neither side.
@@ -145,6 +146,9 @@ impl<P: Poller> Worker<P> {
         let result = session.receive(self.poller.bytes(chunk), &mut |event| match event {
             WireEvent::Ready => ready = true,
             WireEvent::Message(message) => {
+                if let Some(checked) = checked {
+                    return checked.message(&message);
+                }
                 copy_in |= !is_load && matches!(message, Message::CopyIn);
                 program.message(&message);
                 answer(&message, exchange, record, now, counted, is_load);
@@ -153,7 +157,8 @@ impl<P: Poller> Worker<P> {
         self.poller.release(chunk);
         match result {
             Err(error) => self.wire_error(slot, now, &error),
-            Ok(()) if ready => self.logged_in(slot, now),
+            Ok(()) if ready => self.check_session(slot, now),
+            Ok(()) if checked.is_some() => self.session_checked(slot, now),
             Ok(()) if copy_in => self.refuse_copy(slot, now),
             Ok(()) => self.after_receive(slot, now),
         }

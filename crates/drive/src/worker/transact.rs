@@ -6,12 +6,20 @@ use super::{Stage, Worker};
 use crate::client::{Phase, Transaction};
 use crate::io::{Poller, Slot};
 use crate::program::{End, Failure, Readiness, Step};
-use crate::record::{ErrorClass, count_error};
+use crate::record::{Counts, ErrorClass, WindowCounts, count_error};
 use crate::spec::OnError;
 
 /// What a retry may mend: serialization failure and deadlock, as in pgbench.
 fn is_retriable(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Server(state) if &state == b"40001" || &state == b"40P01")
+}
+
+/// Count a start in the window of its intended time; one that comes when that window is over is carried over.
+fn book_start(counts: &mut WindowCounts, measured: bool, measuring: bool) {
+    counts.of(measured).scheduled += 1;
+    if measuring && !measured {
+        counts.carry(1);
+    }
 }
 
 impl<P: Poller> Worker<P> {
@@ -93,10 +101,7 @@ impl<P: Poller> Worker<P> {
                 .latency_limit_ns
                 .is_some_and(|limit| now - intended_ns > limit)
             {
-                let measured = intended_ns >= self.timeline.measure_ns;
-                let counts = self.record.counts.of(measured);
-                counts.scheduled += 1;
-                counts.skipped += 1;
+                self.book_unstarted(intended_ns, |counts| counts.skipped += 1);
                 if let Some(left) = &mut self.clients[slot as usize].left {
                     *left -= 1;
                 }
@@ -113,17 +118,24 @@ impl<P: Poller> Worker<P> {
             return;
         }
         while let Some(offset_ns) = self.schedule.take(elapsed_ns) {
-            let measured = self.timeline.start_ns + offset_ns >= self.timeline.measure_ns;
-            let counts = self.record.counts.of(measured);
-            counts.scheduled += 1;
-            counts.dropped += 1;
+            let intended_ns = self.timeline.start_ns + offset_ns;
+            self.book_unstarted(intended_ns, |counts| counts.dropped += 1);
         }
+    }
+
+    /// A start that has come due and never happens: it belongs to the schedule of its time, and to the outcomes of
+    /// this one.
+    fn book_unstarted(&mut self, intended_ns: u64, outcome: impl FnOnce(&mut Counts)) {
+        let in_time = intended_ns >= self.timeline.measure_ns;
+        book_start(&mut self.record.counts, in_time, self.measuring);
+        outcome(self.record.counts.of(self.measuring));
     }
 
     fn begin(&mut self, slot: Slot, now: u64, intended_ns: u64) {
         let client = &mut self.clients[slot as usize];
         let script = client.program.begin();
-        let measured = intended_ns >= self.timeline.measure_ns && client.program.is_measured();
+        let burn_in = !client.program.is_measured();
+        let measured = intended_ns >= self.timeline.measure_ns && !burn_in;
         if let Some(left) = &mut client.left {
             *left -= 1;
         }
@@ -132,13 +144,19 @@ impl<P: Poller> Worker<P> {
             started_ns: 0,
             script,
             measured,
+            burn_in,
             tries: 1,
             in_doubt: false,
             active: true,
         };
+        if self.active == 0 && self.lost == 0 {
+            self.control.stall.wake(self.rest_ns, intended_ns);
+        }
         self.active += 1;
-        self.record.counts.of(measured).scheduled += 1;
-        self.record.scripts[script].counts.of(measured).scheduled += 1;
+        let measuring = self.measuring && !burn_in;
+        let record = &mut *self.record;
+        book_start(&mut record.counts, measured, measuring);
+        book_start(&mut record.scripts[script].counts, measured, measuring);
         if client.session.is_some() {
             self.advance(slot, now);
         } else {
@@ -168,6 +186,11 @@ impl<P: Poller> Worker<P> {
                     return self.dirty.push(slot);
                 }
                 Step::Sleep { ns: 0 } => {}
+                Step::Yield => {
+                    client.phase = Phase::Sleeping;
+                    client.until_ns = now + 1; // the next turn
+                    return self.timers.push(Reverse((client.until_ns, slot)));
+                }
                 Step::Sleep { ns } => {
                     if client.transaction.started_ns == 0 {
                         client.transaction.started_ns = now;
@@ -275,7 +298,7 @@ impl<P: Poller> Worker<P> {
             self.idle.retain(|&idle| idle != slot);
             self.connected -= usize::from(self.clients[slot as usize].session.is_some());
             self.say_goodbye(slot);
-            self.leave(slot);
+            self.give_up(slot, now, failure);
         }
     }
 
@@ -295,12 +318,13 @@ impl<P: Poller> Worker<P> {
             failure,
             in_doubt: transaction.in_doubt,
         });
-        self.record.counts.of(transaction.measured).failed += 1;
-        self.record.scripts[transaction.script]
-            .counts
-            .of(transaction.measured)
-            .failed += 1;
+        let measuring = self.measuring && !transaction.burn_in;
+        let record = &mut *self.record;
+        record.counts.of(measuring).failed += 1;
+        let script = &mut record.scripts[transaction.script];
+        script.counts.of(measuring).failed += 1;
         self.release(slot);
+        self.note_rest(now);
     }
 
     fn end_done(&mut self, slot: Slot, now: u64) {
@@ -310,12 +334,14 @@ impl<P: Poller> Worker<P> {
             sent_ns: transaction.started_ns,
             acked_ns: now,
         });
+        self.control.stall.done(now, self.timeline.measure_ns);
         let record = &mut *self.record;
         record.rows += gain.rows;
         record.metrics += gain.metrics;
-        record.counts.of(transaction.measured).done += 1;
+        let measuring = self.measuring && !transaction.burn_in;
+        record.counts.of(measuring).done += 1;
         let script = &mut record.scripts[transaction.script];
-        script.counts.of(transaction.measured).done += 1;
+        script.counts.of(measuring).done += 1;
         let started_ns = if transaction.started_ns == 0 {
             now
         } else {
@@ -334,7 +360,7 @@ impl<P: Poller> Worker<P> {
             .latency_limit_ns
             .is_some_and(|limit| response_ns > limit);
         record.late += u64::from(is_late && transaction.measured);
-        // A transaction that straddles the end of the warm-up is counted there, and its latency left out.
+        // Of a transaction that straddles the end of the warm-up the latency is left out.
         if transaction.measured == self.measuring {
             script.service.record(service_ns);
             script.response.record(response_ns);
@@ -347,6 +373,14 @@ impl<P: Poller> Worker<P> {
             }
         }
         self.release(slot);
+        self.note_rest(now);
+    }
+
+    /// From now on nothing is wanted, unless something is.
+    pub(super) fn note_rest(&mut self, now: u64) {
+        if self.active == 0 && self.lost == 0 {
+            self.rest_ns = now;
+        }
     }
 
     /// The client is free for its next transaction.

@@ -22,3 +22,4 @@ mod steps;
 mod stopping;
 mod store;
 mod transactions;
+mod windows;

@@ -1,9 +1,11 @@
 //! Requests to stop: whatever the clients do, the run ends within its grace and the account is whole.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loadstone_wire::postgres::{Behaviour, Fault};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::harness::{Server, done_failed, errors, finish, number, on_both, run, script, start};
 
@@ -16,6 +18,10 @@ on_both!(
     while_it_comes_back,
     a_second_start_is_refused,
     a_long_sleep_does_not_outlive_the_run,
+    while_a_shell_command_runs,
+    a_shell_command_does_not_outlive_the_run,
+    a_shell_command_holds_up_no_other_client,
+    while_a_script_runs_commands_without_a_server,
 );
 
 /// Stop a drive after a moment; the account and how long the end took.
@@ -121,6 +127,80 @@ fn a_long_sleep_does_not_outlive_the_run(io: &str) {
     assert_eq!(account["state"], "complete");
     assert_eq!(done_failed(&account), (0, 2));
     assert_eq!(errors(&account), [("timeout".to_owned(), 2)].into());
+}
+
+/// A script whose shell commands write their process ids into a file, and never end.
+fn endless_shell(folder: &TempDir) -> (Value, PathBuf) {
+    let pids = folder.path().join("pids");
+    let line = format!(
+        "sh -c 'echo $$ >> {}; sleep 307; sleep 307'",
+        pids.display()
+    );
+    (script(&format!("SELECT 1;\n\\shell {line}\n")), pids)
+}
+
+/// Of all processes that wrote their ids, none runs any more.
+fn assert_none_left(pids: &Path) {
+    let text = std::fs::read_to_string(pids).unwrap();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    for pid in text.lines() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+}
+
+fn while_a_shell_command_runs(io: &str) {
+    let (server, folder) = (Server::new(Behaviour::default()), TempDir::new().unwrap());
+    let (scripts, pids) = endless_shell(&folder);
+    let more = json!({"duration_s": 60.0, "timeout_s": 60.0, "scripts": scripts});
+    let drive = start(&server.spec(io, more));
+    while std::fs::read_to_string(&pids)
+        .unwrap_or_default()
+        .lines()
+        .count()
+        < 2
+    {
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+    drive.stop();
+    let account = finish(&drive);
+    assert_eq!(account["state"], "interrupted");
+    assert_eq!(done_failed(&account), (0, 2));
+    assert_none_left(&pids);
+}
+
+fn a_shell_command_does_not_outlive_the_run(io: &str) {
+    let (server, folder) = (Server::new(Behaviour::default()), TempDir::new().unwrap());
+    let (scripts, pids) = endless_shell(&folder);
+    let more = json!({"duration_s": 0.1, "timeout_s": 3.0, "scripts": scripts});
+    let account = run(&server.spec(io, more));
+    assert_eq!(account["state"], "complete");
+    assert_eq!(done_failed(&account), (0, 2));
+    assert_eq!(errors(&account), [("timeout".to_owned(), 2)].into());
+    assert_none_left(&pids);
+}
+
+fn a_shell_command_holds_up_no_other_client(io: &str) {
+    let server = Server::new(Behaviour::default());
+    let text = "\\if :client_id = 0\n\\shell sleep 1\n\\else\nSELECT 1;\n\\endif\n";
+    let more = json!({"duration_s": 0.5, "scripts": script(text)});
+    let account = run(&server.spec(io, more));
+    let (done, failed) = done_failed(&account);
+    assert!(done > 20 && failed == 0, "{account}");
+}
+
+fn while_a_script_runs_commands_without_a_server(io: &str) {
+    let server = Server::new(Behaviour::default());
+    let nested = 20_000;
+    let text = format!(
+        "{}\\set a 1\n{}",
+        "\\if 1\n".repeat(nested),
+        "\\endif\n".repeat(nested)
+    );
+    let more = json!({"duration_s": 60.0, "clients": 8, "scripts": script(&text)});
+    let (account, took) = stop_soon(&server.spec(io, more));
+    assert_eq!(account["state"], "interrupted");
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[expect(

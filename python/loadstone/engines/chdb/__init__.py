@@ -32,6 +32,7 @@ class ChDB(ClickFamily):
     name = "chdb"
     title = "chDB"
     schemes = ("chdb",)
+    sets_sessions = True
     status = "verified against chDB 4.4.0 with ClickHouse 26.9, on Linux"
     needs = f"the Python package chdb: {install('chdb')} (180 MB, 850 MB on disk)"
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from loadstone.engine.names import Qualified
+
 PACKAGE = "chdb"
 _START_S = 300.0
 _STOP_S = 10.0
@@ -48,7 +50,7 @@ class ChdbLine:
             messages.send(self.way, b"q", sql.encode())
             return self._answer()
 
-    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+    def put(self, table: Qualified, columns: Sequence[str], rows: pa.Table) -> None:
         """Insert rows, which travel as an Arrow stream."""
         listed = ", ".join(columns)
         text = f"insert into {table} ({listed}) select {listed} from Python({_ROWS})"  # noqa: S608 - quoted
@@ -149,6 +151,9 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
                     ours.close()
                     raise ClickError(f"{_GONE}: {error.strerror}") from error
             return ChdbLine(ours)
+
+    def probe(self) -> None:
+        """Do nothing: the process is ours, and its end closes the line."""
 
     def hang_up(self, line: object) -> None:
         """End the process: chDB has no other way to end a statement that does not look whether it should."""

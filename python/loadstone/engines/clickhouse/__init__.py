@@ -32,7 +32,7 @@ class ClickHouse(ClickFamily):
     schemes = ("clickhouse",)
     limits = MappingProxyType({**ClickFamily.limits, "max_connections": "connections"})
     status = "not yet run against a server; its driver, HTTP and the engine of chDB 4.4.0 together"
-    needs = f"a server, and the Python package clickhouse-connect: {install('clickhouse')}"
+    needs = f"a server 23.8 or later, and the Python package clickhouse-connect: {install('clickhouse')}"
 
     @property
     def target_forms(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
 from loadstone.engine.links import LinkControl
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from loadstone.engine.control import Control
+    from loadstone.engine.names import Qualified
 
 SESSION = {
     # Aggregates over nothing and the missing side of a join are NULL, as the SQL standard has it.
@@ -52,7 +53,7 @@ class Line(Protocol):
         Raises ClickError.
         """
 
-    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+    def put(self, table: Qualified, columns: Sequence[str], rows: pa.Table) -> None:
         """Insert rows into a table, named as SQL writes it. Raises ClickError."""
 
     def close(self) -> None:
@@ -76,6 +77,9 @@ class Opened(Protocol):
 
     def line(self) -> Line:
         """Open a connection. Raises ClickError."""
+
+    def probe(self) -> None:
+        """Have the server answer something; do nothing where the engine is a process of ours."""
 
     def hang_up(self, line: Line) -> None:
         """End what a connection still does where asking for it did not help."""
@@ -113,7 +117,7 @@ class ClickControl(LinkControl[Line]):
         """Run one statement to its end and return its whole answer; None when it has none."""
         return self.call(lambda line: line.ask(sql))
 
-    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+    def put(self, table: Qualified, columns: Sequence[str], rows: pa.Table) -> None:
         """Insert rows."""
         self.call(lambda line: line.put(table, columns, rows))
 
@@ -136,6 +140,10 @@ class ClickControl(LinkControl[Line]):
         del link, limit_s
         with closing(self.database.line()) as other:
             other.ask(KILL.format(mark=literal(self.mark)))
+
+    def probe(self) -> None:
+        """Ask for a sign of life, as the database can."""
+        self.database.probe()
 
     def cut(self, link: Line) -> None:
         """End what the line does as the database can: chDB's ends with all others."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
 from loadstone.engine.driver import DriverEngine, only_value
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.clickhouse import statements
 from loadstone.engines.clickhouse.control import HAS_DATABASE, SESSION, ClickError, click
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 MARK = "made by Loadstone, which drops it with everything in it"
 _OLDEST = 230800
-"""Version 23.8: the first with all that is asked here."""
+"""Version 23.8, a long-term release: the engines of 23.6 and 23.10 (chDB 0.15 and 1.0.2) understand our
+statements, but for those that ask for parts and metrics, which these libraries do not have."""
 
 
 class ClickFamily(DriverEngine):
@@ -61,15 +62,12 @@ class ClickFamily(DriverEngine):
     def identify(self, connection: Control) -> Identity:
         """Ask the engine what it is, and refuse it when it is too old."""
         identity = self.version(connection)
-        if identity["version_number"] < _OLDEST:
-            raise LoadstoneError(
-                f"the server is ClickHouse {identity['version']}", "Loadstone needs version 23.8 or later."
-            )
+        refuse_too_old(identity["version"])
         return identity
 
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
         """Say yes: ClickHouse has no locks that outlast a statement and end with a connection."""
-        del connection, schema
+        del connection, schema, mark
         return True
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
@@ -225,6 +223,14 @@ class ClickFamily(DriverEngine):
     def _tables_in(self, connection: Control, schema: str) -> list[str]:
         rows = connection.execute(statements.TABLES.format(schema=literal(schema)).encode())
         return [str(row["name"]) for row in rows]
+
+
+def refuse_too_old(version: str | None) -> None:
+    """Raise LoadstoneError when a server of this version does not understand us; None: not known."""
+    if version is not None and version_number(version) < _OLDEST:
+        raise LoadstoneError(
+            f"the server is ClickHouse {version}, which is too old", "Loadstone needs version 23.8 or later."
+        )
 
 
 def drop_caches(connection: Control) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.series import literal
+from loadstone.engine.names import SCHEMA, literal, own_name
 from loadstone.engines.clickhouse.control import ClickError, click
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CLIENTS = "loadstone load"
 _POLL_S = 0.05
 _MERGES = """
-select count() as merges from system.merges where database = currentDatabase() and table in ({tables})
+select count() as merges from system.merges where database = {schema} and table in ({tables})
 """
 
 
@@ -51,10 +51,10 @@ class ClickLoader:
 
     def finish(self) -> None:
         """Wait for the merges that the inserts have set off; what is in is on the disk already."""
-        names = ", ".join(literal(table["name"].strip('"')) for table in self._tables.values())
+        names = ", ".join(literal(own_name(table["name"])) for table in self._tables.values())
         end = time.monotonic() + self._timeout_s
         with closing(self._connect("loadstone")) as control:
-            statement = _MERGES.format(tables=names).encode()
+            statement = _MERGES.format(schema=literal(SCHEMA), tables=names).encode()
             while time.monotonic() < end:
                 row = control.execute(statement).fetchone() or {"merges": 0}
                 if not row["merges"]:

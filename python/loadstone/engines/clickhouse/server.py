@@ -8,11 +8,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import clickhouse_connect
+import urllib3
 from clickhouse_connect.driver.exceptions import ClickHouseError
+from clickhouse_connect.driver.httputil import get_pool_manager
 
+from loadstone.engine import waits
 from loadstone.engine.links import LinkDatabase
 from loadstone.engine.places import listener
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
+from loadstone.engines.clickhouse.family import refuse_too_old
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from loadstone.engine.names import Qualified
     from loadstone.model import Connection
 
 # What it logs it also raises: that is ours to tell, in our own words.
@@ -56,11 +61,16 @@ class HttpLine:
             self._client.command(sql)
             return None
 
-    def put(self, table: str, columns: Sequence[str], rows: pa.Table) -> None:
+    def put(self, table: Qualified, columns: Sequence[str], rows: pa.Table) -> None:
         """Insert rows, which travel as an Arrow stream."""
         del columns  # the rows bear their names
         with _told():
-            self._client.insert_arrow(table.strip('"'), rows)
+            self._client.insert_arrow(table, rows)
+
+    @property
+    def version(self) -> str:
+        """The server's version, which the driver has asked for."""
+        return str(self._client.server_version)
 
     def close(self) -> None:
         """End it, and with its socket what the server still does for it."""
@@ -77,12 +87,17 @@ class ClickServer(LinkDatabase[ClickControl]):
         self.settings: Mapping[str, str] = {}
         self.pid = listener(server).pid
         try:
-            self.line().close()
+            with contextlib.closing(self.line()) as line:
+                version = line.version
         except ClickError as error:
+            if error.code is not None:  # the server answers, though not what the driver can use
+                refuse_too_old(self._asked_plainly())
             raise LoadstoneError(
                 f"cannot connect to {server.host}:{server.port} (user {server.user}): {error}",
                 "Is the server running, with its HTTP interface on that port, and is the password right?",
             ) from error
+        # Before any session is set up: old servers do not know the settings of ours.
+        refuse_too_old(version)
 
     @property
     def data_directory(self) -> Path | None:
@@ -100,22 +115,51 @@ class ClickServer(LinkDatabase[ClickControl]):
 
     def line(self) -> HttpLine:
         """Open a connection."""
-        server = self._server
         with _told():
-            client = clickhouse_connect.get_client(
-                host=server.host,
-                port=server.port,
-                username=server.user,
-                password=server.password or "",
-                secure=server.sslmode != "disable",
-                verify=server.sslmode == "verify-full",
-                ca_cert=server.sslrootcert,
-                connect_timeout=round(server.connect_timeout_s),
-                send_receive_timeout=_ANSWER_S,
-                autogenerate_session_id=False,
-                query_retries=0,
+            # The driver asks the server about itself, with the limit that holds for every answer.
+            return HttpLine(waits.at_most(self._server.connect_timeout_s, self._client))
+
+    def _client(self) -> Any:
+        server = self._server
+        return clickhouse_connect.get_client(
+            host=server.host,
+            port=server.port,
+            username=server.user,
+            password=server.password or "",
+            secure=server.sslmode != "disable",
+            verify=server.sslmode == "verify-full",
+            ca_cert=server.sslrootcert,
+            connect_timeout=max(1, round(server.connect_timeout_s)),
+            send_receive_timeout=_ANSWER_S,
+            autogenerate_session_id=False,
+            query_retries=0,
+        )
+
+    def _asked_plainly(self) -> str | None:
+        """Ask for the version by a request without the driver, which old servers do not understand."""
+        server = self._server
+        scheme = "http" if server.sslmode == "disable" else "https"
+        host = f"[{server.host}]" if ":" in server.host else server.host
+        manager = get_pool_manager(verify=server.sslmode == "verify-full", ca_cert=server.sslrootcert)
+        try:
+            found = manager.request(
+                "GET",
+                f"{scheme}://{host}:{server.port}/",
+                fields={"query": "select version()"},
+                headers=urllib3.make_headers(basic_auth=f"{server.user}:{server.password or ''}"),
+                timeout=server.connect_timeout_s,
+                retries=False,
             )
-        return HttpLine(client)
+        except (urllib3.exceptions.HTTPError, OSError):
+            return None
+        finally:
+            manager.clear()
+        text = found.data.decode(errors="replace").strip()
+        return text if re.fullmatch(r"\d+(\.\d+)+", text) else None
+
+    def probe(self) -> None:
+        """Open and close another connection, which asks the server its version."""
+        self.line().close()
 
     def hang_up(self, line: object) -> None:
         """Close a connection's socket: a server ends a query whose asker is gone when it next looks."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.engine.tables import USUAL, TableSize
 from loadstone.engines.clickhouse.loading import ClickLoader
 from loadstone.errors import LoadstoneError
@@ -36,13 +36,13 @@ _SKIPPING = ("minmax", "bloom_filter")
 _NULL = r"'\\N'"
 _SIZE = """
 select sum(bytes_on_disk) as whole, sum(secondary_indices_compressed_bytes + secondary_indices_marks_bytes)
-       as indexes from system.parts where active and database = currentDatabase() and table = {table}
+       as indexes from system.parts where active and database = {schema} and table = {table}
 """
 _COLUMNS = """
-select name, type from system.columns where database = currentDatabase() and table = {table} order by position
+select name, type from system.columns where database = {schema} and table = {table} order by position
 """
 _TABLES = """
-select name as table_name from system.tables where database = currentDatabase() and name in ({names})
+select name as table_name from system.tables where database = {schema} and name in ({names})
 order by name
 """
 
@@ -94,7 +94,7 @@ class ClickTables(DriverTables):
         by = quoted(key) if key else "tuple()"
         columns = ", ".join(f"{quoted(c['name'])} {column_type(c, key)}" for c in table["columns"])
         settings = ", ".join(f"{name} = {value}" for name, value in DURABLE.items())
-        made = f"create table {quoted(wishes.name)} ({columns})"
+        made = f"create table {self.qualified(wishes.name)} ({columns})"
         return (f"{made} engine = MergeTree order by {by} settings {settings}",)
 
     def indexes(
@@ -106,7 +106,7 @@ class ClickTables(DriverTables):
         found = []
         for index in self.index_list(wishes.indexes, table):
             name, method = quoted(index.name(wishes.name)), index.method or _SKIPPING[0]
-            alter = f"alter table {quoted(wishes.name)}"
+            alter = f"alter table {self.qualified(wishes.name)}"
             found.append(f"{alter} add index {if_new}{name} {index.keys} type {method} granularity 1")
             if wishes.index_when == "after":
                 found.append(f"{alter} materialize index {name} settings mutations_sync = 2")
@@ -114,7 +114,7 @@ class ClickTables(DriverTables):
 
     def settle(self, wishes: PlainTable) -> tuple[str, ...]:
         """Return the statement that merges the parts into one: what background merges come to in time."""
-        return (f"optimize table {quoted(wishes.name)} final",)
+        return (f"optimize table {self.qualified(wishes.name)} final",)
 
     def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is there instead."""
@@ -132,22 +132,24 @@ class ClickTables(DriverTables):
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a table and its files at once, if it is there."""
-        return f"drop table if exists {quoted(name)} sync"
+        return f"drop table if exists {self.qualified(name)} sync"
 
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables (or views) there are already."""
         names = ", ".join(literal(name) for name in wanted)
-        return [str(row["table_name"]) for row in control.execute(_TABLES.format(names=names).encode())]
+        asked = _TABLES.format(schema=self.schema_text, names=names)
+        return [str(row["table_name"]) for row in control.execute(asked.encode())]
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
         back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
-        rows = control.execute(_COLUMNS.format(table=literal(name)).encode())
+        rows = control.execute(_COLUMNS.format(schema=self.schema_text, table=literal(name)).encode())
         return [{"name": row["name"], "type": back.get(_bare(row["type"]), "text")} for row in rows]
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table's active parts take on disk."""
-        row = control.execute(_SIZE.format(table=literal(table)).encode()).fetchone() or {}
+        asked = _SIZE.format(schema=self.schema_text, table=literal(table))
+        row = control.execute(asked.encode()).fetchone() or {}
         indexes = int(row["indexes"] or 0)
         return TableSize(int(row["whole"] or 0) - indexes, indexes, 0)
 
@@ -184,7 +186,7 @@ class ClickTables(DriverTables):
             f"toString(ifNull(sum((1 + loadstone_k % 65521) * {value}), 0)) as numbers, [{nulls}] as nulls "
             f"from (select {number} as loadstone_k, loadstone_o, loadstone_s, {passed} "
             f"from (select {row} as loadstone_r, toInt64({octets}) as loadstone_o, "
-            f"{terms or 'toFloat64(0)'} as loadstone_s, {missing} from {quoted(name)}))"
+            f"{terms or 'toFloat64(0)'} as loadstone_s, {missing} from {self.qualified(name)}))"
         )
 
 

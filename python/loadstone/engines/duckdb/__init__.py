@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,9 @@ import duckdb
 from loadstone.engine import SCHEMA, one
 from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized, version_number
 from loadstone.engine.driver import DriverEngine, Place, only_value
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, qualified, quoted
 from loadstone.engine.storage import Storage, allocated_bytes, table_storage
-from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, run, use
+from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, refuse_ambiguous, run, use
 from loadstone.engines.duckdb.series import BLOCKS, DuckSeries
 from loadstone.engines.duckdb.tables import DuckTables
 from loadstone.errors import LoadstoneError
@@ -44,6 +45,7 @@ _IDENTITY = """
 select library_version as version, codename, source_id, (select platform from pragma_platform()) as platform
 from pragma_version()
 """
+_READ_ONLY = "select readonly from duckdb_databases() where database_name = current_database()"
 _SETTINGS = "select name, value from duckdb_settings() order by name"
 _OBJECTS = """
 select 'table' as kind, table_name as name from duckdb_tables() where schema_name = $schema
@@ -85,6 +87,8 @@ class DuckDB(DriverEngine):
     title = "DuckDB"
     schemes = ("duckdb",)
     in_process = True
+    reaches_beyond_schema = True
+    sets_sessions = True
     errors = (duckdb.Error,)
     status = "verified against DuckDB 2.0, on Linux"
     series = DuckSeries()
@@ -132,9 +136,20 @@ class DuckDB(DriverEngine):
             "standby": False,
         }
 
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+    def refuse_read_only(self, connection: Control) -> None:
+        """Refuse a file that this process may read only, or whose folder takes no write-ahead log."""
+        path = duck(connection).database.path
+        if one(connection, _READ_ONLY)["readonly"]:
+            raise LoadstoneError(f"the file {path} is opened to be read only", "Leave out access_mode.")
+        if path is not None and not os.access(path.parent, os.W_OK):
+            raise LoadstoneError(
+                f"the folder {path.parent} may not be written, and DuckDB keeps its write-ahead log there",
+                "Allow it (chmod u+w), or name a file elsewhere.",
+            )
+
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
         """Say yes: DuckDB holds a lock on the file, and a run opens a file once."""
-        del connection, schema
+        del connection, schema, mark
         return True
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
@@ -143,6 +158,7 @@ class DuckDB(DriverEngine):
 
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make the schema, empty and marked as ours; refuse one with somebody else's objects in it."""
+        refuse_ambiguous(connection, schema)
         found = _objects(connection, schema)
         if found and MARK not in found and not replace:
             raise LoadstoneError(
@@ -154,7 +170,7 @@ class DuckDB(DriverEngine):
         try:
             run(cursor, f"drop schema if exists {quoted(schema)} cascade")
             run(cursor, f"create schema {quoted(schema)}")
-            run(cursor, f"create view {quoted(schema)}.{MARK} as select 'and dropped with all' as note")
+            run(cursor, f"create view {qualified(schema, MARK)} as select 'and dropped with all' as note")
             run(cursor, "commit")
         except duckdb.Error:
             run(cursor, "rollback")

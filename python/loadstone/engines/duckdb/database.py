@@ -14,7 +14,7 @@ import duckdb
 from loadstone.embedded.pages import forget
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -243,7 +243,10 @@ class DuckDatabase:
         if self.settings and isinstance(error, duckdb.InvalidInputException):
             given = ", ".join(f"{name}={value}" for name, value in self.settings.items())
             return LoadstoneError(f"DuckDB refuses a setting ({given}): {said}", "Check --setting.")
-        return LoadstoneError(f"DuckDB cannot open {self.path or 'a database'}: {said}", "Name another file.")
+        hint = "Name another file."
+        if "Permission denied" in said or "Read-only file system" in said:
+            hint = "Measuring writes: allow this user to write the file (chmod u+w), or name another."
+        return LoadstoneError(f"DuckDB cannot open {self.path or 'a database'}: {said}", hint)
 
     def _claim(self) -> None:
         with self._guard:
@@ -262,9 +265,19 @@ class DuckDatabase:
 
 
 def use(cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
-    """Make unqualified names of a cursor mean the schema's objects, then those of `main`."""
-    path = ",".join(dict.fromkeys([quoted(schema), "main"]))
-    run(cursor, f"set search_path = {literal(path)}")
+    """Make unqualified names of a cursor mean the schema's objects; DuckDB itself looks into `main` last."""
+    run(cursor, f"set search_path = {literal(quoted(schema))}")
+
+
+def refuse_ambiguous(connection: Control, schema: str) -> None:
+    """Raise LoadstoneError when the database is called as the schema: "a"."t" could then mean either."""
+    row = connection.execute("select current_database() as name").fetchone() or {}
+    if str(row["name"]).lower() == schema.lower():
+        raise LoadstoneError(
+            f"DuckDB names a database after its file: this one is named {schema}, as the schema "
+            "in it that Loadstone would use",
+            "Rename the file, or name another.",
+        )
 
 
 def run(

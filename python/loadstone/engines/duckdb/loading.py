@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.engines.duckdb.database import duck, run
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from loadstone._core import TableBatch
     from loadstone.engine.control import Control
     from loadstone.engine.feeding import Batch
+    from loadstone.engine.names import Qualified
     from loadstone.engines.duckdb.database import DuckControl
 
 _INCOMING = "loadstone_incoming"
@@ -100,9 +101,10 @@ class DuckSession:
                 self._put_tags(tags)
             for rows in batch.tables:
                 self._put_rows(rows)
-            if self._load["ledger"]:
-                into = f"insert into {self._load['ledger']} (batch, rows)"
-                run(self._cursor, f"{into} values ({batch.number}, {batch.rows})")
+            ledger: Qualified | None = self._load["ledger"]
+            if ledger:
+                text = f"insert into {ledger} (batch, rows) values ({batch.number}, {batch.rows})"
+                run(self._cursor, text)
             run(self._cursor, "commit")
         except duckdb.Error:
             with contextlib.suppress(duckdb.Error):
@@ -136,7 +138,7 @@ class DuckSession:
             rows = rows.append_column(device, self._devices.of(rows.column("tags_id")))
         self._insert(where["name"], where["columns"], where["columns"], rows)
 
-    def _by_arrow(self, table: str, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
+    def _by_arrow(self, table: Qualified, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
         # A view of rows that stay where they are: no value is copied before DuckDB reads it.
         self._cursor.register(_INCOMING, pa.Table.from_batches([rows]))
         try:
@@ -147,7 +149,7 @@ class DuckSession:
             with contextlib.suppress(duckdb.Error):
                 self._cursor.unregister(_INCOMING)
 
-    def _by_values(self, table: str, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
+    def _by_values(self, table: Qualified, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:
         """Write one INSERT with all rows as text, as other engines get it."""
         taken = [rows.column(name.strip('"')) for name in values]
         if self._mark is not None:
@@ -157,7 +159,7 @@ class DuckSession:
         lines = ",\n".join(f"({', '.join(row)})" for row in zip(*texts, strict=True))
         run(self._cursor, f"insert into {table} ({', '.join(columns)}) values {lines}")
 
-    def _one_by_one(self, table: str, columns: Sequence[str], taken: Sequence[Any]) -> None:
+    def _one_by_one(self, table: Qualified, columns: Sequence[str], taken: Sequence[Any]) -> None:
         """Write one INSERT a row: parsed once, and run for each row of the stretch between two marks."""
         length, places = self._load["transaction"]["mark_rows"], ", ".join("?" * len(columns))
         text = f"insert into {table} ({', '.join(columns)}) values ({places})"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from loadstone.engine.driving import drive_load
-from loadstone.engine.series import SeriesAnswers, TableSize, common_notes, literal, quoted, width_s
+from loadstone.engine.names import literal, quoted
+from loadstone.engine.series import SeriesAnswers, TableSize, common_notes, width_s
+from loadstone.engines.duckdb.database import refuse_ambiguous
 from loadstone.engines.duckdb.loading import DuckLoader
 
 if TYPE_CHECKING:
@@ -50,6 +52,12 @@ class DuckSeries(ByCursors, SeriesAnswers):
 
     json_type = "json"
 
+    def where_made(self, control: Control) -> Self:
+        """Return the same answers for the schema where the connection makes its tables."""
+        found = super().where_made(control)
+        refuse_ambiguous(control, found.schema or "")
+        return found
+
     def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
         """Return nothing: statistics and the file are up to date after the checkpoint that ends a load."""
         del dataset, wishes
@@ -80,7 +88,7 @@ class DuckSeries(ByCursors, SeriesAnswers):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read how many blocks of the file the table's columns take; what its indexes take is not told."""
-        name = literal(quoted(table))
+        name = literal(self.qualified(table))
         row = control.execute(BLOCKS.format(table=name).encode()).fetchone() or {}
         space = control.execute(
             "select block_size from pragma_database_size() where database_name = current_database()"
@@ -89,7 +97,7 @@ class DuckSeries(ByCursors, SeriesAnswers):
 
     def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices."""
-        name = quoted(tags["name"])
+        name = self.qualified(tags["name"])
         if wishes.jsonb_tags:
             yield f"create table {name} (id integer primary key, tagset {self.json_type} unique)"
             return
@@ -105,4 +113,4 @@ class DuckSeries(ByCursors, SeriesAnswers):
     ) -> Iterator[str]:
         """Yield the statement that makes one table of rows."""
         del where
-        yield f"create table {quoted(table['name'])} ({self.columns(table, dataset, wishes)})"
+        yield f"create table {self.qualified(table['name'])} ({self.columns(table, dataset, wishes)})"

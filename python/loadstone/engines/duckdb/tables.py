@@ -83,5 +83,6 @@ class DuckTables(ByCursors, TableAnswers):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read how many blocks of the file the table's columns take."""
-        found = DuckSeries().size(control, table)
+        series = DuckSeries() if self.schema is None else DuckSeries().within(self.schema)
+        found = series.size(control, table)
         return TableSize(found.table_bytes, found.index_bytes, 0)

@@ -86,6 +86,8 @@ class HeavyDatabase(LinkDatabase["HeavyControl"]):
         self.server = server
         self.workspace = workspace
         self.device = device
+        self.made = False
+        """Whether our database is there, so that a session in any other is not what is wanted."""
         self._dial = dial
 
     @property
@@ -103,17 +105,25 @@ class HeavyDatabase(LinkDatabase["HeavyControl"]):
         return self.enlist(control)
 
     def link(self) -> Link:
-        """Open a session, in our database if it is there, else in the user's. Raises HeavyError."""
+        """Open a session, in our database if it is there, else in the user's. Raises HeavyError.
+
+        Statements cannot name a database: once ours was made, none may run in the user's.
+        """
         link = self._dial(self.server, self.server.database)
         try:
             if self.device is not None:
                 link.ask(f"ALTER SESSION SET EXECUTOR_DEVICE='{self.device}'")
-            if self.workspace in link.databases():
-                link.use(self.workspace)
+            self._enter(link)
         except BaseException:
             link.close()
             raise
         return link
+
+    def _enter(self, link: Link) -> None:
+        if self.workspace in link.databases():
+            link.use(self.workspace)
+        elif self.made:
+            raise HeavyError(f'the database "{self.workspace}" is gone: somebody has dropped it', lost=True)
 
     def elsewhere(self, database: str) -> Link:
         """Open a session in another database. Raises HeavyError."""
@@ -150,6 +160,10 @@ class HeavyControl(LinkControl[Link]):
         del limit_s
         with closing(self.database.elsewhere(self.database.server.database)) as other:
             other.interrupt(link.session)
+
+    def probe(self) -> None:
+        """Begin and end another session."""
+        self.database.elsewhere(self.database.server.database).close()
 
     def cut(self, link: Link) -> None:
         """End the session's socket."""

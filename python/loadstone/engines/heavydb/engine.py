@@ -124,15 +124,17 @@ class HeavyDB(DriverEngine):
             )
         return identity
 
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
         """Take our database for this target; what other processes do there HeavyDB gives no lock for."""
-        del schema
+        del schema, mark
         return heavy(connection).database.claim_workspace()
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
         """Tell whether our database is there and marked as ours."""
         del schema
-        return MARK in (_objects(connection) or ())
+        found = MARK in (_objects(connection) or ())
+        heavy(connection).database.made = found
+        return found
 
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
         """Make our database, empty and marked as ours; refuse one with somebody else's objects in it."""
@@ -144,6 +146,7 @@ class HeavyDB(DriverEngine):
                 f'the database "{name}" holds {len(found)} tables that Loadstone did not make',
                 "Name another server, or give --replace to drop that database with all it holds.",
             )
+        control.database.made = False
         if found is not None:
             control.call(lambda link: link.use(home))
             control.execute(f"drop database {name}")
@@ -155,6 +158,8 @@ class HeavyDB(DriverEngine):
                 "Name a superuser, or one who was granted CREATE on databases.",
             ) from error
         control.call(lambda link: link.use(name))
+        control.database.made = True
+        # unqualified: SQL names no database there; the session is in ours
         control.execute(f"create table {MARK} (note text)")
 
     def drop_workspace(
@@ -171,6 +176,7 @@ class HeavyDB(DriverEngine):
                 f'the database "{name}" is not marked as made by Loadstone, so it stays',
                 "Drop it by hand if nobody needs it.",
             )
+        control.database.made = False
         control.call(lambda link: link.use(home))
         control.execute(f"drop database {name}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from loadstone.engine.names import own_name
 from loadstone.engines.heavydb.control import HeavyError, heavy
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class HeavySession:
         """Import a batch: HeavyDB has no transactions, and an import is what is answered as one."""
         del mark
         for part in batch.tables:
-            self._put(_bare(self._tables[part.table]["name"]), plain(pa.record_batch(part)))
+            self._put(own_name(self._tables[part.table]["name"]), plain(pa.record_batch(part)))
 
     def _put(self, table: str, rows: pa.RecordBatch) -> None:
         self._control.call(lambda link: link.put(table, rows))
@@ -87,8 +88,3 @@ def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
         else:
             arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
-
-
-def _bare(name: str) -> str:
-    """Return a name as the catalog has it: Thrift takes no quotes."""
-    return name[1:-1].replace('""', '"')

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.series import quoted
+from loadstone.engine.names import quoted
 from loadstone.engine.tables import USUAL, Circumstances, TableSize
 from loadstone.engines.heavydb.control import HeavyError, heavy
 from loadstone.engines.heavydb.loading import HeavyLoader
@@ -39,6 +39,8 @@ class HeavyTables(DriverTables):
     """What HeavyDB does in its own way."""
 
     title = "HeavyDB"
+    schema = None
+    """A database of ours is what its sessions are in: SQL names no other."""
     methods: tuple[LoadMethod, ...] = ("arrow",)
     offered: tuple[str, ...] = ("parallel loads",)
     index_methods = ()
@@ -66,7 +68,9 @@ class HeavyTables(DriverTables):
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         columns = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in table["columns"])
-        return (f"create table {quoted(wishes.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",)
+        return (
+            f"create table {self.qualified(wishes.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",
+        )
 
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
         """Say what is there in place of what scenarios wish."""
@@ -77,9 +81,20 @@ class HeavyTables(DriverTables):
             "sessions that load one table at once wait for each other: an import locks it",
         )
 
+    def notes_of_files(self, table: RowTable) -> tuple[str, ...]:
+        """Say which columns lose the empty texts that a user's files may have."""
+        texts = [column["name"] for column in table["columns"] if column["type"] in ("text", "json")]
+        if not texts:
+            return ()
+        note = (
+            f"HeavyDB keeps an empty text as NULL: in {', '.join(texts)} what is empty in the files is NULL "
+            "in the table, and queries on it answer otherwise than those of other engines"
+        )
+        return (note,)
+
     def drop(self, name: str) -> str:
         """Return the statement that drops a table, if it is there."""
-        return f"drop table if exists {quoted(name)}"
+        return f"drop table if exists {self.qualified(name)}"
 
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables there are already."""
@@ -88,7 +103,7 @@ class HeavyTables(DriverTables):
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there, by the types of an answer without rows."""
-        nothing = f"select * from {quoted(name)} limit 0"
+        nothing = f"select * from {self.qualified(name)} limit 0"
         schema = heavy(control).call(lambda link: link.table(nothing)).schema
         return [{"name": field.name, "type": _kind(field.type)} for field in schema]
 
@@ -105,7 +120,7 @@ class HeavyTables(DriverTables):
         listed = ["count(*) as row_count"]
         for number, column in enumerate(table["columns"]):
             listed += [f"{text} as c{number}_{what}" for what, text in _sums_of(column)]
-        return f"select {', '.join(listed)} from {quoted(name)}"
+        return f"select {', '.join(listed)} from {self.qualified(name)}"
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes: pages in use of its files, and its dictionaries where they are told."""

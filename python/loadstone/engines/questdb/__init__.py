@@ -12,9 +12,10 @@ import psycopg
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
 from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.names import literal
 from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
-from loadstone.engine.series import SeriesAnswers, literal
+from loadstone.engine.series import SeriesAnswers
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
@@ -126,9 +127,9 @@ class QuestDB(DriverEngine):
             )
         return identity
 
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
         """Say yes: QuestDB has no locks that outlast a statement and end with a connection."""
-        del connection, schema
+        del connection, schema, mark
         return True
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
@@ -140,6 +141,7 @@ class QuestDB(DriverEngine):
         """Drop what an earlier run made, and begin a new list; nobody else's table is touched."""
         del replace
         self.drop_workspace(connection, schema)
+        # unqualified: QuestDB has no schemas
         connection.execute(f"create table {OURS} (name varchar)".encode())
 
     def drop_workspace(

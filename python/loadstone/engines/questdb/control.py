@@ -98,6 +98,10 @@ class QuestControl(LinkControl[Own]):
         with contextlib.suppress(psycopg.Error, OSError):
             link.cancel_safe(timeout=limit_s)
 
+    def probe(self) -> None:
+        """Open and close another connection."""
+        psycopg.connect(**arguments(self.database.server)).close()
+
     def cut(self, link: Own) -> None:
         """End the connection's socket."""
         with contextlib.suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(link.fileno())) as line:

@@ -16,7 +16,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loadstone.engine.series import literal
+from loadstone.engine.names import literal, own_name
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import reached
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from loadstone._core import TableBatch
     from loadstone.engine.control import Control
     from loadstone.engine.feeding import Batch
+    from loadstone.engine.names import Qualified
     from loadstone.engines.questdb.control import QuestControl
 
 _CLIENTS = "loadstone load"
@@ -66,7 +67,7 @@ class QuestLoader:
 
     def finish(self) -> None:
         """Wait until all rows can be seen: those that are in the write-ahead log only cannot be asked for."""
-        names = ", ".join(literal(table["name"].strip('"')) for table in self._tables.values())
+        names = ", ".join(literal(own_name(table["name"])) for table in self._tables.values())
         end = time.monotonic() + self._timeout_s
         with closing(self._connect("loadstone")) as control:
             while row := control.execute(_NOT_VISIBLE.format(tables=names).encode()).fetchone():
@@ -89,7 +90,7 @@ class QuestSession:
         self._tables = tables = load["tables"]
         self._folder = reached(control).incoming if load["method"] != "insert" else None
         self.way = "insert" if self._folder is None else "file"
-        names = ", ".join(literal(table["name"].strip('"')) for table in tables.values())
+        names = ", ".join(literal(own_name(table["name"])) for table in tables.values())
         logged = control.execute(_WITH_LOG.format(tables=names).encode()).fetchone()
         self._turn = contextlib.nullcontext() if logged else turn
         """A table without a write-ahead log takes one writer at a time, and refuses others."""
@@ -108,12 +109,12 @@ class QuestSession:
                 else:
                     self._by_values(where["name"], columns, rows)
 
-    def _by_values(self, table: str, columns: Sequence[str], rows: pa.RecordBatch) -> None:
+    def _by_values(self, table: Qualified, columns: Sequence[str], rows: pa.RecordBatch) -> None:
         places = ", ".join(["%s"] * len(columns))
         text = f"insert into {table} ({', '.join(columns)}) values ({places})"
         self._control.put(text, zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
-    def _by_file(self, table: str, columns: Sequence[str], rows: pa.RecordBatch, path: Path) -> None:
+    def _by_file(self, table: Qualified, columns: Sequence[str], rows: pa.RecordBatch, path: Path) -> None:
         _write(path, rows)
         listed = ", ".join(columns)
         text = (

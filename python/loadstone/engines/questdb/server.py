@@ -25,6 +25,7 @@ from loadstone.engines.questdb.control import QuestControl, quest
 from loadstone.engines.questdb.java import find_jar, find_java
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
+from loadstone.redact import remember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +66,7 @@ class QuestDatabase(LinkDatabase[QuestControl]):
         self.settings = _checked(settings)
         self.folder = folder
         self._password = secrets.token_urlsafe(24)
+        remember(self._password)
         self._process: subprocess.Popen[bytes] | None = None
         # The system stops the server when the thread that started it ends: this one lives as long as we do.
         self._starter = ThreadPoolExecutor(1, "loadstone-questdb")

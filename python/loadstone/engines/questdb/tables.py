@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.engine.tables import USUAL, TableSize
 from loadstone.engines.questdb.loading import QuestLoader
 from loadstone.errors import LoadstoneError
@@ -40,6 +40,7 @@ class QuestTables(DriverTables):
     """What QuestDB does in its own way."""
 
     title = "QuestDB"
+    schema = None
     methods: tuple[LoadMethod, ...] = ("arrow", "insert")
     types: Mapping[str, str] = {
         "timestamp": "timestamp",
@@ -90,7 +91,8 @@ class QuestTables(DriverTables):
             part = _partition(where.rows * (table["sequence_step"] or 1))
             end = f" timestamp({quoted(growing)}) partition by {part} wal"
         return (
-            f"create table {quoted(wishes.name)} ({columns}){end}",
+            f"create table {self.qualified(wishes.name)} ({columns}){end}",
+            # unqualified: QuestDB has no schemas
             f"insert into {OURS} values ({literal(wishes.name)})",
         )
 
@@ -116,7 +118,7 @@ class QuestTables(DriverTables):
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a table, if it is there."""
-        return f"drop table if exists {quoted(name)}"
+        return f"drop table if exists {self.qualified(name)}"
 
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables there are already."""
@@ -127,7 +129,7 @@ class QuestTables(DriverTables):
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
         back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
-        rows = control.execute(f"show columns from {quoted(name)}".encode())
+        rows = control.execute(f"show columns from {self.qualified(name)}".encode())
         return [{"name": row["column"], "type": back.get(str(row["type"]).lower(), "text")} for row in rows]
 
     def size(self, control: Control, table: str) -> TableSize:
@@ -178,7 +180,7 @@ class QuestTables(DriverTables):
             f"sum(v % {_HALF}) low, {nulls} from (select k, o, (1 + k % 65521) * {value} v, {passed} "
             f"from (select {digits} k, o, s, {passed} "
             f"from (select md5({row}) h, {' + '.join(lengths) or '0'} o, "
-            f"{terms or '0.0'} s, {missing} from {quoted(name)})))"
+            f"{terms or '0.0'} s, {missing} from {self.qualified(name)})))"
         )
 
     def read_fingerprint(self, control: Control, table: RowTable, name: str) -> Row:
@@ -203,9 +205,18 @@ def column_type(column: Column) -> str:
 
 
 def made(control: Control) -> set[str]:
-    """Return the names of the tables that are booked as ours."""
-    if not QuestTables().existing(control, [OURS]):
+    """Return the names of the tables that are booked as ours.
+
+    Raises LoadstoneError when somebody else's table has the name of that list.
+    """
+    answers = QuestTables()
+    if not answers.existing(control, [OURS]):
         return set()
+    if answers.existing_columns(control, OURS) != [{"name": "name", "type": "text"}]:
+        raise LoadstoneError(
+            f"QuestDB holds a table {OURS} that Loadstone did not make",
+            "QuestDB has no schemas: rename that table, or name another server.",
+        )
     return {str(row["name"]) for row in control.execute(f"select name from {OURS}".encode())}
 
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Caches, Observation, sized
 from loadstone.engine.driver import DriverEngine, Place
+from loadstone.engine.names import literal, quoted
 from loadstone.engine.packages import install
 from loadstone.engine.places import listener, server_place
-from loadstone.engine.series import literal, quoted
 from loadstone.engine.storage import Storage, table_storage
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.engines.vertica.tables import VerticaTables
@@ -139,8 +139,9 @@ class Vertica(DriverEngine):
             )
         return identity
 
-    def claim_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
+    def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
         """Take our schema for this target; what other processes do there Vertica gives no lock for."""
+        del mark
         return self.control(connection).database.claim_workspace(schema)
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
@@ -159,7 +160,7 @@ class Vertica(DriverEngine):
             f"drop schema if exists {quoted(schema)} cascade",
             f"create schema {quoted(schema)}",
             f"comment on schema {quoted(schema)} is {literal(MARK)}",
-            f"set search_path to {quoted(schema)}, public",
+            f"set search_path to {quoted(schema)}",
         ):
             connection.execute(statement.encode())
 

@@ -10,7 +10,7 @@ import vertica_python
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
 from loadstone.engine.links import LinkControl, LinkDatabase
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.errors import LoadstoneError
 
@@ -68,9 +68,7 @@ class VerticaDatabase(LinkDatabase["VerticaControl"]):
             "tlsmode": _TLS[server.sslmode],
             **({"tls_cafile": server.sslrootcert} if server.sslrootcert else {}),
         }
-        link = told(lambda: vertica_python.connect(**options))
-        link.socket.settimeout(None)  # else it would hold for every answer too
-        return link
+        return told(lambda: vertica_python.connect(**options))
 
     def claim_workspace(self, schema: str) -> bool:
         """Take our schema for this target; False when another target of this process has it."""
@@ -126,16 +124,21 @@ class VerticaControl(LinkControl[Any]):
             with link.cursor() as cursor:
                 told(lambda: cursor.execute(_HAS_SCHEMA.format(name=literal(SCHEMA))))
                 if told(cursor.fetchone) is not None:
-                    told(lambda: cursor.execute(f"set search_path to {quoted(SCHEMA)}, public"))
+                    told(lambda: cursor.execute(f"set search_path to {quoted(SCHEMA)}"))
         except BaseException:
             link.close_socket()
             raise
+        link.socket.settimeout(None)  # the limit for connecting would hold for every answer too
         return link
 
     def tell(self, link: Any, limit_s: float) -> None:
         """Cancel what the connection does."""
         del limit_s
         told(link.cancel)
+
+    def probe(self) -> None:
+        """Open and close another connection."""
+        self.database.dial(self.name).close_socket()
 
     def cut(self, link: Any) -> None:
         """End the connection's socket."""

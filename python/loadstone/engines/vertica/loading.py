@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from loadstone._core import TableBatch
     from loadstone.engine.control import Control
     from loadstone.engine.feeding import Batch
+    from loadstone.engine.names import Qualified
 
 _CLIENTS = "loadstone load"
 _NULL = "\x01"
@@ -23,7 +24,7 @@ _ESCAPED = ("\\", "\t", "\n", "\r", _NULL)
 """A backslash makes the character after it a plain one: Vertica's COPY, "Loading Delimited Data"."""
 
 
-def statement(table: str, columns: Sequence[str]) -> str:
+def statement(table: Qualified, columns: Sequence[str]) -> str:
     """Return the COPY for rows as `payload` writes them; nothing of a batch goes in when a row is refused."""
     return (
         f"copy {table} ({', '.join(columns)}) from stdin delimiter E'\\t' null E'\\001' escape as E'\\\\' "

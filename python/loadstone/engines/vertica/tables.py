@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import SCHEMA
 from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.series import literal, quoted
+from loadstone.engine.names import literal, quoted
 from loadstone.engine.tables import USUAL, Circumstances, TableSize
 from loadstone.engines.vertica.loading import VerticaLoader
 
@@ -27,16 +26,16 @@ if TYPE_CHECKING:
 REPEATING_OCTETS, TEXT_OCTETS = 256, 65_000
 """Longest text of a column whose values repeat, and of any other: queries take memory by that length."""
 _TABLES = """
-select table_name from v_catalog.tables where table_schema = current_schema() and table_name in ({names})
+select table_name from v_catalog.tables where table_schema = {schema} and table_name in ({names})
 order by 1
 """
 _COLUMNS = """
 select column_name as name, data_type as type from v_catalog.columns
-where table_schema = current_schema() and table_name = {table} order by ordinal_position
+where table_schema = {schema} and table_name = {table} order by ordinal_position
 """
 _SIZE = """
 select coalesce(sum(used_bytes), 0) as bytes from v_monitor.projection_storage
-where anchor_table_schema = current_schema() and anchor_table_name = {table}
+where anchor_table_schema = {schema} and anchor_table_name = {table}
 """
 _FLOATS = ("float32", "float64")
 
@@ -72,7 +71,7 @@ class VerticaTables(DriverTables):
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         columns = ", ".join(f"{quoted(c['name'])} {self._type(c)}" for c in table["columns"])
-        return (f"create table {quoted(wishes.name)} ({columns})",)
+        return (f"create table {self.qualified(wishes.name)} ({columns})",)
 
     def _type(self, column: Column) -> str:
         repeats = column["type"] == "text" and column.get("repeats")
@@ -80,7 +79,7 @@ class VerticaTables(DriverTables):
 
     def settle(self, wishes: PlainTable) -> tuple[str, ...]:
         """Return the statements for the optimizer's statistics, and for one file a column."""
-        name = literal(f"{SCHEMA}.{wishes.name}")
+        name = literal(f"{self.schema}.{wishes.name}")
         return (f"select do_tm_task('mergeout', {name})", f"select analyze_statistics({name})")
 
     def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
@@ -95,7 +94,8 @@ class VerticaTables(DriverTables):
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables there are already."""
         names = ", ".join(literal(name) for name in wanted)
-        return [str(row["table_name"]) for row in control.execute(_TABLES.format(names=names).encode())]
+        asked = _TABLES.format(schema=self.schema_text, names=names)
+        return [str(row["table_name"]) for row in control.execute(asked.encode())]
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
@@ -106,7 +106,7 @@ class VerticaTables(DriverTables):
             "date": "date",
             "timestamp": "timestamp",
         }
-        rows = control.execute(_COLUMNS.format(table=literal(name)).encode())
+        rows = control.execute(_COLUMNS.format(schema=self.schema_text, table=literal(name)).encode())
         return [{"name": row["name"], "type": kinds.get(str(row["type"]), "text")} for row in rows]
 
     def microseconds(self, column: str) -> str:
@@ -132,7 +132,7 @@ class VerticaTables(DriverTables):
             f"array[{nulls}] as nulls "
             f"from (select hex_to_integer(substr(md5(r), 1, 8)) as k, octets, s, {passed} "
             f"from (select {row} as r, {octets} as octets, {terms or '0::float'} as s, {missing} "
-            f"from {quoted(name)}) as texts) as numbered"
+            f"from {self.qualified(name)}) as texts) as numbered"
         )
 
     def as_text(self, column: Column) -> str:
@@ -146,5 +146,6 @@ class VerticaTables(DriverTables):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table's projections take on all nodes."""
-        row = control.execute(_SIZE.format(table=literal(table)).encode()).fetchone() or {}
+        asked = _SIZE.format(schema=self.schema_text, table=literal(table))
+        row = control.execute(asked.encode()).fetchone() or {}
         return TableSize(int(row["bytes"]), 0, 0)

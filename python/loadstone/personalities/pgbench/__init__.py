@@ -6,37 +6,19 @@ docs/pgbench.md says where figures and behaviour differ from pgbench's, and why.
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from loadstone.drive import drive_document, perform
-from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
-from loadstone.model import Drive, Pace
-from loadstone.model import Script as DriveScript
+from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
 from loadstone.personalities.pgbench.options import parse
-from loadstone.personalities.pgbench.progress import ProgressLines
-from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
-from loadstone.personalities.pgbench.scripts import commands_of
-from loadstone.personalities.pgbench.server import connection_of, prepare
 from loadstone.signals import InterruptedRun, Signals
-from loadstone.summary.histograms import Histogram, read_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from loadstone.model import Connection, Value
-    from loadstone.personalities.pgbench.options import Options
-    from loadstone.personalities.pgbench.server import Found
+    from collections.abc import Callable, Sequence
 
     Write = Callable[[str], object]
 
 __all__ = ["main"]
-
-_FOREVER_S = 10 * 365 * 86400.0
-"""pgbench waits for an answer without limit."""
 
 
 def main(arguments: Sequence[str], out: Write, err: Write) -> int:
@@ -49,7 +31,9 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         if options.seed_given:
             err(f"{PROGRAM}: setting random seed to {options.seed}\n")
         with Signals() as signals:
-            return _run(options, signals, out, err)
+            from loadstone.personalities.pgbench.running import run  # noqa: PLC0415 - not for --help
+
+            return run(options, signals, out, err)
     except AnswerGivenError as answer:
         out(answer.out)
         err(answer.err)
@@ -62,89 +46,3 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         return error.exit_code
     except InterruptedRun as stop:
         return stop.exit_code
-
-
-def _run(options: Options, signals: Signals, out: Write, err: Write) -> int:
-    variables = ["scale", "client_id", "default_seed", "random_seed", *options.variables]
-    commands = [commands_of(script, options.mode, variables) for script in options.scripts]
-    connection = connection_of(options, os.environ, err)
-    with _folder(options.out) as folder:
-        found = prepare(connection, options, err)
-        lines = ProgressLines(options, err)
-        account = _perform(_document(options, found, connection, folder), signals, lines)
-        lines.catch_up(folder / "series.jsonl", account)
-        for error in aborting_errors(account):
-            err(f"{PROGRAM}: error: {_who_aborted(error)}\n")
-        out(results(options, found, account, commands))
-        out(beyond(account, _responses(folder / "latency.hlog")))
-    return _conclude(account, signals, err)
-
-
-def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines) -> dict[str, Any]:
-    try:
-        return perform(document, signals, lines.show)
-    except RunFailedError as error:
-        # There is no account: nothing was run, as a rule because a client could not connect.
-        raise ComplaintError(error.message, error.hint) from error
-
-
-def _conclude(account: dict[str, Any], signals: Signals, err: Write) -> int:
-    if account.get("output_error"):
-        err(f"{PROGRAM}: warning: not all was written down: {account['output_error']}\n")
-    if signals.received is not None:
-        err(f"{PROGRAM}: error: Run was stopped by a signal; the above results are incomplete.\n")
-        return InterruptedRun(signals.received).exit_code
-    if account["state"] == "aborted" or aborting_errors(account):
-        err(f"{PROGRAM}: error: Run was aborted; the above results are incomplete.\n")
-        return ExitCode.FAILED
-    return ExitCode.OK
-
-
-def _who_aborted(error: Mapping[str, Any]) -> str:
-    clients = "1 client" if error["count"] == 1 else f"{error['count']} clients"
-    return f"{clients} aborted: {error['message']} ({error['sqlstate']})"
-
-
-@contextmanager
-def _folder(wanted: Path | None) -> Iterator[Path]:
-    if wanted is None:
-        with tempfile.TemporaryDirectory(prefix="loadstone-pgbench-") as temporary:
-            yield Path(temporary)
-        return
-    try:
-        wanted.mkdir(parents=True, exist_ok=True)
-        if any(wanted.iterdir()):
-            raise ComplaintError(f'the folder "{wanted}" is not empty', "Name a new one with --out.")
-    except OSError as error:
-        raise ComplaintError(f'could not make the folder "{wanted}": {error.strerror}') from error
-    yield wanted
-
-
-def _document(options: Options, found: Found, connection: Connection, folder: Path) -> dict[str, Any]:
-    variables: dict[str, Value] = {"scale": found.scale, **options.variables}
-    drive = Drive(
-        scripts=tuple(DriveScript(script.name, script.text, script.weight) for script in options.scripts),
-        mode=options.mode,
-        clients=options.clients,
-        threads=min(options.threads, options.clients),
-        duration_s=options.duration_s,
-        transactions_per_client=options.transactions,
-        pace=Pace("poisson", options.rate_per_s) if options.rate_per_s else Pace(),
-        latency_limit_ms=options.latency_limit_ms,
-        timeout_s=_FOREVER_S,
-        seed=options.seed,
-        variables=variables,
-    )
-    return drive_document(drive, connection, folder) | {
-        "on_error": "abort_client",
-        "connect_per_transaction": options.connect,
-        "interval_s": float(options.progress_s or 1),
-    }
-
-
-def _responses(log: Path) -> Histogram:
-    histogram = Histogram()
-    for line in read_log(log):
-        if line.tag == "response":
-            histogram.add(line.first, line.counts)
-    return histogram

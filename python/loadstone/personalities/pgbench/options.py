@@ -31,6 +31,7 @@ INT_MAX = 2**31 - 1
 DEFAULT_TRANSACTIONS = 10
 _TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
 _MODES: tuple[QueryMode, ...] = ("simple", "extended", "prepared")
+_LONGEST = 100
 _SEEDS = 2**64
 
 Kind = Literal["here", "later", "initialization"]
@@ -229,10 +230,15 @@ def _check_together(options: Options) -> None:
 def _integer(name: str, text: str) -> int:
     if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
         raise ComplaintError(f'invalid value "{text}" for option {name}')
-    value = int(text)
+    value = _whole(text)
     if not 1 <= value <= INT_MAX:
         raise ComplaintError(f"{name} must be in range 1..{INT_MAX}")
     return value
+
+
+def _whole(text: str) -> int:
+    """Read a whole number; of one that is too long for anything, its first digits will do."""
+    return int(text.strip()[:_LONGEST])
 
 
 def _positive(complaint: str, text: str) -> float:
@@ -250,7 +256,7 @@ def _weighted(text: str) -> tuple[str, int]:
         return text, 1
     if not re.fullmatch(r"\s*[+-]?[0-9]+", weight_text):
         raise ComplaintError(f"invalid weight specification: @{weight_text}")
-    weight = int(weight_text)
+    weight = _whole(weight_text)
     if not 0 <= weight <= INT_MAX:
         raise ComplaintError(f"weight specification out of range (0 .. {INT_MAX}): {weight}")
     return name, weight
@@ -301,7 +307,7 @@ def _set_seed(options: Options, text: str | None, source: str) -> None:
     elif text == "rand":
         options.seed = secrets.randbits(64)
     elif re.fullmatch(r"\s*[+-]?[0-9]+", text):
-        value = int(text)
+        value = _whole(text)
         # As scanf does: too large is the largest, below zero wraps around.
         options.seed = value % _SEEDS if abs(value) < _SEEDS else _SEEDS - 1
     else:

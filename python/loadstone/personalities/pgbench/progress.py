@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
+
+from loadstone.personalities.pgbench.complaint import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -12,19 +15,32 @@ if TYPE_CHECKING:
     from loadstone.personalities.pgbench.options import Options
 
 
+SAY_NS = 3_000_000_000
+"""So long after the end of `-T` a wait for answers is told."""
+
+
 class ProgressLines:
     """Shows each full interval once, in order."""
 
-    def __init__(self, options: Options, err: Callable[[str], object]) -> None:
-        """Write to `err`; without `-P` nothing is shown."""
+    def __init__(self, options: Options, err: Callable[[str], object], limit_s: float) -> None:
+        """Write to `err`; without `-P` no intervals are shown. One answer may take `limit_s`."""
         self._options = options
         self._err = err
+        self._limit_s = limit_s
         self._shown_ns = 0
+        self._waits = False
 
     def show(self, progress: Mapping[str, Any]) -> None:
         """Show the driver's latest interval, if it is a new one."""
         if progress["latest"] and progress["start_ns"] is not None:
             self._row(progress["latest"], progress["start_ns"])
+        deadline_ns = progress["deadline_ns"]
+        if deadline_ns and not self._waits and time.monotonic_ns() > deadline_ns + SAY_NS:
+            self._waits = True
+            self._err(
+                f"{PROGRAM}: the time is over, and answers to what was sent before are still awaited, "
+                f"for at most {self._limit_s:g} s each; Ctrl-C ends them\n"
+            )
 
     def catch_up(self, series: Path, account: Mapping[str, Any]) -> None:
         """Show what ended after the last look: the last interval of a run, as a rule."""

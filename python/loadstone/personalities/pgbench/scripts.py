@@ -10,6 +10,7 @@ from typing import Any
 
 from loadstone import _core
 from loadstone.personalities.pgbench.complaint import ComplaintError
+from loadstone.redact import learn
 
 SCRIPTS_MAX = 128
 
@@ -37,12 +38,14 @@ def from_file(name: str, weight: int = 1) -> Script:
     except OSError as error:
         raise ComplaintError(f'could not open file "{name}": {error.strerror}') from error
     try:
-        return Script(name, content.decode(), weight)
+        text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ComplaintError(
             f"{name}:{line}: the script is not UTF-8 text", "Convert it, with iconv for one."
         ) from error
+    learn(text)
+    return Script(name, text, weight)
 
 
 def builtin_list() -> str:

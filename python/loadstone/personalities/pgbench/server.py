@@ -15,11 +15,12 @@ from psycopg import conninfo as libpq
 from loadstone.engine import connecting
 from loadstone.errors import LoadstoneError
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
-from loadstone.target.conninfo import resolve
+from loadstone.target.conninfo import refuse_unescaped, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from loadstone.engine.sessions import Needs
     from loadstone.model import Connection
     from loadstone.personalities.pgbench.options import Options
 
@@ -64,6 +65,7 @@ def connection_of(
 
 
 def _parsed(text: str) -> Mapping[str, object]:
+    refuse_unescaped(text)
     try:
         return libpq.conninfo_to_dict(text)
     except psycopg.ProgrammingError:
@@ -83,7 +85,8 @@ def _account() -> str:
 
 def prepare(connection: Connection, options: Options, err: Callable[[str], object]) -> Found:
     """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
-    with _connected(connection) as control:
+    needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
+    with _connected(connection, needs) as control:
         version = control.info.parameter_status("server_version") or "unknown"
         found = Found(version, options.scale or 1)
         if options.builtin:
@@ -99,9 +102,9 @@ def prepare(connection: Connection, options: Options, err: Callable[[str], objec
 
 
 @contextmanager
-def _connected(connection: Connection) -> Iterator[connecting.PostgresControl]:
+def _connected(connection: Connection, needs: Needs) -> Iterator[connecting.PostgresControl]:
     try:
-        control = connecting.connect(connection)
+        control = connecting.connect(connection, needs=needs)
     except LoadstoneError as error:
         # libpq's own words, for those who look for them.
         said = re.sub(r"^connection (failed|is bad): ", "", str(error.__cause__ or error.message).strip())
@@ -142,11 +145,12 @@ def _with_partitions(control: connecting.PostgresControl, found: Found, advice: 
 
 def _vacuum(control: connecting.PostgresControl, options: Options, err: Callable[[str], object]) -> None:
     err("starting vacuum...")
+    # unqualified: as pgbench says it, of tables that pgbench -i has made where the search path leads
     for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
         _try(control, statement, err)
     err("end.\n")
     if options.vacuum_all:
-        err("starting vacuum pgbench_accounts...")
+        err("starting vacuum pgbench_accounts...")  # unqualified: a line of progress
         _try(control, "vacuum analyze pgbench_accounts", err)
         err("end.\n")
 

@@ -6,6 +6,7 @@ A flag on the command line wins over the file, the file over the default.
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _FILES = ("json", "toml", "yaml", "yml", "properties", "props", "prop", "hcl", "
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 _BITS = 64
+_LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def _integer(function: str, low: int, high: int) -> Callable[[str], int]:
         if not re.fullmatch(sign + r"(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)", text):
             raise ValueError(complaint + "invalid syntax")
         digits = re.sub(r"^([+-]?)0(?=[0-7_]+$)", r"\g<1>0o", text)
-        value = int(digits, 0)
+        value = int(digits[:_LONGEST], 0)  # longer ones are out of range as well
         if not low <= value <= high:
             raise ValueError(complaint + "value out of range")
         return value
@@ -194,10 +196,14 @@ def _integer(function: str, low: int, high: int) -> Callable[[str], int]:
 
 
 def _real(text: str) -> float:
+    complaint = f'strconv.ParseFloat: parsing "{text}": '
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from None
+        raise ValueError(f"{complaint}invalid syntax") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{complaint}value out of range")
+    return value
 
 
 def _bool(text: str) -> bool:

@@ -12,9 +12,9 @@ from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import UseCase
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
 from loadstone.signals import InterruptedRun, Signals, end_as_by_sigpipe
-from loadstone.tsbs.files import FILE_FORMATS, write_tables
-from loadstone.tsbs.making import make
+from loadstone.tsbs.making import FILE_FORMATS, make
 from loadstone.tsbs.series import parse_time
+from loadstone.visible import Drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,6 +98,8 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
 def _make(values: Values, document: dict[str, Any], signals: Signals, err: Write) -> dict[str, Any]:
     format_, compress = values.text("format"), values.text("compress")
     if format_ in FILE_FORMATS:
+        from loadstone.tsbs.files import write_tables  # noqa: PLC0415 - pyarrow, for its formats alone
+
         folder = values.text("file")
         return write_tables(document, format_, folder, compress, overwrite=values.on("overwrite"))
     sys.stdout.flush()
@@ -211,14 +213,14 @@ def _or(names: Sequence[str]) -> str:
 
 def _progress(err: Write) -> Callable[[dict[str, Any]], None]:
     def show(progress: dict[str, Any]) -> None:
-        err(f"\r{_figures(progress, progress['elapsed_ns'])}\x1b[K")
+        err(Drawn(f"\r{_figures(progress, progress['elapsed_ns'])}\x1b[K"))
 
     return show
 
 
 def _summary(account: dict[str, Any]) -> str:
     end = "\r\x1b[K" if sys.stderr.isatty() else ""
-    return f"{end}{_figures(account, account['duration_ns'])}\n"
+    return Drawn(f"{end}{_figures(account, account['duration_ns'])}\n")
 
 
 def _figures(found: dict[str, Any], took_ns: int) -> str:

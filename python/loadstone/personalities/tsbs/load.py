@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,10 @@ from loadstone.engine.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.engines import engine_of_scheme, known_schemes
 from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.openfiles import make_room_for
 from loadstone.personalities.tsbs import load_flags, load_report
 from loadstone.personalities.tsbs.flags import parse
-from loadstone.personalities.tsbs.records import records_folder
+from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_target
 from loadstone.target.conninfo import redacted_url
@@ -78,8 +79,12 @@ class _Order:
 
 def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
     values, load = order.values, order.load
-    _provide_database(order.target, values, err)
-    with records_folder(values.text("out")) as folder, _opened(order) as opened:
+    refuse_unwritable(values, "results-file")
+    make_room_for(load.workers)
+    with ExitStack() as stack:
+        folder = stack.enter_context(records_folder(values.text("out")))
+        _provide_database(order.target, values, err)
+        opened = stack.enter_context(_opened(order))
         for note in (*opened.notes, *opened.engine.series.notes(load.tables, circumstances(opened))):
             err(f"{PROGRAM}: note: {note}\n")
         err(f"{PROGRAM}: loading into {opened.label}\n")
@@ -220,6 +225,8 @@ def _opened(order: _Order) -> Iterator[OpenTarget]:
     with open_target(
         order.target, clients, storage=storage, settings=settings, keep=values.on("keep")
     ) as opened:
+        with closing(opened.connect("loadstone")) as control:
+            opened.engine.refuse_read_only(control)
         yield opened
 
 

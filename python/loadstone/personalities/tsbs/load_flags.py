@@ -90,7 +90,7 @@ OURS = (
     Flag("rate", "float", 0.0, "Batches to start in a second, over all workers; 0 = as fast as they go"),
     Flag("replace", "bool", False, "Drop tables of the same names that are there"),
     Flag("resume", "bool", False, "Go on with a load that was broken off"),
-    Flag("setting", "string", "", "Settings of a private server: name=value,name=value"),
+    Flag("setting", "string", "", "Settings of a private server, or of our sessions: name=value,name=value"),
     Flag("storage", "string", "", "Where a private server keeps its data"),
     Flag("target", "string", "", "Where to load: pg, postgres://…, timescaledb://…, duckdb:…"),
     Flag("timeout", "duration", 60 * _SECOND_NS, "Longest wait for the answer to one batch", "1m0s"),

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError, RunFailedError, WrongAnswerError
+from loadstone.jsonfile import redact_json
 from loadstone.summary.histograms import Histogram, read_log
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def write_results(path: Path, values: Values, account: Mapping[str, Any], begun_
         | {"load": load},
     }
     try:
-        path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        path.write_text(redact_json(json.dumps(document, indent=1)), encoding="utf-8")
     except OSError as error:
         raise LoadstoneError(
             f"the results cannot be written to {path}: {error.strerror}", "Name another with --results-file."

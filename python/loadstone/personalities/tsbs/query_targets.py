@@ -13,6 +13,7 @@ from psycopg import conninfo as libpq
 from loadstone.engine.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
+from loadstone.openfiles import make_room_for
 from loadstone.personalities.tsbs.query_replies import ask_postgres, explained
 from loadstone.target import open_target, parse_targets
 from loadstone.target.conninfo import redacted_url
@@ -54,6 +55,7 @@ def places_of(values: Values) -> list[Place]:
 @contextmanager
 def opened_at(place: Place, workers: int) -> Iterator[list[OpenTarget]]:
     """Open all hosts of a place; where TSBS's flags named them, look whether they have TimescaleDB."""
+    make_room_for(workers)
     with ExitStack() as stack:
         targets = place.targets if place.named else map(_recognised, place.targets)
         yield [stack.enter_context(open_target(target, workers)) for target in targets]

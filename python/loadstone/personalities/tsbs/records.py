@@ -8,9 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
+from loadstone.jsonfile import try_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from loadstone.personalities.tsbs.flags import Values
+
+
+def refuse_unwritable(values: Values, *flags: str) -> None:
+    """Refuse files that could not be written once all is done; nothing in them is changed by the try.
+
+    Raises LoadstoneError that names the flag.
+    """
+    for flag in filter(values.text, flags):
+        path = Path(values.text(flag))
+        try:
+            try_to_write(path)
+        except OSError as error:
+            raise LoadstoneError(
+                f"{path} cannot be written: {error.strerror}", f"Name another file with --{flag}."
+            ) from error
 
 
 @contextmanager
@@ -25,8 +43,9 @@ def records_folder(wanted: str) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise LoadstoneError(f"the folder {folder} is not empty", "Name a new one with --out.")
+        try_to_write(folder / ".probe")
     except OSError as error:
         raise LoadstoneError(
-            f"the folder {folder} cannot be made: {error.strerror}", "Name another with --out."
+            f"the folder {folder} cannot be written: {error.strerror}", "Name another with --out."
         ) from error
     yield folder

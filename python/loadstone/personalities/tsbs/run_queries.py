@@ -20,7 +20,7 @@ from loadstone.personalities.tsbs.query_answers import Answers, Known
 from loadstone.personalities.tsbs.query_lines import WARM_MARK
 from loadstone.personalities.tsbs.query_run import Run, run_at
 from loadstone.personalities.tsbs.query_targets import places_of
-from loadstone.personalities.tsbs.records import records_folder
+from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.tsbs.queries import Query, gob
 
@@ -73,6 +73,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     _check(values)
     if values.text("memprofile"):
         err(f"{PROGRAM}: --memprofile is taken for TSBS's sake: there is no profile\n")
+    refuse_unwritable(values, "results-file", "hdr-latencies", "answers")
     places = places_of(values)
     known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
     with Signals() as signals, ExitStack() as stack:

@@ -1,1 +1,1 @@
-do language plpgsql $$ begin execute format('drop function if exists %I.query_table_count_loop()', current_schema()); end $$;
+drop function if exists loadstone.query_table_count_loop();

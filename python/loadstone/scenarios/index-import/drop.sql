@@ -1,4 +1,4 @@
 {% if storage_path %}
-do language plpgsql $$ begin execute format('drop table if exists %I.test', current_schema()); end $$;
+drop table if exists loadstone.test;
 drop tablespace if exists loadstone_import;
 {% endif %}

@@ -1,10 +1,6 @@
-do language plpgsql $$
-begin
-  execute format('drop function if exists %I.loadstone_drop_feed(int)', current_schema());
-  execute format('drop function if exists %I.ins_batch(int, int)', current_schema());
-  execute format('drop function if exists %I.ins(int)', current_schema());
-end;
-$$;
+drop function if exists loadstone.loadstone_drop_feed(int);
+drop function if exists loadstone.ins_batch(int, int);
+drop function if exists loadstone.ins(int);
 {% if storage_path %}
 drop tablespace if exists loadstone_feed;
 {% endif %}

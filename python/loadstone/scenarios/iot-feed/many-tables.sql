@@ -3,9 +3,9 @@ do language plpgsql $$
 declare
 begin
 for i in {{ first }}..{{ [first + 249, tables] | min }} loop
-execute 'create table feed'||i||' (like feed including all)
+execute 'create table loadstone.feed'||i||' (like loadstone.feed including all)
 {%- if storage_path %} tablespace loadstone_feed{% endif %}';
-execute 'comment on table feed'||i||' is ''made by Loadstone''';
+execute 'comment on table loadstone.feed'||i||' is ''made by Loadstone''';
 end loop;
 end;
 $$;

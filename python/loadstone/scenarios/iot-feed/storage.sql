@@ -1,4 +1,5 @@
-drop tablespace if exists loadstone_feed;
 {% if storage_path %}
+drop tablespace if exists loadstone_feed;
 create tablespace loadstone_feed location {{ storage_path | literal }};
+comment on tablespace loadstone_feed is 'made by Loadstone';
 {% endif %}

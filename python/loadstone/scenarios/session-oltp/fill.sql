@@ -1,4 +1,4 @@
-insert into user_info (userid,engname,cnname,occupation,birthday,signname,email,qq,crt_time,mod_time)
+insert into loadstone.user_info (userid,engname,cnname,occupation,birthday,signname,email,qq,crt_time,mod_time)
 select generate_series(1,{{ users }}),
 'digoal.zhou',
 '德哥',
@@ -9,9 +9,9 @@ select generate_series(1,{{ users }}),
 276732431,
 clock_timestamp(),
 NULL;
-insert into user_session (userid) select generate_series(1,{{ users }});
+insert into loadstone.user_session (userid) select generate_series(1,{{ users }});
 -- Keys after the rows: one sort instead of a descent for each row.
-alter table user_info add constraint pk_user_info primary key (userid);
-alter table user_session add constraint pk_user_session primary key (userid);
-analyze user_info;
-analyze user_session;
+alter table loadstone.user_info add constraint pk_user_info primary key (userid);
+alter table loadstone.user_session add constraint pk_user_session primary key (userid);
+analyze loadstone.user_info;
+analyze loadstone.user_session;

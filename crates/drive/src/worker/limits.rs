@@ -1,0 +1,81 @@
+//! Time limits: what counts as our own pause, and what has waited too long.
+
+use std::time::Duration;
+
+use super::{SWEEP_NS, Worker};
+use crate::client::{Client, Phase};
+use crate::clock::now_ns;
+use crate::error::DriveError;
+use crate::io::{EVENTS_MAX, Poller};
+use crate::program::Failure;
+use crate::record::ErrorClass;
+
+/// A worker that handles nothing for so long was paused: stopped, without CPU, or busy with one thing.
+const PAUSE_NS: u64 = 50_000_000;
+/// A wait that ends so much later than asked is late by more than the kernel's usual wake-up.
+const LATE_WAKE_NS: u64 = 1_000_000;
+
+impl<P: Poller> Worker<P> {
+    /// Book the time that the loop was busy, from the moment at which it should have woken.
+    pub(super) fn note_lag(&mut self, woke_ns: u64, before_ns: u64) {
+        let late_ns = woke_ns.saturating_sub(self.wake_due_ns);
+        let busy_ns = before_ns - woke_ns;
+        let lag_ns = busy_ns + if late_ns >= LATE_WAKE_NS { late_ns } else { 0 };
+        self.record.loop_lag.record(lag_ns);
+        if lag_ns >= PAUSE_NS && self.measuring {
+            self.pauses.note(before_ns - lag_ns, lag_ns);
+        }
+        self.excuse(busy_ns);
+    }
+
+    /// While we were paused nobody listened: no server is to blame for an answer that we did not take.
+    pub(super) fn excuse(&mut self, paused_ns: u64) {
+        if paused_ns < PAUSE_NS {
+            return;
+        }
+        for client in self.clients.iter_mut().filter(|client| client.waits()) {
+            client.until_ns = client.until_ns.saturating_add(paused_ns);
+        }
+        self.drain_until_ns = self.drain_until_ns.saturating_add(paused_ns);
+    }
+
+    /// An answer that lies in the socket has arrived: take all of them before a time limit is judged.
+    pub(super) fn read_before_judging(&mut self, now: u64) -> Result<(), DriveError> {
+        for _ in 0..=self.clients.len().div_ceil(EVENTS_MAX) {
+            if !self.clients.iter().any(|client| client.is_overdue(now)) {
+                return Ok(());
+            }
+            self.wait(0)?;
+            if !self.handle_all(now_ns()) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// End what has waited too long.
+    pub(super) fn sweep(&mut self, now: u64) {
+        self.sweep_ns = now + SWEEP_NS;
+        for index in 0..self.clients.len() {
+            let client = &self.clients[index];
+            let slot = u32::try_from(index).unwrap_or(u32::MAX);
+            if client.is_overdue(now) {
+                let limit = Duration::from_nanos(self.config.timeout_ns_of(client.phase));
+                let message = format!("no answer within {} s", limit.as_secs_f64());
+                self.lose(slot, now, Failure::new(ErrorClass::Timeout, message));
+            } else if client.transaction.active && now >= self.drained_by(client) {
+                let message = "cut off: not over when the run had to end";
+                self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, message));
+            }
+        }
+    }
+
+    /// When what this client does is cut off, once nothing begins any more.
+    fn drained_by(&self, client: &Client) -> u64 {
+        if client.phase == Phase::Sleeping {
+            self.drain_until_ns.min(self.asleep_until_ns)
+        } else {
+            self.drain_until_ns
+        }
+    }
+}

@@ -1,0 +1,58 @@
+"""What the types of the documents are made of.
+
+What is required here is what figures cannot be computed without; anything else may be missing, as in folders
+of older versions. Keys that are not named here are allowed: the report does not compute with them.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Ns = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+"""A moment or a span on the monotonic clock."""
+Number = Annotated[float, msgspec.Meta(ge=-1e20, le=1e20)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e20)]
+Scalar = str | int | float | bool | None
+Words = str | int | float | bool | None
+"""Shown as it is."""
+
+
+class Struct(msgspec.Struct, frozen=True):
+    """A document, or a part of one."""
+
+    def check(self) -> None:
+        """Raise ValueError where fields contradict each other."""
+
+
+class Counts(Struct, frozen=True):
+    """COUNTS: outcomes of transactions."""
+
+    scheduled: Count
+    done: Count
+    failed: Count
+    skipped: Count
+    dropped: Count
+    carried: Count = 0
+
+
+class WarmupCounts(Struct, frozen=True):
+    """COUNTS of the warm-up: all 0 where they are missing."""
+
+    scheduled: Count = 0
+    carried: Count = 0
+    done: Count = 0
+    failed: Count = 0
+    skipped: Count = 0
+    dropped: Count = 0
+
+
+class Stats(Struct, frozen=True):
+    """STATS: a distribution."""
+
+    count: Count | None = None
+    mean_ns: Amount | None = None
+    stddev_ns: Amount | None = None
+    min_ns: Amount | None = None
+    max_ns: Amount | None = None
