@@ -1,5 +1,7 @@
 //! One client: its connection, its program and the transaction under way.
 
+pub mod library;
+
 use std::sync::Arc;
 
 use loadstone_wire::postgres::{Session, Settings};

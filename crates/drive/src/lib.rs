@@ -34,6 +34,7 @@ mod waker;
 mod work;
 mod worker;
 
+pub use client::library;
 pub use data::DataSpec;
 pub use driver::Drive;
 pub use error::DriveError;
