@@ -92,7 +92,7 @@ def _ours(opened: OpenTarget, sql: str) -> list[float]:
         tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder,
         closing(opened.connect("b")) as own,
     ):
-        hands = Hands(lambda: own, _never, None, None, "loadstone", lambda _: None)
+        hands = Hands(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
         account = ask_in_turn(questions, opened, Path(folder), hands)
     return [run["seconds"] * 1e3 for run in account["asking"]["runs"]]
 

@@ -67,7 +67,8 @@ def asked(
     out.mkdir(exist_ok=True)
     kept: list[dict[str, Any]] = []
     with closing(opened.connect("test")) as own:
-        hands = Hands(control or (lambda: own), cool, None, None, "loadstone", kept.append)
+        working = control or (lambda: own)
+        hands = Hands(working, working, cool, None, None, "loadstone", kept.append)
         account = ask_in_turn(Questions(questions, **given), opened, out, hands)
     assert len(kept) == len(texts)
     assert list(out.iterdir()) == []

@@ -36,15 +36,14 @@ Run = dict[str, Any]
 _NS_PER_S = 1e9
 
 
-_SETTLES_S = 1.0
-
-
 @dataclass(frozen=True, slots=True)
 class Hands:
     """What asking needs of whoever holds the target."""
 
     control: Callable[[], Control]
     """Gives a control connection that works; raises LoadstoneError when the server is gone for good."""
+    recover: Callable[[], object]
+    """Waits for a server that lost a question's connection; raises likewise."""
     cool: Callable[[], Caches]
     """Empties the caches as far as that can be done; trouble is a note."""
     signals: Signals | None
@@ -236,10 +235,7 @@ class _Turns:
     def _revive(self) -> None:
         """Wait for a server that was lost; where it stays away, nothing more is asked."""
         try:
-            self.hands.control()
-            # A server that lost one process ends all its sessions a moment later: look again then.
-            time.sleep(_SETTLES_S)
-            self.hands.control()
+            self.hands.recover()
         except self._troubles() as error:
             self._check_signals()
             self.gone = _words(error)

@@ -18,6 +18,7 @@ from loadstone.loading.hand import Hand
 from loadstone.loading.meter import Meter
 from loadstone.loading.sending import Account, chosen_method, load_document, send, settle, told, write_account
 from loadstone.model import Drive
+from loadstone.results.service import lost_connections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from loadstone.drive import Progress, Step
     from loadstone.engine import Engine
-    from loadstone.engine.control import Control
+    from loadstone.engine.control import Control, GetControl
     from loadstone.engine.tables import RowTable, TableAnswers
     from loadstone.model import BulkLoad, InOut, LoadMethod, RowFormat
     from loadstone.signals import Signals
@@ -54,7 +55,7 @@ class BulkManner:
     io: InOut = "auto"
     content: Content | None = None
     """What `look` has found."""
-    control: Callable[[], Control] | None = None
+    control: GetControl | None = None
     """Gives a control connection that works, also after the server was lost; None: one of our own."""
     ready: Callable[[], None] | None = None
     """Told when the table is there, and its indexes that are made before, and no row was sent yet."""
@@ -265,7 +266,7 @@ class _Loading:
         """Settle what is committed; when it is all, do what comes after, measure and verify."""
         loaded = account["load"]
         loaded["cpu"] = meter.cpu()
-        control = self.hand.control()
+        control = self.hand.control(lost=lost_connections(account))
         loaded["wal_bytes"] = meter.wal_bytes(control)
         booked = tables.committed(control, self.answers) if self.has_ledger else None
         if not settle(account, booked):

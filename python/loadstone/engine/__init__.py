@@ -112,6 +112,13 @@ class Engine(ABC):
         """Tell whether the schema is still this run's after a connection was lost, and claim it again."""
         return self.claim_workspace(connection, schema, mark)
 
+    def await_reset(self, connection: Control, application_name: str, lost: Control | None = None) -> None:
+        """Wait until a server that lost sessions of this name, or `lost`, has ended or kept all others.
+
+        Raises one of `errors` when it ends `connection` too.
+        """
+        del connection, application_name, lost
+
     def release_workspace(self, connection: Control) -> None:
         """Let go of what would keep others from the schema, where the connection's end may not do it."""
         del connection

@@ -45,6 +45,13 @@ class WholeResult:
         return self._rows
 
 
+class GetControl(Protocol):
+    """Gives a control connection that works; raises LoadstoneError when the server is gone for good."""
+
+    def __call__(self, *, lost: bool = False) -> Control:
+        """Return it; `lost`: a client's connection was lost, so the server may be about to end all."""
+
+
 class Control(Protocol):
     """A control connection: plans, checks and watches, never timed. psycopg's connection is one."""
 

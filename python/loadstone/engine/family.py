@@ -18,6 +18,7 @@ from loadstone.engine import (
     durability,
     not_one_value,
     one,
+    resets,
     sessionsettings,
     statements,
     workspace,
@@ -146,6 +147,11 @@ class PostgresFamily(Engine):
     def keeps_workspace(self, connection: Control, schema: str, mark: str) -> bool:
         """Tell whether the schema still bears the run's mark, and lock it again."""
         return workspace.keeps(psycopgs(connection), schema, mark)
+
+    def await_reset(self, connection: Control, application_name: str, lost: Control | None = None) -> None:
+        """Wait until a server whose process crashed has ended all sessions, this one too."""
+        pid = lost.server_pid if isinstance(lost, connecting.WatchedConnection) else None
+        resets.await_reset(psycopgs(connection), application_name, pid)
 
     def release_workspace(self, connection: Control) -> None:
         """Let go of the lock."""

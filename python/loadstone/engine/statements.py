@@ -62,6 +62,11 @@ select pid from pg_stat_activity where application_name = %(name)s and datname =
 and pid <> pg_backend_pid() order by pid
 """
 
+LOST_SESSIONS = """
+select pid, backend_start, state_change from pg_stat_activity
+where (application_name = %(name)s or pid = %(pid)s) and pid <> pg_backend_pid() and usename = current_user
+"""
+
 SETTINGS = """
 select name, current_setting(name) as value, source
 from pg_settings

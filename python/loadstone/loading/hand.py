@@ -10,9 +10,7 @@ from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from loadstone.engine.control import Control
+    from loadstone.engine.control import Control, GetControl
     from loadstone.model import Connection
     from loadstone.target import OpenTarget
 
@@ -23,9 +21,7 @@ _AWAY_S = 10.0
 class Hand(contextlib.AbstractContextManager["Hand"]):
     """The control connection, opened anew when the server was lost."""
 
-    def __init__(
-        self, opened: OpenTarget, schema: str | None, borrow: Callable[[], Control] | None = None
-    ) -> None:
+    def __init__(self, opened: OpenTarget, schema: str | None, borrow: GetControl | None = None) -> None:
         """Take where unqualified names lead (None: where the user's own connection has them).
 
         `borrow` gives a control connection that works, in place of one of our own.
@@ -40,19 +36,18 @@ class Hand(contextlib.AbstractContextManager["Hand"]):
         if self._own is not None:
             self._own.close()
 
-    def control(self) -> Control:
-        """Return a connection that works; raises LoadstoneError when there is none to be had."""
+    def control(self, *, lost: bool = False) -> Control:
+        """Return a connection that works; raises LoadstoneError when there is none to be had.
+
+        `lost`: a client's connection was lost, so the server may be about to end all sessions.
+        """
         if self._borrow is not None:
-            return self._borrow()
-        if self._own is not None:
-            try:
-                self._own.execute("select 1")
-            except self._opened.engine.errors:
-                self._own.close()
-                self._own = None
+            return self._borrow(lost=lost)
         if self._own is None:
-            self._own = self._patiently() if self._met else self._connect()
-            self._met = True
+            self._own = self._connect()
+        elif not self._is_alive(self._own, lost=lost):
+            self._own.close()
+            self._own = self._patiently(self._own)
         return self._own
 
     def clients(self) -> Connection | None:
@@ -62,15 +57,32 @@ class Hand(contextlib.AbstractContextManager["Hand"]):
             return None
         return connection if self._schema is None else engine.with_schema(connection, self._schema)
 
-    def _patiently(self) -> Control:
+    def _is_alive(self, connection: Control, *, lost: bool) -> bool:
+        try:
+            connection.execute("select 1")
+            if lost:
+                self._await_reset(connection)
+        except self._opened.engine.errors:
+            return False
+        return True
+
+    def _await_reset(self, connection: Control, lost: Control | None = None) -> None:
+        clients = self.clients()
+        self._opened.engine.await_reset(connection, clients.application_name if clients else "", lost)
+
+    def _patiently(self, lost: Control) -> Control:
         """Wait for a server that recovers from a crash."""
         patience = Patience(_AWAY_S)
+        troubles: tuple[type[Exception], ...] = (LoadstoneError, *self._opened.engine.errors)
         while True:
             try:
-                return self._connect()
-            except LoadstoneError as error:
+                connection = self._connect()
+                self._await_reset(connection, lost)
+            except troubles as error:
                 if not patience.pause(error):
                     raise
+            else:
+                return connection
 
     def _connect(self) -> Control:
         connection, engine = self._opened.connection, self._opened.engine

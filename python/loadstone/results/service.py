@@ -30,6 +30,11 @@ def service_losses(drive: Document) -> list[str]:
     return [*lost, *outages] or list(_stalled(drive))
 
 
+def lost_connections(drive: Document) -> bool:
+    """Tell whether a client's connection was lost while it was driven."""
+    return bool(drive.get("outages") or (drive.get("lost_clients") or {}).get("count"))
+
+
 def window_end_ns(drive: Document) -> int:
     """Return when the measured window ended."""
     end_ns, deadline_ns = int(drive["end_ns"]), drive.get("deadline_ns")

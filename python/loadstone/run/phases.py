@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError
 from loadstone.model import ROUND
+from loadstone.results.service import lost_connections
 from loadstone.run.bulk import bulk_phase
 from loadstone.run.judging import first_error, judge
 from loadstone.run.questions import compare_questions, judge_questions, questions_phase, write
@@ -156,9 +157,10 @@ class PhaseRun:
         rows = self.server.count(check.count_sql) if check else 0
         document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._manner.io)
         account = self.account = perform(document, self._signals, show)
-        self.server.revive()
-        if account["state"] != "complete" or account["in_doubt"]:
-            self.server.cancel_clients()
+        if account["state"] != "complete" or account["in_doubt"] or lost_connections(account):
+            self.server.recover()
+        else:
+            self.server.revive()
         self._write(sizes={"before": before, "after": self.server.sizes()})
         for outage in account["outages"]:
             self._tell_outage(outage)

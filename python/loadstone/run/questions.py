@@ -36,6 +36,7 @@ def questions_phase(questions: Questions, stage: Stage) -> Document:
     folder, server = stage.folder, stage.server
     hands = Hands(
         control=stage.control,
+        recover=server.recover,
         cool=server.cool,
         signals=stage.signals,
         show=stage.show,

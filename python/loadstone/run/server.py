@@ -7,7 +7,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import SCHEMA, workspace
+from loadstone.engine import SCHEMA, resets, workspace
 from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import LoadstoneError, RunFailedError
@@ -150,15 +150,26 @@ class Server:
         value = self.engine.text_value(self.control, sql)
         return "null" if value is None else value
 
-    def revive(self) -> None:
-        """Make the control connection work again after the server was lost; raises when it stays away."""
+    def revive(self, *, lost: bool = False) -> None:
+        """Make the control connection work again after the server was lost; raises when it stays away.
+
+        `lost`: a client's connection was lost. If its process crashed, the server ends all sessions a moment
+        later, which is waited for.
+        """
         if self._evicted:
             self._evict()
-        if not self._is_alive():
+        if not self._is_alive() or (lost and not self._outlives_reset()):
             self._reconnect()
 
+    def recover(self) -> None:
+        """Revive after clients failed: end what they left running, and wait until that is over."""
+        self.revive()
+        self.cancel_clients()
+        self.revive(lost=True)
+
     def _reconnect(self) -> None:
-        self.control.close()
+        lost = self.control
+        lost.close()
         self._restart_dead()
         patience = Patience(_RECONNECT_S)
         troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.engine.errors)
@@ -166,6 +177,7 @@ class Server:
         while True:
             try:
                 self.control = self.opened.connect("loadstone")
+                self.engine.await_reset(self.control, self.client_name, lost)
                 kept = self._keeps_claim()
                 self._watch_anew()
             except troubles as error:
@@ -279,6 +291,15 @@ class Server:
         except self.engine.errors:
             return False
         # A session may live on for a moment without the server's first process, and even answer.
+        return not self._is_dead()
+
+    def _outlives_reset(self) -> bool:
+        """Wait for the reset of a server that lost a process; False when it ended our session too."""
+        try:
+            with self.engine.at_most(self.control, resets.LIMIT_S + _ANSWER_S):
+                self.engine.await_reset(self.control, self.client_name)
+        except self.engine.errors:
+            return False
         return not self._is_dead()
 
     def _restart_dead(self) -> bool:

@@ -39,7 +39,10 @@ class Stage:
     tell: Callable[[str], None]
     """Appends a note to the run's events."""
 
-    def control(self) -> Control:
-        """Return the server's control connection, made anew where it was lost."""
-        self.server.revive()
+    def control(self, *, lost: bool = False) -> Control:
+        """Return the server's control connection, made anew where it was lost.
+
+        `lost`: a client's connection was lost, so the server may be about to end all sessions.
+        """
+        self.server.revive(lost=lost)
         return self.server.control

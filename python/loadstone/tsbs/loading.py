@@ -18,6 +18,7 @@ from loadstone.loading.hand import Hand
 from loadstone.loading.meter import Meter
 from loadstone.loading.sending import Account, chosen_method, load_document, send, settle, told, write_account
 from loadstone.model import Drive
+from loadstone.results.service import lost_connections
 from loadstone.tsbs.content import Content, content_of
 from loadstone.tsbs.verify import checks
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from loadstone.drive import Progress
     from loadstone.engine import Engine
-    from loadstone.engine.control import Control
+    from loadstone.engine.control import Control, GetControl
     from loadstone.engine.series import Dataset, SeriesAnswers
     from loadstone.model import InOut, Load
     from loadstone.signals import Signals
@@ -56,7 +57,7 @@ class LoadManner:
     io: InOut = "auto"
     driven: Callable[[Account], object] | None = None
     """Told of the account as soon as the rows are in, before anything is verified."""
-    control: Callable[[], Control] | None = None
+    control: GetControl | None = None
     """Gives a control connection that works, also after the server was lost; None: one of our own."""
 
 
@@ -209,7 +210,7 @@ class _Loading:
         """Settle what is committed; when it is all, do what comes after, verify and measure."""
         loaded = account["load"]
         loaded["cpu"] = meter.cpu()
-        control = self.hand.control()
+        control = self.hand.control(lost=lost_connections(account))
         loaded["wal_bytes"] = meter.wal_bytes(control)
         if not settle(account, tables.committed(control, self.series) if self.has_ledger else None):
             return
