@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from io import StringIO
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,11 @@ import pytest
 from bulkfolders import _change, _rewrite
 from fakemonitor import write_lines
 from flightsfolders import DUCK, HEAVY, PG, QUESTIONS, ROWS, SPREAD, TABLE_BYTES, WARM_S, Flights, flights
-from rich.console import Console
+from reportpages import Page, printed, section, without_scripts, words
 from runfolders import NS, Run, build
-from test_report import Page, without_scripts
 
-from loadstone.report import _environment, headline_json, render, summary_table
-from loadstone.report.drawing import Drawings
-from loadstone.report.questions import blocks
+from loadstone.report import headline_json, render
 from loadstone.report.systems import Bar, systems
-from loadstone.report.view import target_label
 from loadstone.summary import summarise
 from loadstone.summary.concurrency import judge_width
 from loadstone.summary.gpuuse import energy_j, mark
@@ -52,17 +47,6 @@ def page(summary: dict[str, Any]) -> Page:
 @pytest.fixture(scope="module")
 def whole(summary: dict[str, Any]) -> Page:
     return Page(render(summary))
-
-
-def words(page: Page) -> str:
-    return " ".join(" ".join(page.text).split())
-
-
-def section(summary: dict[str, Any]) -> str:
-    """Return the section of the page alone: drawing a whole page takes seconds."""
-    names = {one["id"]: target_label(summary, one["id"]) for one in summary["targets"]}
-    part = _environment(Drawings()).get_template("questions.html.j2")
-    return "".join(part.render(block=block) for block in blocks(summary, names))
 
 
 def target(summary: dict[str, Any], name: str) -> dict[str, Any]:
@@ -439,9 +423,3 @@ def test_bars_over_a_wide_span_say_that_they_are_logarithmic() -> None:
     assert "logarithmic" in wide.note
     assert narrow.note == ""
     assert systems(("a", "Sql1"), "ms", [Bar("PostgreSQL", "warm", None, "failed")]) is None
-
-
-def printed(summary: dict[str, Any]) -> str:
-    screen = StringIO()
-    Console(width=160, file=screen).print(summary_table(summary))
-    return screen.getvalue()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from io import StringIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reportpages import HOSTILE, Page, without_scripts
 from rich.console import Console
 from runfolders import Phase, Run, Target, build, kill
 
@@ -23,50 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>'\"&\u2028${7*7}{{7*7}}"
 SWEEP = tuple(Phase(variant={"index": index}, seconds=6) for index in ("none", "brin", "btree"))
-VOID = {"meta", "br", "img", "input", "hr", "link"}
-
-
-class Page(HTMLParser):
-    """Collects elements with their attributes, and complains about elements that are not closed in order."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.open: list[str] = []
-        self.faults: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.faults.append(f"</{tag}> at {self.getpos()}")
-
-    def handle_data(self, data: str) -> None:
-        if "script" not in self.open and "style" not in self.open:
-            self.text.append(data)
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = build(tmp_path_factory.mktemp("report") / "run", Run(phases=SWEEP))
     return write_report(folder).read_text(encoding="utf-8")
-
-
-def without_scripts(html: str) -> str:
-    return re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
 
 
 def test_elements_are_closed_in_order_and_ids_are_unique(html: str) -> None:

@@ -12,9 +12,9 @@ import pytest
 from bulkfolders import MEBI, STEP_ROWS, STEPS, TYPES, big_transaction, grid, index_import, storage_types
 from hypothesis import given
 from hypothesis import strategies as st
+from reportpages import HOSTILE, Page, without_scripts
 from rich.console import Console
 from runfolders import Target
-from test_report import HOSTILE, Page, without_scripts
 
 from loadstone.report import headline_json, render, storage, summary_table, write_report
 from loadstone.report.grid import blocks

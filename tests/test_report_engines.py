@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bulkfolders import _rewrite
 from flightsfolders import Flights, flights
-from test_questions import printed, section, words
-from test_report import Page
+from reportpages import Page, printed, section, words
 
 from loadstone.report import formats
 from loadstone.report.beside import blocks as beside

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 import pytest
-from test_claims import Runs, begin, lose
+from claimruns import Runs, begin, lose
 
 from loadstone.engine import resets, waits
 from loadstone.loading.hand import Hand
