@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 NOBODY = 65534
 COMMAND = Path(sys.executable).with_name("loadstone")
 TIMEOUT_S = 240.0
+"""Longest wait for a command, of which none takes 30 s alone: only what hangs may reach it, on a machine that
+also runs other tests, builds and servers."""
 
 SCENARIO = """
 id = "{name}"

@@ -120,6 +120,7 @@ def test_each_connection_has_settings_and_a_database_of_its_own(own: OpenTarget)
 
 
 def test_only_private_databases_are_set_up(own: OpenTarget) -> None:
+    # Not the default of any machine: a small one may have one thread. No thread is started by the setting.
     assert value(own, "select getSetting('max_threads')") != "61", "somebody's own is used as it is"
     with open_target(parse_target("chdb:"), 4, settings={"max_threads": "61"}) as opened:
         assert value(opened, "select getSetting('max_threads')") == "61"

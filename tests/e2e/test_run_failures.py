@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from desk import COUNTED, INSERT, Database
+from desk import COUNTED, INSERT, TIMEOUT_S, Database
 
 from loadstone.embedded import EmbeddedServer, Order
 
@@ -32,6 +32,10 @@ def backend(database: Database, running: Running) -> int:
     return int(database.value(query))
 
 
+LONG_S = 10 * TIMEOUT_S
+"""How long a phase would take that its lost clients end: a run that ends at all has not waited for that."""
+
+
 def rows(ended: Ended, phase: str = "insert") -> dict[str, object]:
     (check,) = ended.phases()[phase]["checks"]
     return dict(check)
@@ -40,7 +44,9 @@ def rows(ended: Ended, phase: str = "insert") -> dict[str, object]:
 @pytest.mark.slow
 def test_a_private_server_that_is_killed_is_started_again_to_see_what_it_kept(desk: Desk) -> None:
     running = desk.begin(
-        desk.scenario(("insert", INSERT, COUNTED.format(seconds=30)), ("after", INSERT, "duration_s = 0.5"))
+        desk.scenario(
+            ("insert", INSERT, COUNTED.format(seconds=LONG_S)), ("after", INSERT, "duration_s = 0.5")
+        )
     )
     running.wait_for_drive("insert")
     (postmaster,) = [
@@ -51,7 +57,6 @@ def test_a_private_server_that_is_killed_is_started_again_to_see_what_it_kept(de
         child.kill()
     ended = running.finish()
     assert ended.code == 2, ended.err
-    assert ended.seconds < 40
     phases = ended.phases()
     assert phases["insert"]["state"] == "failed"
     assert rows(ended)["passed"], rows(ended)
@@ -93,12 +98,11 @@ def test_with_reconnect_a_run_goes_on_after_the_server_is_back(desk: Desk, morta
 @pytest.mark.slow
 def test_a_backend_that_is_killed_takes_all_connections_with_it(desk: Desk, mortal: Database) -> None:
     """PostgreSQL ends all sessions when one dies by SIGKILL; without reconnect the phase fails there."""
-    running = desk.begin(desk.inserts(30), "--target", mortal.socket_url)
+    running = desk.begin(desk.inserts(LONG_S), "--target", mortal.socket_url)
     running.wait_for_drive("insert")
     psutil.Process(backend(mortal, running)).kill()
     ended = running.finish()
     assert ended.code == 2, ended.err
-    assert ended.seconds < 40
     assert rows(ended)["passed"], rows(ended)
     assert "insert" in ended.err
     drive = ended.drive("insert")

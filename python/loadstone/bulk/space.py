@@ -8,9 +8,10 @@ The formula, for PostgreSQL's pages of 8192 bytes (its documentation, chapters "
   and costs 0.1 % more for the maps. Rows above 2032 bytes go into pieces that fill pages but for 3 %. Long
   values count as if they were not compressed.
 * B-tree: an entry takes 8 bytes and its keys, rounded up to 8, and 4; pages are 90 % full when the index is
-  built of what is there or keys come in order, 69 % (ln 2) when they come at random. Equal keys count as if
-  each were kept. Hash: entries of 20 bytes in pages that are half full. BRIN: two entries a megabyte. Any
-  other: as two B-trees.
+  built of what is there or keys come in order, 69 % (ln 2) when they come at random. Of several clients only
+  one inserts in order at the end of the index; the others split pages in the middle, which stay half full.
+  Equal keys count as if each were kept. Hash: entries of 20 bytes in pages that are half full. BRIN: two
+  entries a megabyte. Any other: as two B-trees.
 * WAL: what the load writes, heap and indexes once, and entries that go into an index that is there once more,
   but at most twice `max_wal_size`: one checkpoint's worth is kept while the next piles up.
 * Temporary: sorted entries of the largest index that is built of rows that are there.
@@ -46,6 +47,7 @@ _PAGE = 8192
 _USABLE = 8168
 _BUILT = 0.9
 _RANDOM = math.log(2)
+_SPLIT = 0.5
 _FIXED = {"int32": 4, "int64": 8, "float32": 4, "float64": 8, "timestamp": 8, "bool": 1}
 _SHORT = 127
 _MAPS = 1.001
@@ -101,13 +103,15 @@ def needed_bytes(
     known = [column["name"] for column in content.table["columns"]] if content.generated else None
     indexes = index_list(bulk.table.indexes, known, content.table["usual_indexes"])
     later = bulk.table.index_when == "after"
-    sizes = [_index_bytes(index, content, rows, heap, later=later) for index in indexes]
+    growing = _SPLIT + (_BUILT - _SPLIT) / bulk.workers
+    fills = (_BUILT, _BUILT) if later else (growing, _RANDOM)
+    sizes = [_index_bytes(index, content, rows, heap, fills) for index in indexes]
     entries = [rows * _entry_bytes(index.columns, content) for index in indexes]
     if bulk.table.primary_key:
         key = (bulk.table.primary_key,)
         ordered = bulk.table.primary_key == content.table["sequence"]
         entries.append(rows * _entry_bytes(key, content))
-        sizes.append(entries[-1] / (_BUILT if ordered else _RANDOM))
+        sizes.append(entries[-1] / (growing if ordered else _RANDOM))
     wal = min(heap + sum(sizes) + (0 if later else sum(entries)), 2 * _wal_most(control))
     temporary = max(entries, default=0) if later and indexes else 0
     return Need(round(heap), round(sum(sizes)), round(wal), round(temporary))
@@ -141,13 +145,15 @@ def _entry_bytes(columns: Sequence[str], content: Content) -> float:
     return math.ceil((8 + keys) / 8) * 8 + 4
 
 
-def _index_bytes(index: Index, content: Content, rows: int, heap: float, *, later: bool) -> float:
+def _index_bytes(index: Index, content: Content, rows: int, heap: float, fills: tuple[float, float]) -> float:
+    """Estimate an index; `fills` are the shares of a page in use for keys that grow, and for others."""
     if index.method == "brin":
         return 3 * _PAGE + heap / (1 << 20) * 2 * _entry_bytes(index.columns, content)
     if index.method == "hash":
         return rows * 20 / 0.5
-    ordered = later or index.columns[0] == content.table["sequence"]
-    tree = rows * _entry_bytes(index.columns, content) / (_BUILT if ordered else _RANDOM)
+    growing, other = fills
+    fill = growing if index.columns[0] == content.table["sequence"] else other
+    tree = rows * _entry_bytes(index.columns, content) / fill
     return tree if index.method in ("", "btree") else 2 * tree
 
 
