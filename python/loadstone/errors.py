@@ -51,6 +51,10 @@ class RunFailedError(LoadstoneError):
     exit_code = ExitCode.FAILED
 
 
+class ResultsLostError(RunFailedError):
+    """Standard output takes no more results."""
+
+
 class WrongAnswerError(LoadstoneError):
     """A check failed: the database's content is not what it acknowledged."""
 

@@ -6,7 +6,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Self
 
-from loadstone.errors import ExitCode
+from loadstone.errors import ExitCode, ResultsLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,10 +58,12 @@ class Signals:
             self._before[signum] = signal.signal(signum, self._handle)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Put the former handlers back."""
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Put the former handlers back; raises InterruptedRun when results are lost with the terminal."""
         for signum, handler in self._before.items():
             signal.signal(signum, handler)  # type: ignore[arg-type]
+        if self.received == signal.SIGHUP and isinstance(error, ResultsLostError):
+            raise InterruptedRun(self.received) from error
 
     def during(self, stop: Callable[[], None] | None) -> None:
         """Name what the first signal shall call instead of raising; None when nothing is under way.

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import BinaryIO, TextIO, cast
 
-from loadstone.errors import RunFailedError
+from loadstone.errors import ResultsLostError
 from loadstone.redact import redact_known
 from loadstone.visible import visible
 
@@ -66,7 +66,7 @@ class Results(_Guarded):
 
     def _failed(self, error: OSError) -> None:
         super()._failed(error)
-        raise RunFailedError(
+        raise ResultsLostError(
             f"the results could not be written to standard output: {error.strerror}",
             "Send them where there is room, to a reader that reads to the end.",
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -420,6 +421,20 @@ def test_a_signal_ends_the_run_with_what_there_is(there: Database, signum: int, 
     assert re.search(r"actually processed: [1-9]\d*\n", out)
     assert "progress: 1.0 s" in err
     assert err.endswith("Run was stopped by a signal; the above results are incomplete.\n")
+    assert sessions(there) == 0
+
+
+def test_a_terminal_that_is_gone_ends_the_run_as_its_signal_does(there: Database) -> None:
+    """Standard output is gone as well: that the results cannot be written is not why the run ended."""
+    ours, theirs = os.openpty()
+    command = ["setsid", "--ctty", str(COMMAND), "pgbench", "-n", "-S", "-T", "600", "-P", "1"]
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while b"progress: " not in shown:
+        shown += os.read(ours, 1000)
+    os.close(ours)
+    assert running.wait(60) == 143
     assert sessions(there) == 0
 
 
