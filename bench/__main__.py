@@ -7,7 +7,20 @@ import platform
 import sys
 from typing import TYPE_CHECKING
 
-from bench import ask, bulk, ceiling, connections, fit, flights, generate, load, peer, queries, rows
+from bench import (
+    ask,
+    bulk,
+    ceiling,
+    connections,
+    fit,
+    flights,
+    generate,
+    in_flight,
+    load,
+    peer,
+    queries,
+    rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +36,7 @@ PARTS = (
     "flights",
     "queries",
     "ask",
+    "in_flight",
     "fit",
 )
 
@@ -47,6 +61,7 @@ def main() -> int:
         "flights": lambda: flights.run(given.target, given.rounds),
         "queries": lambda: queries.run(given.rounds),
         "ask": lambda: ask.run(given.target, given.rounds),
+        "in_flight": in_flight.run,
         "fit": lambda: fit.run(given.rounds),
     }
     for name in PARTS:

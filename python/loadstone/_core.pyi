@@ -76,6 +76,55 @@ class Generation:
         Its `state` is `complete`, `interrupted` or `reader_gone`.
         """
 
+class AdbcError(Exception):
+    """A library refused something: `args` are (name of the kind of error, what it said).
+
+    The name is empty where the database or the connection is closed.
+    """
+
+class AdbcDatabase:
+    """A database behind a shared library with an ADBC interface, open in this process."""
+
+    def __init__(self, spec: str) -> None:
+        """Open it: `spec` is JSON, `{"library","entrypoint","options":{},"errors":ERRORS}`.
+
+        ERRORS says how kinds of errors are called: `{"detail": key of the error detail that holds the kind,
+        "names": {kind in lower-case letters and digits: name}, "other": name of all others}`.
+        """
+
+    def connect(self) -> AdbcConnection: ...
+    def close(self) -> None:
+        """Close it; its connections are closed before."""
+
+class AdbcConnection:
+    """One of its connections, for one thread at a time; methods release Python's lock and raise AdbcError."""
+
+    def query(self, sql: str) -> AdbcAnswer:
+        """Run one statement to its end and return its whole answer."""
+
+    def append(self, target: tuple[str, str, str], rows: object, piece: int) -> None:
+        """Append rows to the table (catalog, schema, name), whose columns they have in its order.
+
+        `rows` offers `__arrow_c_array__`; they are handed over `piece` at a time.
+        """
+
+    def each(self, sql: str, rows: object) -> None:
+        """Run a statement once for each row, whose columns are its parameters."""
+
+    def interrupt(self) -> None:
+        """Make the call fail that another thread is in; without one, do nothing.
+
+        A call that is in the library's hands just then may miss it: do it again until it has ended.
+        """
+
+    def close(self) -> None:
+        """Interrupt the call that another thread is in, and close it; may be called again."""
+
+class AdbcAnswer:
+    """A whole answer; `pyarrow.table` reads it without copying."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
 class DataStream:
     """Rows of a data set (a DATA document), in the order of its stream."""
 

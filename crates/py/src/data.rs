@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::{Array, RecordBatch, StructArray};
 use loadstone_drive::data::DataStream as CoreStream;
 use pyo3::exceptions::PyRuntimeError;
@@ -101,7 +101,7 @@ pub(crate) fn fingerprint_rows(py: Python<'_>, data: &str, threads: usize) -> Py
 #[pyclass(frozen, module = "loadstone._core")]
 pub(crate) struct TableBatch {
     table: String,
-    rows: RecordBatch,
+    pub(crate) rows: RecordBatch,
 }
 
 #[pymethods]
@@ -140,4 +140,24 @@ impl TableBatch {
 
 fn arrow_error(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("the rows cannot cross into Python: {error}"))
+}
+
+/// Rows that another library of Python's process offers by Arrow's interface for arrays.
+pub(crate) fn rows_from(offered: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
+        offered.call_method0("__arrow_c_array__")?.extract()?;
+    let schema = schema
+        .pointer_checked(Some(SCHEMA))?
+        .cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+    #[expect(
+        unsafe_code,
+        reason = "the interface hands over pointers, which their capsules keep alive here"
+    )]
+    // SAFETY: the capsules' names say what they hold; the array is moved out, as the interface wants it, and the schema
+    // only read.
+    let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
+    Ok(RecordBatch::from(StructArray::from(
+        data.map_err(arrow_error)?,
+    )))
 }

@@ -1,5 +1,6 @@
 //! Loadstone's core, seen from Python: parse the arguments, detach from the interpreter, call, wrap the result.
 
+mod adbc;
 mod data;
 mod drive;
 mod errors;
@@ -17,6 +18,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("is_debug_build", cfg!(debug_assertions))?;
     errors::register(module)?;
+    module.add_class::<adbc::AdbcAnswer>()?;
+    module.add_class::<adbc::AdbcConnection>()?;
+    module.add_class::<adbc::AdbcDatabase>()?;
     module.add_class::<data::DataStream>()?;
     module.add_class::<data::TableBatch>()?;
     module.add_class::<drive::Drive>()?;
