@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,15 @@ settings.register_profile("loadstone", deadline=None)
 settings.load_profile("loadstone")
 
 _numbers = count(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals_arrive() -> None:
+    """Signals that whoever started the tests ignores (`nohup`, a shell's `&`) end what they must end."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

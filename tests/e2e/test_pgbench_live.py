@@ -116,6 +116,7 @@ def form(text: str) -> str:
     text = re.sub(r"^pgbench \(.*\)$", "pgbench (VERSION)", text, flags=re.MULTILINE)
     text = re.sub(r"^ +(-|[\d.]+) +\d+  ", "ROW ", text, flags=re.MULTILINE)
     text = re.sub(r"\d+\.\d+|NaN", "F", text)
+    text = re.sub(r"\d+ skipped", "N skipped", text)
     text = re.sub(r"(actually processed|skipped|failed transactions): \d+", r"\1: N", text)
     return re.sub(r"(limit: )\d+/\d+|( - )\d+(?= transactions)", r"\1\2N", text)
 
