@@ -13,11 +13,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rules import status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     Finding = tuple[int, str]
     """Line, and the statement up to its name."""
@@ -181,13 +183,5 @@ def _told(root: Path, path: Path, found: Iterator[Finding]) -> Iterator[str]:
         yield f"{path.relative_to(root)}:{line}: no schema is named: {' '.join(statement.split())}"
 
 
-def main() -> int:
-    """Print what was found; returns the exit status."""
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
-    found = list(findings(root))
-    sys.stdout.writelines(f"{line}\n" for line in found)
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status(findings))

@@ -13,11 +13,13 @@ import ast
 import re
 import sys
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rules import status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     Finding = tuple[int, str, str]
     """Line, the wording found there, and the plain one."""
@@ -144,13 +146,5 @@ def _shown(root: Path, path: Path, found: Iterator[Finding]) -> Iterator[str]:
         yield f"{path.relative_to(root)}:{line}: '{wording}': write '{plain}'"
 
 
-def main() -> int:
-    """Print what was found; returns the exit status."""
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
-    found = list(findings(root))
-    sys.stdout.writelines(f"{line}\n" for line in found)
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(status(findings))

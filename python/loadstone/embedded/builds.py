@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.cache import user_cache
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def cache_root(account: Account) -> Path:
 
     It is under XDG_CACHE_HOME or ~/.cache, unless the servers' user cannot get in there (root's home).
     """
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if given.startswith("/") else Path.home() / ".cache"
+    base = user_cache()
     existing = next(folder for folder in (base, *base.parents) if folder.is_dir())
     if account.switched and not account.may("x", existing):
         base = Path("/var/cache")

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.cache import user_cache
 from loadstone.errors import LoadstoneError
 from loadstone.jsonfile import write_atomic
 from loadstone.report.chart_process import BUNDLE_ENTRY, VEGA_LITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PACKAGE = "vl-convert-python"
 
@@ -37,10 +37,8 @@ def library(bundle: Callable[[], str]) -> str:
 
 
 def _cached_path() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if given.startswith("/") else Path.home() / ".cache"
     made_of = _digest(f"{version(PACKAGE)} {VEGA_LITE} {BUNDLE_ENTRY}")[:16]
-    return base / "loadstone" / "charts" / f"library-{made_of}.js"
+    return user_cache() / "loadstone" / "charts" / f"library-{made_of}.js"
 
 
 def _read(path: Path) -> str | None:
