@@ -8,8 +8,9 @@ from io import StringIO
 from typing import Any
 
 from rich.console import Console
+from summaries import summary_table
 
-from loadstone.report import _environment, summary_table
+from loadstone.report import _environment
 from loadstone.report.drawing import Drawings
 from loadstone.report.questions import blocks
 from loadstone.report.view import target_label

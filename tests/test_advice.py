@@ -12,14 +12,18 @@ from bulkfolders import index_import
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
+from summaries import part, plain, summarise
 
 from loadstone import _core, advising
 from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.results.documents.drive import PlainTable
+from loadstone.results.documents.run import PlannedBulk
+from loadstone.results.documents.summary import StepsFigures
 from loadstone.run import Outcome, Request
 from loadstone.runfolder import RunFolder
 from loadstone.scenario import load_scenario
-from loadstone.summary import summarise
 from loadstone.summary.advice import Loaded, advise, judge_flat, round_below
 from loadstone.summary.steps import knee_of
 
@@ -72,8 +76,10 @@ def steps(slower: Sequence[float], *, scatter: float = 0.03) -> dict[str, Any]:
         }
         for at, (times, off) in enumerate(zip(slower, noise, strict=True))
     ]
-    knee = knee_of(points, STEP_ROWS)
-    return {"step_rows": STEP_ROWS, "points": points, "knee": knee, "memory_limit_bytes": None}
+    found = part(StepsFigures, {"step_rows": STEP_ROWS, "points": points})
+    knee = knee_of(found.points, STEP_ROWS)
+    whole: dict[str, Any] = plain(structs.replace(found, knee=knee))
+    return whole
 
 
 def knee_at(step: int) -> dict[str, Any]:
@@ -83,13 +89,14 @@ def knee_at(step: int) -> dict[str, Any]:
 def loaded(indexes: str = "3", **table: Any) -> Loaded:
     wishes = {"name": "test", "indexes": indexes, **table}
     bulk = {"rows": {"set": "import", "rows": STEPS * STEP_ROWS, "first": 0}, "table": wishes}
-    return Loaded("postgres", "18.6", bulk, import_table())
+    return Loaded("postgres", "18.6", part(PlannedBulk, bulk), part(PlainTable, dict(import_table())))
 
 
 def advised(found: dict[str, Any], known: Loaded) -> dict[str, Any]:
-    advice = advise(found, known)
+    advice = advise(part(StepsFigures, found), known)
     assert advice is not None
-    return advice
+    words: dict[str, Any] = plain(advice)
+    return words
 
 
 @pytest.mark.parametrize(
@@ -126,8 +133,8 @@ def test_a_partition_stays_below_the_low_end_and_its_rate_is_that_before_the_kne
     assert rate["value"] == pytest.approx(STEP_ROWS / 2, rel=0.03)
     assert (advice["column"], advice["by"]) == ("l", "time")
     words = " ".join(advice["sentences"])
-    for part in ("starts to slow down at", "95 % interval", "rows a second", "in the order of l"):
-        assert part in words
+    for words_of_it in ("starts to slow down at", "95 % interval", "rows a second", "in the order of l"):
+        assert words_of_it in words
 
 
 def test_the_ddl_runs_on_a_server_and_routes_rows_to_their_partitions(database: Database) -> None:
@@ -177,15 +184,18 @@ def test_a_knee_of_limited_memory_says_so() -> None:
 
 
 def test_what_stands_against_ddl_is_said() -> None:
-    for known, part in (
+    for known, said in (
         (replace(loaded(), table=None), "there is no DDL"),
-        (replace(loaded(), table={**import_table(), "sequence": None}), "No column is known to grow"),
+        (
+            replace(loaded(), table=part(PlainTable, {**import_table(), "sequence": None})),
+            "No column is known to grow",
+        ),
         (loaded(primary_key="a"), "There is no DDL: the primary key a"),
     ):
         advice = advised(knee_at(22), known)
         assert advice["ddl"] == ""
         assert advice["partition_rows"]
-        assert part in " ".join(advice["sentences"])
+        assert said in " ".join(advice["sentences"])
 
 
 def test_where_steps_scatter_nothing_is_advised() -> None:
@@ -195,7 +205,7 @@ def test_where_steps_scatter_nothing_is_advised() -> None:
     advice = advised(found, loaded())
     assert advice["partition_rows"] is None
     assert "Nothing is advised" in " ".join(advice["sentences"])
-    assert judge_flat(found)[0] is not True
+    assert judge_flat(part(StepsFigures, found))[0] is not True
 
 
 def test_a_load_into_partitions_is_judged_and_gets_no_other_advice() -> None:
@@ -205,17 +215,17 @@ def test_a_load_into_partitions_is_judged_and_gets_no_other_advice() -> None:
 
 
 def test_flat_and_not_flat_are_told_with_figures() -> None:
-    flat, words = judge_flat(steps([1.0] * STEPS))
+    flat, words = judge_flat(part(StepsFigures, steps([1.0] * STEPS)))
     assert flat is True
     assert "last third of 40 steps takes" in words
     assert "95 % interval" in words
-    flat, words = judge_flat(knee_at(20))
+    flat, words = judge_flat(part(StepsFigures, knee_at(20)))
     assert flat is False
     assert "starts to slow down" in words
-    flat, words = judge_flat(steps([1.0, 1.0, 4.0, 4.0, 1.0, 1.0, 4.0, 4.0] * 2))
+    flat, words = judge_flat(part(StepsFigures, steps([1.0, 1.0, 4.0, 4.0, 1.0, 1.0, 4.0, 4.0] * 2)))
     assert flat is None
     assert "scatter too much" in words
-    flat, words = judge_flat(steps([1.0] * 5))
+    flat, words = judge_flat(part(StepsFigures, steps([1.0] * 5)))
     assert flat is None
     assert "5 steps are too few" in words
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from runfolders import Phase, Run, build
+from summaries import summarise
 
 from loadstone.errors import LoadstoneError
-from loadstone.summary import summarise
 
 PHASE = "targets/pg18/phases/001-one-table-single"
 DOCUMENTS = (

@@ -12,11 +12,10 @@ from folderdamage import damage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from runfolders import Phase, Run, build, seal, write
+from summaries import headline_json, summarise
 
 from loadstone.errors import LoadstoneError
-from loadstone.report.terminal import headline_json
 from loadstone.report.view import view
-from loadstone.summary import summarise
 
 EXAMPLES = settings(
     max_examples=40,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from summaries import plain
 
 from loadstone.summary.knee import FEWEST_STEPS, LEAST_GROWTH, Knee, NoKnee, find_knee, in_words
 
@@ -229,7 +230,7 @@ def test_what_is_no_series_of_steps_is_refused(rows: list[int], seconds: list[fl
 
 def test_the_document_says_all_in_words_and_figures() -> None:
     seconds = Course(40, 0.5, "linear", 8, 0.03, 0).seconds(np.random.default_rng(2))
-    document = found_in(seconds).document()
+    document = plain(found_in(seconds).document())
     assert document["found"]
     assert document["outcome"] == "knee"
     assert document["confidence"] == 0.95

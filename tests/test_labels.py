@@ -7,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from runfolders import Phase, Run, Target, build
+from summaries import render, summarise, summary_table
 
 from loadstone.labels import distinct_labels, name_document, name_of_document
 from loadstone.model import TargetName
-from loadstone.report import render
 from loadstone.report.formats import fitted
 from loadstone.report.systems import COLOURS, Bar, systems
-from loadstone.report.terminal import summary_table
-from loadstone.summary import summarise
 from loadstone.target import parse_targets
 
 TITLE = "PostgreSQL 18.6"

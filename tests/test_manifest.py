@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from runfolders import Phase, Run, build, seal, write
+from summaries import summarise
 
 from loadstone.cli.report import command
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.jsonfile import write_atomic
 from loadstone.results.reading import read_jsonl
 from loadstone.runfolder import RunFolder, TargetFolder
-from loadstone.summary import summarise
 
 PHASES = "targets/pg18/phases"
 FIRST, SECOND = f"{PHASES}/001-first", f"{PHASES}/002-second"

@@ -65,15 +65,17 @@ def test_the_interval_holds_the_true_median_as_often_as_it_says() -> None:
 def test_a_ratio_lies_in_its_interval(ours: list[float], base: list[float]) -> None:
     found = ratio_of_medians(ours, base)
     assert found
-    assert found["value"] == pytest.approx(median(ours) / median(base))
+    assert found.value == pytest.approx(median(ours) / median(base))
     if min(len(ours), len(base)) == 1:
-        assert found["low"] is found["high"] is None
+        assert found.low is found.high is None
     else:
+        assert found.low is not None
+        assert found.high is not None
         slack = 1 + 1e-9
-        assert found["low"] <= found["value"] * slack
-        assert found["high"] * slack >= found["value"]
-        assert found["low"] * slack >= min(ours) / max(base)
-        assert found["high"] <= max(ours) / min(base) * slack
+        assert found.low <= found.value * slack
+        assert found.high * slack >= found.value
+        assert found.low * slack >= min(ours) / max(base)
+        assert found.high <= max(ours) / min(base) * slack
 
 
 def test_ratios_of_nothing_are_none() -> None:

@@ -268,8 +268,11 @@ def test_into_a_real_run_folder(tmp_path: Path) -> None:
     lines.close()
     samples = list(target.read_monitor())
     assert len(samples) >= 2
-    assert samples[0]["host"]["cpu_s"]["idle"] > 0
-    assert [event["message"] for event in folder.read_events()] == ["The server's processes are gone."]
+    host = samples[0].host
+    assert host
+    assert host.cpu_s
+    assert (host.cpu_s.idle or 0) > 0
+    assert [event.message for event in folder.read_events()] == ["The server's processes are gone."]
     folder.close()
 
 

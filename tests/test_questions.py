@@ -13,10 +13,11 @@ from fakemonitor import write_lines
 from flightsfolders import DUCK, HEAVY, PG, QUESTIONS, ROWS, SPREAD, TABLE_BYTES, WARM_S, Flights, flights
 from reportpages import Page, printed, section, without_scripts, words
 from runfolders import NS, Run, build
+from summaries import headline_json, part, plain, render, summarise
 
-from loadstone.report import headline_json, render
 from loadstone.report.systems import Bar, systems
-from loadstone.summary import summarise
+from loadstone.results.documents import Sample
+from loadstone.results.documents.summary import WidthPoint
 from loadstone.summary.concurrency import judge_width
 from loadstone.summary.gpuuse import energy_j, mark
 
@@ -197,10 +198,14 @@ def test_a_gpu_in_the_plan_that_nobody_saw_is_a_cpu_and_a_warning(tmp_path: Path
 
 def test_a_line_soon_after_a_short_run_still_tells_of_it() -> None:
     line = {"t_ns": 10 * NS, "gpu": [{"utilisation": 0.4}]}
-    assert mark([line], [(9 * NS, 9 * NS + 5)], plan_says=True) == "GPU"
-    assert mark([line], [(8 * NS, 8 * NS + 5)], plan_says=True) == "CPU"
-    assert mark([line], [(9 * NS, 9 * NS + 5)], plan_says=False) == "CPU"
-    assert mark([line], [(9 * NS, 9 * NS + 5)], plan_says=None) is None
+    assert mark([part(Sample, line)], [(9 * NS, 9 * NS + 5)], plan_says=True) == "GPU"
+    assert mark([part(Sample, line)], [(8 * NS, 8 * NS + 5)], plan_says=True) == "CPU"
+    assert mark([part(Sample, line)], [(9 * NS, 9 * NS + 5)], plan_says=False) == "CPU"
+    assert mark([part(Sample, line)], [(9 * NS, 9 * NS + 5)], plan_says=None) is None
+
+
+def plain_width(points: list[dict[str, Any]]) -> Any:
+    return plain(judge_width([part(WidthPoint, point) for point in points]))
 
 
 @pytest.mark.parametrize("counter", [True, False])
@@ -209,9 +214,9 @@ def test_energy_is_of_the_counter_or_of_the_power(*, counter: bool) -> None:
         {"t_ns": at * NS, "gpu": [{"power_w": 200.0, "energy_j": 200.0 * at if counter else None}]}
         for at in range(10)
     ]
-    assert energy_j(lines, (2 * NS + NS // 2, 6 * NS)) == pytest.approx(700)
-    assert energy_j(lines, (2 * NS, 3 * NS)) is None, "too short"
-    assert energy_j([{**line, "gpu": None} for line in lines], (2 * NS, 6 * NS)) is None
+    assert energy_j([part(Sample, line) for line in lines], (2 * NS + NS // 2, 6 * NS)) == pytest.approx(700)
+    assert energy_j([part(Sample, line) for line in lines], (2 * NS, 3 * NS)) is None, "too short"
+    assert energy_j([part(Sample, {**line, "gpu": None}) for line in lines], (2 * NS, 6 * NS)) is None
 
 
 def test_flat_throughput_with_growing_latency_is_said_to_serialise(
@@ -238,21 +243,21 @@ def point(clients: int, qps: float | None, mean_ms: float, cpu: float = 0.3) -> 
 
 
 def test_who_serialises_and_who_does_not() -> None:
-    flat = judge_width([point(1, 8.0, 125), point(50, 8.4, 5952)])
+    flat = plain_width([point(1, 8.0, 125), point(50, 8.4, 5952)])
     assert flat
     assert flat["serialises"]
     assert not flat["fills_machine"]
-    full = judge_width([point(1, 8.0, 125, cpu=0.97), point(50, 8.4, 5952)])
+    full = plain_width([point(1, 8.0, 125, cpu=0.97), point(50, 8.4, 5952)])
     assert full
     assert full["fills_machine"]
-    wider = judge_width([point(1, 8.0, 125), point(50, 80.0, 600)])
+    wider = plain_width([point(1, 8.0, 125), point(50, 80.0, 600)])
     assert wider
     assert not wider["serialises"]
-    dropped = judge_width([point(1, 8.0, 125), point(50, 8.0, 130)])
+    dropped = plain_width([point(1, 8.0, 125), point(50, 8.0, 130)])
     assert dropped
     assert not dropped["serialises"], "flat without waiting: the clients did not ask"
-    assert judge_width([point(1, 8.0, 125)]) is None
-    assert judge_width([point(1, None, 125), point(50, 8.0, 6000)]) is None
+    assert plain_width([point(1, 8.0, 125)]) is None
+    assert plain_width([point(1, None, 125), point(50, 8.0, 6000)]) is None
 
 
 def test_caches_that_stayed_full_are_said_with_the_reason(summary: dict[str, Any], page: Page) -> None:

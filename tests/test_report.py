@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from reportpages import HOSTILE, Page, without_scripts
 from rich.console import Console
 from runfolders import Phase, Run, Target, build, kill
+from summaries import headline_json, render, summarise, summary_table
 
-from loadstone.report import formats, headline_json, render, summary_table, write_report
+from loadstone.report import formats, write_report
 from loadstone.report.drawing import bundle
-from loadstone.summary import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable

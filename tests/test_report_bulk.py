@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from reportpages import HOSTILE, Page, without_scripts
 from rich.console import Console
 from runfolders import Target
+from summaries import headline_json, part, plain, render, summarise, summary_table
 
-from loadstone.report import headline_json, render, storage, summary_table, write_report
+from loadstone.report import storage, write_report
 from loadstone.report.grid import blocks
 from loadstone.report.view import chunks
-from loadstone.summary import summarise
+from loadstone.results.documents import Phase, Progress
 from loadstone.summary.storage import KINDS, summarise_storage
 from loadstone.summary.transactions import summarise_transactions
 
@@ -337,7 +338,9 @@ def test_kinds_of_bytes_always_add_up(parts: tuple[int, int, int, int], free: in
         "free_bytes": free,
         "allocated_bytes": None,
     }
-    found = summarise_storage({"storage": {"looks": [{"when": "now", "tables": [table]}]}}, None)
+    found = plain(
+        summarise_storage(part(Phase, {"storage": {"looks": [{"when": "now", "tables": [table]}]}}), None)
+    )
     assert found
     (seen,) = found["looks"][0]["tables"]
     assert sum(seen["kinds"].values()) == seen["total_bytes"] == sum(parts)
@@ -384,7 +387,7 @@ def test_transactions_of_a_killed_run_are_known_from_their_progress() -> None:
         {"transaction": 0, "rows": 1500, "t_ns": 3_000_000_000, "state": "committed"},
         {"transaction": 1, "rows": 1000, "t_ns": 4_500_000_000, "state": "open"},
     ]
-    found = summarise_transactions(None, lines, 1_000_000_000)
+    found = plain(summarise_transactions(None, [part(Progress, one) for one in lines], 1_000_000_000))
     assert found
     whole, broken = found["transactions"]
     assert (whole["seconds"], whole["rows_per_s"], whole["commit_s"]) == (2.0, 750.0, None)

@@ -9,6 +9,7 @@ import pytest
 from bulkfolders import _rewrite
 from flightsfolders import Flights, flights
 from reportpages import Page, printed, section, words
+from summaries import summarise
 
 from loadstone.report import formats
 from loadstone.report.beside import blocks as beside
@@ -18,7 +19,6 @@ from loadstone.report.storage import blocks as storage
 from loadstone.report.systems import Bar, notes_of, systems
 from loadstone.report.view import chunks, sentence
 from loadstone.report.widths import concurrency_block, verdict_words
-from loadstone.summary import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable

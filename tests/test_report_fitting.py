@@ -14,10 +14,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from runfolders import Phase, Run, Target, build
+from summaries import summarise, summary_table
 
 from loadstone.report.fitting import Fitted
-from loadstone.report.terminal import summary_table
-from loadstone.summary import summarise
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

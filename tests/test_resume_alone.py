@@ -184,7 +184,7 @@ def _break_off(path: Path) -> None:
     folder.write_run(state="interrupted", exit_code=int(ExitCode.INTERRUPTED))
     (target,) = folder.targets()
     last = target.phases()[-1]
-    last.write_phase(last.read_phase() | {"state": "interrupted"})
+    last.write_phase(last.written_phase() | {"state": "interrupted"})
     folder.close()
     (path / MANIFEST).unlink()
     seal(path)

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.jsonfile import JsonLines, to_json, write_atomic
+from loadstone.results.documents import Sample, Target
 from loadstone.results.reading import read_jsonl
 from loadstone.runfolder import RunFolder, make_run_id, state_of
 
@@ -149,8 +151,9 @@ class TestOpen:
         assert again.run == folder.run
         assert [target.id for target in again.targets()] == ["pg18", "pg10", "unplanned"]
         (event,) = again.read_events()
-        assert event.pop("t_ns") > 0
-        assert event == {
+        told = msgspec.to_builtins(event)
+        assert told.pop("t_ns") > 0
+        assert told == {
             "level": "warning",
             "kind": "outage",
             "target": "pg18",
@@ -159,11 +162,11 @@ class TestOpen:
             "hint": "h",
         }
         first = again.targets()[0]
-        assert first.read_target() == {"id": "pg18"}
-        assert list(first.read_monitor()) == [{"t_ns": 1}]
-        assert [phase.read_phase()["number"] for phase in first.phases()] == [1, 2, 10, 1000]
+        assert first.read_target() == Target(id="pg18")
+        assert list(first.read_monitor()) == [Sample(t_ns=1)]
+        assert [phase.read_phase().number for phase in first.phases()] == [1, 2, 10, 1000]
         assert first.phases()[0].key == "001-b"
-        assert first.phases()[0].read_drive() == {"asking": {"runs": []}}
+        assert first.phases()[0].written_drive() == {"asking": {"runs": []}}
         assert first.phases()[1].read_drive() is None
         assert list(first.phases()[0].read_series()) == []
         assert again.read_json("summary.json") is None
@@ -200,7 +203,7 @@ class TestState:
         assert subprocess.run([sys.executable, "-c", code, tmp_path / "run"], check=False).returncode == -9
         folder = RunFolder.open(tmp_path / "run")
         assert state_of(folder) == "killed"
-        assert [event["message"] for event in folder.read_events()] == ["begun"]
+        assert [event.message for event in folder.read_events()] == ["begun"]
 
     def test_a_dead_process_that_nobody_waited_for(self, tmp_path: Path) -> None:
         folder = begun(tmp_path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bulkfolders import grid
+from summaries import plain, summarise
 
-from loadstone.summary import summarise
 from loadstone.summary.scaling import FEWEST_SIZES, Law, Range, fit_usl, law, peak
 
 CLIENTS = [1, 2, 4, 8, 16, 32, 64]
@@ -114,9 +114,8 @@ def test_the_band_encloses_the_curve_and_the_fit_is_reproducible() -> None:
     found = fit_usl(CLIENTS, noisy)
     assert found == fit_usl(CLIENTS, noisy)
     assert all(low <= tps <= high for _, tps, low, high in found.curve)
-    document = found.document()
-    assert set(document["fit"]) >= {"lambda", "sigma", "kappa", "peak_n", "peak_tps", "r2"}
-    assert document["reason"] is None
+    assert set(plain(found.fitted())) >= {"lambda", "sigma", "kappa", "peak_n", "peak_tps", "r2"}
+    assert found.reason is None
 
 
 def test_a_grid_is_summed_up_with_a_law_for_each_of_its_curves(

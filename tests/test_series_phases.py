@@ -8,15 +8,16 @@ import pytest
 import runfolders
 from hypothesis import given
 from hypothesis import strategies as st
+from summaries import part, plain, summarise
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import Pace, PlannedPhase
 from loadstone.plan import PlanTarget, estimated_seconds, make_plan, plan_from_json, plan_to_json
 from loadstone.report import write_report
+from loadstone.results.documents import Probed, Sent
 from loadstone.run import Request, plan_of
 from loadstone.scenario import find_scenario, load_scenario
 from loadstone.series import CAUTIOUS_ROWS_PER_S, seconds_of
-from loadstone.summary import summarise
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.target import parse_targets
 
@@ -136,7 +137,7 @@ def test_freshness_is_what_a_slow_reader_sees(times: list[int], delay_ms: int, e
     for at in range(0, last + 2 * step, step):
         seen = [t for t in times if t * 1000 + delay_ns <= at]
         probe.append({"start_ns": at, "end_ns": at, "value": seen[-1] if seen else None})
-    found = summarise_freshness(sent, probe)
+    found = freshness(sent, probe)
     assert found is not None
     assert found["count"] == len(times)
     assert found["never_seen"] == 0
@@ -144,13 +145,17 @@ def test_freshness_is_what_a_slow_reader_sees(times: list[int], delay_ms: int, e
     assert found["max_ns"] <= delay_ns + step
 
 
+def freshness(sent: list[dict[str, Any]], probe: list[dict[str, Any]]) -> Any:
+    return plain(summarise_freshness([part(Sent, one) for one in sent], [part(Probed, one) for one in probe]))
+
+
 def test_rows_that_nobody_saw_are_counted() -> None:
     sent = [{"time_us": 1, "sent_ns": 10}, {"time_us": 2, "sent_ns": 20}]
-    found = summarise_freshness(sent, [{"start_ns": 0, "end_ns": 15, "value": 1}])
+    found = freshness(sent, [{"start_ns": 0, "end_ns": 15, "value": 1}])
     assert found is not None
     assert (found["count"], found["never_seen"], found["max_ns"]) == (1, 1, 5)
-    assert summarise_freshness(sent, []) is None
-    assert summarise_freshness([], [{"start_ns": 0, "end_ns": 1, "value": 1}]) is None
+    assert freshness(sent, []) is None
+    assert freshness([], [{"start_ns": 0, "end_ns": 1, "value": 1}]) is None
 
 
 def test_a_load_with_queries_beside_it_is_reported(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from runfolders import NS, Phase, Run, build, write
+from summaries import part, plain, summarise
 
 from loadstone.errors import RunFailedError
+from loadstone.results.documents import Drive
 from loadstone.results.service import service_losses
 from loadstone.run.judging import judge
-from loadstone.summary import summarise
 
 START = 10 * NS
 NOBODY_LOST = {"count": 0, "first_ns": None, "sqlstate": None, "message": None}
@@ -84,8 +85,9 @@ LOST = {"count": 3, "first_ns": START + 2 * NS, "sqlstate": "57P01", "message": 
     ],
 )
 def test_what_fails_a_drive(account: dict[str, Any], words: str) -> None:
-    assert service_losses(account) == [words]
-    assert judge(account) == ("failed", words)
+    assert service_losses(part(Drive, account)) == [words]
+    whole = plain(part(Drive, account)) | account
+    assert judge(whole) == ("failed", words)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_what_fails_a_drive(account: dict[str, Any], words: str) -> None:
     ],
 )
 def test_what_does_not(account: dict[str, Any]) -> None:
-    assert service_losses(account) == []
+    assert service_losses(part(Drive, account)) == []
 
 
 def test_incomplete_records_still_fail_the_run() -> None:

@@ -88,12 +88,13 @@ def test_every_client_of_a_server_by_url_has_the_settings(database: Database, tm
     outcome = execute(request, Quiet())
     assert (outcome.exit_code, outcome.trouble) == (ExitCode.OK, None)
     (target,) = outcome.folder.targets()
-    document = target.read_target() or {}
-    known = {entry["name"]: (entry["value"], entry["source"]) for entry in document["settings"]}
+    document = target.read_target()
+    assert document
+    known = {str(entry.name): (entry.value, entry.source) for entry in document.settings or []}
     assert known["work_mem"][1] == "client"
     assert known["synchronous_commit"] == ("off", "client")
     assert [
-        entry["durable"] for entry in document["durability"] if entry["setting"] == "synchronous_commit"
+        entry.durable for entry in document.durability or [] if entry.setting == "synchronous_commit"
     ] == [False]
     assert outcome.folder.run["options"]["settings"] == settings
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from runfolders import NS, Phase, Run, Target, bucket_indexes, build, encode, kill, write
+from summaries import summarise, write_summary
 
 from loadstone.errors import LoadstoneError
-from loadstone.summary import summarise, write_summary
 from loadstone.summary.histograms import Histogram, bucket_floor_ns, bucket_top_ns, read_log
 from loadstone.summary.statistics import Interval, batch_means, drift, ratio_interval
 

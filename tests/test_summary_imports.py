@@ -11,8 +11,10 @@ from bulkfolders import _rewrite
 from fakemonitor import write_lines
 from flightsfolders import TABLE_BYTES, Flights, flights
 from runfolders import NS, write
+from summaries import part, summarise
 
-from loadstone.summary import summarise
+from loadstone.results.documents import Drive, Interval
+from loadstone.results.documents.summary import Rate
 from loadstone.summary.imports import _interval_words, _ratio
 from loadstone.summary.whileloading import summarise_late
 
@@ -47,37 +49,41 @@ def load(batches: int = 40) -> dict[str, Any]:
     return {"measure_ns": 0, "end_ns": LENGTH_S * NS, "load": {"batches": batches}}
 
 
+def asked(lines: list[dict[str, Any]]) -> list[Interval]:
+    return [part(Interval, one) for one in lines]
+
+
 def test_queries_beside_a_load_count_in_its_last_third() -> None:
-    found = summarise_late(load(), growing())
+    found = summarise_late(part(Drive, load()), asked(growing()))
     assert found
-    assert (found["done"], found["seconds"], found["qps"]) == (24, 3, 8)
-    assert found["mean_ns"] == pytest.approx((10 * 90 + 8 * 120 + 6 * 150) / 24 * 1e6)
-    assert "when the table was nearly whole" in found["words"]
+    assert (found.done, found.seconds, found.qps) == (24, 3, 8)
+    assert found.mean_ns == pytest.approx((10 * 90 + 8 * 120 + 6 * 150) / 24 * 1e6)
+    assert "when the table was nearly whole" in found.words
 
 
 def test_a_load_in_one_batch_is_not_said_to_have_been_nearly_whole() -> None:
-    found = summarise_late(load(batches=1), growing())
+    found = summarise_late(part(Drive, load(batches=1)), asked(growing()))
     assert found
-    assert "nearly whole" not in found["words"]
+    assert "nearly whole" not in found.words
 
 
 def test_intervals_longer_than_a_third_leave_the_last_one() -> None:
-    found = summarise_late(load(), [{**line(0, 5, 900.0), "end_ns": LENGTH_S * NS}])
+    found = summarise_late(part(Drive, load()), asked([{**line(0, 5, 900.0), "end_ns": LENGTH_S * NS}]))
     assert found
-    assert (found["done"], found["seconds"]) == (5, LENGTH_S)
+    assert (found.done, found.seconds) == (5, LENGTH_S)
 
 
 def test_no_answer_in_the_last_third_has_no_mean() -> None:
-    found = summarise_late(load(), [line(at, 0 if at > 3 else 7, 1.0) for at in range(9)])
+    found = summarise_late(part(Drive, load()), asked([line(at, 0 if at > 3 else 7, 1.0) for at in range(9)]))
     assert found
-    assert (found["qps"], found["mean_ns"]) == (0, None)
-    assert summarise_late(load(), []) is None
+    assert (found.qps, found.mean_ns) == (0, None)
+    assert summarise_late(part(Drive, load()), []) is None
 
 
 def test_of_a_load_without_an_account_the_queries_tell_how_long_it_took() -> None:
-    found = summarise_late(None, [line(0, 50, 1.0, warmup=True), *growing()[1:]])
+    found = summarise_late(None, asked([line(0, 50, 1.0, warmup=True), *growing()[1:]]))
     assert found
-    assert found["done"] == 14, "of the eight seconds after the warm-up the last two whole ones"
+    assert found.done == 14, "of the eight seconds after the warm-up the last two whole ones"
 
 
 def ask_beside(home: Path) -> None:
@@ -131,17 +137,17 @@ def test_imports_and_sizes_are_related_to_those_of_the_first_target(entry: dict[
     assert sizes["duckdb"]["value"] == pytest.approx(TABLE_BYTES["duckdb"] / TABLE_BYTES["pg18"])
 
 
-def rate(value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
-    return {"value": value, "low": low, "high": high, "n": 1, "reason": "only 1 full intervals"}
+def rate(value: float, low: float | None = None, high: float | None = None) -> Rate:
+    return Rate(value=value, low=low, high=high, n=1, reason="only 1 full intervals")
 
 
 def test_a_ratio_of_imports_has_an_interval_where_both_rates_have_one() -> None:
     found = _ratio(rate(200, 180, 220), rate(100, 90, 110))
     assert found
-    assert (found["low"], found["high"]) == pytest.approx((180 / 110, 220 / 90))
+    assert (found.low, found.high) == pytest.approx((180 / 110, 220 / 90))
     alone = _ratio(rate(200), rate(100, 90, 110))
     assert alone
-    assert (alone["value"], alone["low"], alone["high"]) == (2, None, None)
+    assert (alone.value, alone.low, alone.high) == (2, None, None)
     assert _ratio(rate(0), rate(100)) is None
 
 

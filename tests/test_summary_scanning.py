@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from bulkfolders import _rewrite
 from flightsfolders import PG, ROWS, TABLE_BYTES, Flights, flights
+from summaries import part, plain, summarise
 
-from loadstone.summary import summarise
+from loadstone.results.documents import Drive, Environment, Phase, Target
 from loadstone.summary.reading import PhaseFiles, TargetFiles
 from loadstone.summary.scanning import Limits, Table, limits_of, named_columns, scan, widths_of
 
@@ -93,8 +94,10 @@ def test_without_a_bandwidth_no_rate_is_beyond_it(tmp_path: Path) -> None:
 
 def test_the_slowest_disk_is_the_limit_and_what_was_not_measured_is_none() -> None:
     disks = {"data": {"bytes_per_s": 2e9}, "results": {"bytes_per_s": 1e9}, "other": {"bytes_per_s": None}}
-    assert limits_of({"bandwidth": {"memory": {"bytes_per_s": 2e10}, "disks": disks}}) == Limits(2e10, 1e9)
-    assert limits_of({}) == Limits(None, None)
+    assert limits_of(
+        part(Environment, {"bandwidth": {"memory": {"bytes_per_s": 2e10}, "disks": disks}})
+    ) == Limits(2e10, 1e9)
+    assert limits_of(Environment()) == Limits(None, None)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +130,7 @@ def test_bytes_of_the_columns_that_a_query_names(
 
 def test_texts_whose_width_was_not_noted_have_none() -> None:
     bare = [{name: value for name, value in column.items() if name != "text_bytes"} for column in COLUMNS]
-    target = TargetFiles({}, [], [PhaseFiles(cast("PhaseFolder", None), {}, loaded(bare), [])])
+    target = TargetFiles(Target(), [], [PhaseFiles(cast("PhaseFolder", None), Phase(), loaded(bare), [])])
     assert widths_of(target) == {
         "flight_month": 2,
         "distance": 2,
@@ -137,9 +140,9 @@ def test_texts_whose_width_was_not_noted_have_none() -> None:
     }
 
 
-def loaded(columns: list[dict[str, Any]]) -> dict[str, Any]:
+def loaded(columns: list[dict[str, Any]]) -> Drive:
     """Return the account of a load of such columns."""
-    return {"load": {"table": {"name": "flights", "columns": columns}}}
+    return part(Drive, {"load": {"table": {"name": "flights", "columns": columns}}})
 
 
 def test_a_query_that_names_no_column_has_no_bytes_of_them(named: dict[str, Any]) -> None:
@@ -150,15 +153,15 @@ def test_a_query_that_names_no_column_has_no_bytes_of_them(named: dict[str, Any]
 def test_columns_of_unknown_width_give_no_bytes() -> None:
     table = Table(ROWS, 10, {"a": None, "b": 4.0})
     both = scan(table, Limits(None, None), "select a, b from t", (1.0, None))
-    assert (both["named_columns"], both["named_bytes_per_s"]) == (["a", "b"], None)
-    assert scan(table, Limits(None, None), "select b from t", (2.0, None))["named_bytes_per_s"] == 2.0 * ROWS
+    assert (both.named_columns, both.named_bytes_per_s) == (["a", "b"], None)
+    assert scan(table, Limits(None, None), "select b from t", (2.0, None)).named_bytes_per_s == 2.0 * ROWS
 
 
 def test_columns_faster_than_memory_were_not_read_either() -> None:
     table = Table(1000, 10, {"a": 4.0})
     found = scan(table, Limits(3000.0, None), "select a from t", (1.0, None))
-    assert (found["named_bytes_per_s"], found["named_of_memory"]) == (None, None)
-    assert found["not_all_read"] == {"warm": False, "cold": False, "named": True}
+    assert (found.named_bytes_per_s, found.named_of_memory) == (None, None)
+    assert plain(found.not_all_read) == {"warm": False, "cold": False, "named": True}
 
 
 def test_texts_in_quotes_and_parts_of_words_name_no_column() -> None:

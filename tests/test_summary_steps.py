@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bulkfolders import KNEES, STEP_ROWS, STEPS, index_import
 from runfolders import build
-
-from loadstone.summary import summarise, write_summary
+from summaries import summarise, write_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from summaries import part, plain
 
+from loadstone.results.documents import Phase
 from loadstone.summary.storage import summarise_storage
 
 MEBI = 2**20
@@ -26,9 +28,9 @@ def look(*, notes: tuple[str, ...] = (), **figures: Any) -> dict[str, Any]:
         **figures,
     }
     found = {"looks": [{"when": "after the load", "tables": [table]}], "notes": list(notes)}
-    summary = summarise_storage({"storage": found}, None)
+    summary = summarise_storage(part(Phase, {"storage": found}), None)
     assert summary
-    last: dict[str, Any] = summary["looks"][-1]
+    last: dict[str, Any] = plain(summary.looks[-1])
     return last
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from bulkfolders import _rewrite
 from flightsfolders import DUCK, PG, ROWS, Flights, flights
+from summaries import part, summarise
 
-from loadstone.summary import summarise
+from loadstone.results.documents.summary import Concurrency, Group, Imports, PhaseFigures, WidthPoint
 from loadstone.summary.concurrency import judge_width, summarise_concurrency
-from loadstone.summary.judge import judge_imports, judge_widths
+from loadstone.summary.warnings import judge_imports, judge_widths
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +29,10 @@ def point(
 
 
 def kind(few: dict[str, Any], many: dict[str, Any], *, in_process: bool = False) -> tuple[str, bool]:
-    found = judge_width([few, many], in_process=in_process)
+    found = judge_width([part(WidthPoint, few), part(WidthPoint, many)], in_process=in_process)
     assert found
-    assert found["fills_machine"] == (found["kind"] == "fills_machine")
-    return found["kind"], found["serialises"]
+    assert found.fills_machine == (found.kind == "fills_machine")
+    return found.kind, found.serialises
 
 
 def test_an_engine_whose_one_query_fills_the_machine_does_not_serialise() -> None:
@@ -49,12 +50,12 @@ def test_our_own_cpu_time_is_the_engines_only_where_it_works_in_our_process() ->
     few, many = point(1, 8, 125, None, 0.95), point(50, 8.4, 5952, None, 0.99)
     assert kind(few, many, in_process=True) == ("fills_machine", False)
     assert kind(few, many) == ("serialises", True)
-    found = judge_width([few, many], in_process=True)
+    found = judge_width([part(WidthPoint, few), part(WidthPoint, many)], in_process=True)
     assert found
-    assert found["cpu_alone"] == 0.95
+    assert found.cpu_alone == 0.95
 
 
-def widths(done: int, clients: int, qps: float, mean_ms: float) -> list[dict[str, Any]]:
+def widths(done: int, clients: int, qps: float, mean_ms: float) -> list[Concurrency]:
     """Return the summary of one number of clients on one target."""
     phase: dict[str, Any] = {
         "target": "duckdb",
@@ -78,7 +79,7 @@ def widths(done: int, clients: int, qps: float, mean_ms: float) -> list[dict[str
         "done": done,
         "failed": 0,
     }
-    return summarise_concurrency([group], [phase])
+    return summarise_concurrency([part(Group, group)], [part(PhaseFigures, phase)])
 
 
 def test_a_client_that_is_busy_between_answers_is_warned_of() -> None:
@@ -109,13 +110,17 @@ def imports(alone: float, *, workers: int = 1) -> list[dict[str, Any]]:
     ]
 
 
+def typed_imports(alone: float, *, workers: int = 1) -> list[Imports]:
+    return [part(Imports, one) for one in imports(alone, workers=workers)]
+
+
 def test_an_import_that_queries_did_not_slow_down_is_warned_of() -> None:
-    (caution,) = judge_imports(imports(81_565.0))
+    (caution,) = judge_imports(typed_imports(81_565.0))
     assert "(96,564 rows/s)" in caution.message
     assert "(81,565 rows/s)" in caution.message
     assert caution.target == "pg18"
-    assert list(judge_imports(imports(120_000.0))) == []
-    assert list(judge_imports(imports(81_565.0, workers=2))) == [], "two connections are another import"
+    assert list(judge_imports(typed_imports(120_000.0))) == []
+    assert list(judge_imports(typed_imports(81_565.0, workers=2))) == [], "two connections are another import"
 
 
 def quicker(drive: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
 from loadstone.run import Outcome, execute
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from loadstone.results.documents.summary import PhaseFigures, Summary
     from loadstone.run import Listener, Request
     from loadstone.scenario import Scenario
-
-Json = dict[str, Any]
 
 PARAMETER = "partition_rows"
 """The parameter of a scenario that says how many rows a partition gets; 0: the table is not partitioned."""
@@ -32,7 +31,7 @@ def advice_text(folder: Path, wanted: Mapping[str, str], target: str | None = No
     LoadstoneError when there is nothing to advise on.
     """
     summary = summarise(folder)
-    phases = [phase for phase in summary["phases"] if (phase["steps"] or {}).get("advice")]
+    phases = [phase for phase in summary.phases if (phase.steps and phase.steps.advice)]
     if not phases:
         raise LoadstoneError(
             f"{folder} holds no load in steps in which a knee was looked for",
@@ -95,34 +94,34 @@ def verify(request: Request, outcome: Outcome, listener: Listener) -> Outcome:
     return Outcome(outcome.folder, second.exit_code, second.trouble, farewells)
 
 
-def advised_rows(summary: Json) -> int | None:
+def advised_rows(summary: Summary) -> int | None:
     """Return the smallest size of a partition that a run advises, which suits all its variants."""
-    found = [phase["steps"]["advice"] for phase in summary["phases"] if phase["steps"]]
-    return min(
-        (advice["partition_rows"] for advice in found if advice and advice["partition_rows"]), default=None
-    )
+    found = [phase.steps.advice for phase in summary.phases if phase.steps]
+    return min((advice.partition_rows for advice in found if advice and advice.partition_rows), default=None)
 
 
 def _partitionable(request: Request) -> Iterator[Scenario]:
     yield from (scenario for scenario in request.scenarios if PARAMETER in scenario.parameters)
 
 
-def _is_wanted(phase: Json, wanted: Mapping[str, str], target: str | None) -> bool:
-    if target is not None and phase["target"] != target:
+def _is_wanted(phase: PhaseFigures, wanted: Mapping[str, str], target: str | None) -> bool:
+    if target is not None and phase.target != target:
         return False
-    return all(str(phase["variant"].get(name)) == value for name, value in wanted.items())
+    return all(str(phase.variant.get(name)) == value for name, value in wanted.items())
 
 
-def _named(phase: Json) -> str:
-    values = ", ".join(f"{name}={value}" for name, value in phase["variant"].items())
-    return f"{values or phase['title']} on {phase['target']}"
+def _named(phase: PhaseFigures) -> str:
+    values = ", ".join(f"{name}={value}" for name, value in phase.variant.items())
+    return f"{values or phase.title} on {phase.target}"
 
 
-def _section(phase: Json) -> str:
-    advice = phase["steps"]["advice"]
-    repeat = f", repeat {phase['repeat']}" if phase["repeat"] > 1 else ""
-    lines = [f"{phase['title']}: {_named(phase)}{repeat}", *advice["sentences"]]
-    return "\n".join([*_comments(lines), *([advice["ddl"]] if advice["ddl"] else []), ""])
+def _section(phase: PhaseFigures) -> str:
+    advice = phase.steps and phase.steps.advice
+    if advice is None:
+        return ""
+    repeat = f", repeat {phase.repeat}" if phase.repeat > 1 else ""
+    lines = [f"{phase.title}: {_named(phase)}{repeat}", *advice.sentences]
+    return "\n".join([*_comments(lines), *([advice.ddl] if advice.ddl else []), ""])
 
 
 def _comments(lines: Sequence[str]) -> list[str]:

@@ -28,7 +28,15 @@ from loadstone.jsonfile import (
 from loadstone.results import documents
 from loadstone.results.manifest import NAME as MANIFEST
 from loadstone.results.manifest import Findings, Manifest, folders, verify
-from loadstone.results.reading import exists, read_json, read_jsonl, validate
+from loadstone.results.reading import (
+    exists,
+    read_document,
+    read_json,
+    read_jsonl,
+    read_lines,
+    typed,
+    validate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,8 +117,12 @@ class PhaseFolder:
         """Open steps.jsonl for appending."""
         return JsonLines(self.path / "steps.jsonl")
 
-    def read_steps(self) -> Iterator[Document]:
+    def read_steps(self) -> Iterator[documents.Step]:
         """Yield the steps of a bulk load that have ended."""
+        return read_lines(self.path / "steps.jsonl", documents.Step)
+
+    def written_steps(self) -> Iterator[Document]:
+        """Yield them as they were written: a run that goes on writes them again."""
         return read_jsonl(self.path / "steps.jsonl", documents.Step)
 
     def beside(self, name: str, *, create: bool = True) -> PhaseFolder:
@@ -121,38 +133,50 @@ class PhaseFolder:
         """Replace phase.json."""
         write_atomic(self.path / "phase.json", to_json(document, indent=1))
 
-    def read_phase(self) -> Document:
+    def read_phase(self) -> documents.Phase:
         """Return phase.json."""
+        return read_document(self.path / "phase.json", documents.Phase)
+
+    def written_phase(self) -> Document:
+        """Return it as it was written: a run that goes on writes it again."""
         return read_json(self.path / "phase.json", documents.Phase)
 
     def write_drive(self, text: str) -> None:
         """Replace drive.json by the driver's own text."""
         write_atomic(self.path / "drive.json", text)
 
-    def read_drive(self) -> Document | None:
+    def read_drive(self) -> documents.Drive | documents.AskedDrive | None:
         """Return drive.json; None when the phase has none (no drive phase, or killed before its end)."""
+        found = self._drive()
+        return None if found is None else found[1]
+
+    def written_drive(self) -> Document | None:
+        """Return it as it was written: a run that goes on adds to it."""
+        found = self._drive()
+        return None if found is None else found[0]
+
+    def _drive(self) -> tuple[Document, documents.Drive | documents.AskedDrive] | None:
         path = self.path / "drive.json"
         if not exists(path):
             return None
         drive = read_json(path)
-        validate(drive, str(path), documents.kind_of_drive(drive))
-        return drive
+        return drive, typed(drive, str(path), documents.kind_of_drive(drive))
 
-    def read_series(self) -> Iterator[Document]:
+    def read_series(self) -> Iterator[documents.Interval]:
         """Yield the intervals of series.jsonl."""
-        return read_jsonl(self.series_path, documents.Interval)
+        return read_lines(self.series_path, documents.Interval)
 
-    def read_progress(self) -> Iterator[Document]:
+    def read_progress(self) -> Iterator[documents.Progress]:
         """Yield what long transactions had come to, line by line."""
-        return read_jsonl(self.path / "progress.jsonl", documents.Progress)
+        return read_lines(self.path / "progress.jsonl", documents.Progress)
 
-    def read_sent(self) -> Iterator[Document]:
+    def read_sent(self) -> Iterator[documents.Sent]:
         """Yield when new row times were handed over."""
-        return read_jsonl(self.path / "sent.jsonl", documents.Sent)
+        return read_lines(self.path / "sent.jsonl", documents.Sent)
 
-    def read_probe(self) -> Iterator[Document]:
+    def read_probe(self) -> Iterator[documents.Probed]:
         """Yield the answers of the probe for freshness."""
-        return read_jsonl(self.path / "probe.jsonl", documents.Probed)
+        return read_lines(self.path / "probe.jsonl", documents.Probed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +198,18 @@ class TargetFolder:
             self.manifest.document(path, text)
         write_atomic(path, text)
 
-    def read_target(self) -> Document | None:
+    def read_target(self) -> documents.Target | None:
         """Return target.json; None when the run ended before the target was reached."""
         path = self.path / "target.json"
-        return read_json(path, documents.Target) if exists(path) else None
+        return read_document(path, documents.Target) if exists(path) else None
 
     def monitor(self) -> JsonLines:
         """Open monitor.jsonl for appending."""
         return _lines(self.path / "monitor.jsonl", self.manifest)
 
-    def read_monitor(self) -> Iterator[Document]:
+    def read_monitor(self) -> Iterator[documents.Sample]:
         """Yield the samples of monitor.jsonl."""
-        return read_jsonl(self.path / "monitor.jsonl", documents.Sample)
+        return read_lines(self.path / "monitor.jsonl", documents.Sample)
 
     def phase(self, number: int, key: str) -> PhaseFolder:
         """Create the folder of the phase at `number` (from 1) in the run."""
@@ -351,6 +375,11 @@ class RunFolder:
         path = self.path / name
         return read_json(path, _KINDS.get(name)) if exists(path) else None
 
+    def read_plan(self) -> documents.Plan:
+        """Return plan.json; an empty plan when the run ended before it was written."""
+        path = self.path / "plan.json"
+        return read_document(path, documents.Plan) if exists(path) else documents.Plan()
+
     def event(
         self,
         level: Level,
@@ -382,9 +411,9 @@ class RunFolder:
                 self._events = _lines(self.path / "events.jsonl", self._manifest)
             return self._events.write(record)
 
-    def read_events(self) -> Iterator[Document]:
+    def read_events(self) -> Iterator[documents.Event]:
         """Yield the events so far."""
-        return read_jsonl(self.path / "events.jsonl", documents.Event)
+        return read_lines(self.path / "events.jsonl", documents.Event)
 
     def target(self, target_id: str) -> TargetFolder:
         """Create the folder of a target."""
@@ -392,7 +421,7 @@ class RunFolder:
 
     def targets(self) -> list[TargetFolder]:
         """Return the targets of the run, in the order of the plan where it names them."""
-        planned = [str(target.get("id")) for target in (self.read_json("plan.json") or {}).get("targets", [])]
+        planned = [target.id for target in self.read_plan().targets]
         found = [TargetFolder(path) for path in _named(self.path / "targets")]
         return sorted(found, key=lambda t: planned.index(t.id) if t.id in planned else len(planned))
 

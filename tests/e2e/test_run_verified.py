@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bulkfolders import index_import
 from desk import read_json
+from summaries import summarise, typed
 
 from loadstone.advising import advised_rows, verify
 from loadstone.errors import ExitCode
 from loadstone.run import Outcome, Request
 from loadstone.runfolder import RunFolder
 from loadstone.scenario import find_scenario
-from loadstone.summary import summarise
 from loadstone.terminal import Quiet
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def phase_of(folder: Path, name: str) -> dict[str, Any]:
 
 
 def test_the_second_run_gets_partitions_of_the_advised_size(advised: Outcome, request_of: Request) -> None:
-    rows = advised_rows(summarise(advised.folder.path))
+    rows = advised_rows(typed(summarise(advised.folder.path)))
     assert rows is not None
     listener = Listening()
     outcome = verify(request_of, advised, listener)
@@ -141,7 +141,7 @@ def test_index_import_is_verified_or_says_why_not(desk: Desk, database: Database
     given = ("index-import", "--target", database.url, "--set", "indexes=1", "--verify")
     ended = desk.begin(*given).finish(240)
     assert ended.code == 0, ended.err
-    rows = advised_rows(ended.summary)
+    rows = advised_rows(typed(ended.summary))
     inside = ended.folder / "verify"
     if rows is None:
         assert "no partitions are advised: there is nothing to verify" in ended.err

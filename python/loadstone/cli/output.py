@@ -33,7 +33,7 @@ def show_report(folder: Path, *, as_json: bool = False) -> None:
     else:
         terminal.show(summary_table(summary))
         terminal.say(f"Report: {report}")
-    damaged = [warning["message"] for warning in summary["warnings"] if warning["kind"] == "FolderDamaged"]
+    damaged = [warning.message for warning in summary.warnings if warning.kind == "FolderDamaged"]
     if damaged:
         more = f" {len(damaged) - 1} more: see the report." if len(damaged) > 1 else ""
         raise LoadstoneError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.report.charts import Chart
+    from loadstone.results.documents.summary import Summary
 
 FOLDER = Path(__file__).parent
 FILTERS = (
@@ -48,9 +50,9 @@ def write_report(folder: Path, say: Callable[[str], None] = lambda _: None) -> P
     return path
 
 
-def render(summary: dict[str, Any]) -> str:
+def render(summary: Summary) -> str:
     """Return the page for a summary."""
-    content = view(visible_tree(summary))
+    content = view(visible_tree(msgspec.to_builtins(summary)))
     return _page(content, draw(list(charts_in(content))))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
@@ -18,14 +19,16 @@ from loadstone.visible import visible_tree
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from loadstone.results.documents.summary import Summary
+
 Json = dict[str, Any]
 
 _BUILT = ("Indexes after", "With them")
 
 
-def summary_table(summary: Json) -> RenderableType:
+def summary_table(figures: Summary) -> RenderableType:
     """Return the final tables of a run: rates, percentiles; knees and advice; what a row takes on disk."""
-    summary = visible_tree(summary)
+    summary: Json = visible_tree(msgspec.to_builtins(figures))
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
     held = _storage(summary)
     names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
@@ -60,8 +63,9 @@ def _rates(summary: Json) -> Fitted:
     return Fitted(table, less=("Published", "p95 ms", *_BUILT[:1], "p50 ms"))
 
 
-def headline_json(summary: Json) -> Json:
+def headline_json(figures: Summary) -> Json:
     """Return what `--json` prints: the main figures with their spread, the verdict and the warnings."""
+    summary: Json = msgspec.to_builtins(figures)
     run = summary["run"]
     return {
         "id": run.get("id"),

@@ -12,20 +12,21 @@ import math
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.documents.base import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import BufferedReader
     from pathlib import Path
 
-    from loadstone.results.documents import Struct
-
 Document = dict[str, Any]
+Known = TypeVar("Known", bound=Struct)
+Line = TypeVar("Line")
 
 DEEPEST = 64
 """Levels of nesting that a document may have: ours have about ten, and the report's libraries recurse."""
@@ -95,6 +96,20 @@ def read_jsonl(path: Path, kind: type[Struct] | None = None) -> Iterator[Documen
     The last line may be torn (the writer was killed) and is then left out. A broken line elsewhere raises
     LoadstoneError with its number.
     """
+    return _decoded(path, lambda text, place: decode(text, place, kind))
+
+
+def read_document(path: Path, kind: type[Known]) -> Known:
+    """Return a document of the run folder as its type. Raises LoadstoneError as `read_json` does."""
+    return typed(decode(read_bytes(path), str(path)), str(path), kind)
+
+
+def read_lines(path: Path, kind: type[Known]) -> Iterator[Known]:
+    """Yield the lines of a JSON-lines file as their type; torn and broken ones as `read_jsonl` has them."""
+    return _decoded(path, lambda text, place: typed(decode(text, place), place, kind))
+
+
+def _decoded(path: Path, decoded: Callable[[bytes, str], Line]) -> Iterator[Line]:
     if not exists(path):
         return
     held: tuple[int, bytes] | None = None
@@ -104,16 +119,16 @@ def read_jsonl(path: Path, kind: type[Struct] | None = None) -> Iterator[Documen
             if len(line) > LONGEST:
                 raise LoadstoneError(f"{path}, line {number + 1}: longer than {LONGEST >> 20} MiB.", _HINT)
             if held is not None:
-                yield decode(held[1], f"{path}, line {held[0]}", kind)
+                yield decoded(held[1], f"{path}, line {held[0]}")
             number += 1
             held = (number, line)
     if held is None:
         return
     if held[1].endswith(b"\n"):
-        yield decode(held[1], f"{path}, line {held[0]}", kind)
+        yield decoded(held[1], f"{path}, line {held[0]}")
         return
     with contextlib.suppress(LoadstoneError):
-        last = decode(held[1], f"{path}, line {held[0]}", kind)
+        last = decoded(held[1], f"{path}, line {held[0]}")
         yield last
 
 
@@ -129,10 +144,17 @@ def decode(text: bytes, place: str, kind: type[Struct] | None = None) -> Documen
 
 def validate(value: Document, place: str, kind: type[Struct]) -> None:
     """Raise LoadstoneError with the place when a document is not of its type."""
+    typed(value, place, kind)
+
+
+def typed(value: Document, place: str, kind: type[Known]) -> Known:
+    """Return a document as its type. Raises LoadstoneError with the place when it is not of it."""
     try:
-        msgspec.convert(value, kind).check()
+        found = msgspec.convert(value, kind)
+        found.check()
     except ValueError as error:  # msgspec's ValidationError is one
         raise LoadstoneError(f"{place}: {error}.", _HINT) from error
+    return found
 
 
 def _parse(text: bytes, place: str) -> object:

@@ -74,7 +74,7 @@ def bulk_phase(
 
 def _tell_beside(stage: Stage) -> None:
     """Say what kept questions beside the load from an answer."""
-    asked = stage.folder.beside("queries").read_drive()
+    asked = stage.folder.beside("queries").written_drive()
     failed = asked["counts"]["failed"] if asked else 0
     if asked and failed:
         calls = failed + asked["counts"]["done"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from loadstone.errors import RunFailedError
+from loadstone.results.documents import Drive, kind_of_drive
 from loadstone.results.service import service_losses
 
 Document = dict[str, Any]
@@ -55,5 +58,6 @@ def _judge_complete(account: Document) -> tuple[str, str | None]:
     for error in account["errors"]:
         if error["sqlstate"] in _BROKEN:
             return "failed", f"{_BROKEN[error['sqlstate']]}: {error['message']} ({error['sqlstate']})"
-    lost = service_losses(account)
+    # Questions that are asked one by one say each how it went.
+    lost = service_losses(msgspec.convert(account, Drive)) if kind_of_drive(account) is Drive else []
     return ("failed", "; ".join(lost)) if lost else ("complete", None)

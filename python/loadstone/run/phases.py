@@ -53,8 +53,8 @@ class PhaseRun:
 
     def keep(self) -> None:
         """Take the phase as an earlier run, which goes on, has left it."""
-        self.document = self.folder.read_phase()
-        self.account = self.folder.read_drive()
+        self.document = self.folder.written_phase()
+        self.account = self.folder.written_drive()
 
     def skip(self, reason: str) -> None:
         """Write down that and why the phase was not run."""

@@ -36,7 +36,7 @@ class Left:
         self.folder = folder
         self._owner = int(folder.run.get("pid") or 0), str(folder.run.get("process"))
         self._phases: dict[tuple[str, str], Document] = {
-            (target.id, phase.key): phase.read_phase()
+            (target.id, phase.key): phase.written_phase()
             for target in folder.targets()
             for phase in target.phases()
             if exists(phase.path / "phase.json")
@@ -48,7 +48,8 @@ class Left:
         Raises LoadstoneError with why they cannot be had.
         """
         found = next((folder for folder in self.folder.targets() if folder.id == target.id), None)
-        data = ((found.read_target() if found else None) or {}).get("data_directory")
+        known = found.read_target() if found else None
+        data = known.data_directory if known else None
         private = target.embedded is not None or (target.place is not None and target.place.needs_folder)
         return adopt(Path(data), *self._owner) if private and data else None
 

@@ -42,7 +42,7 @@ class Steps:
         self._tree = ProcessTree(pid) if pid is not None else None
         self._told: set[str] = set()
         self._before = _Reading(None, None, None, own_process())
-        self.lines = [line for line in stage.folder.read_steps() if line["state"] == "complete"]
+        self.lines = [line for line in stage.folder.written_steps() if line["state"] == "complete"]
         if resume:
             stage.folder.write_steps(self.lines)
         self._file = stage.folder.steps()

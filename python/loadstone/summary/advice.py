@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from loadstone.engine.tables import Circumstances, partition_ddl
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
-from loadstone.model import PlainTable
+from loadstone.model import PlainTable as TableWishes
+from loadstone.results.documents.summary import Advice, Rate
 from loadstone.summary.knee import LEAST_GROWTH, in_words
 from loadstone.summary.statistics import CONFIDENCE, Interval, batch_means, ratio_interval
 from loadstone.summary.steps import comparable, knee_of
@@ -21,7 +22,9 @@ from loadstone.summary.steps import comparable, knee_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadstone.summary.reading import Json
+    from loadstone.results.documents.drive import PlainTable
+    from loadstone.results.documents.run import PlannedBulk
+    from loadstone.results.documents.summary import KneeFigures, StepFigures, StepsFigures
 
 ROUND = (5, 2, 1)
 """Leading digits of the sizes that a person would choose."""
@@ -41,35 +44,33 @@ class Loaded:
     engine: str
     version: str
     """The server's, as its target tells it: `18.6`."""
-    bulk: Json | None
+    bulk: PlannedBulk | None
     """plan.json's `bulk` of the phase."""
-    table: Json | None
+    table: PlainTable | None
     """The table's columns and what grows with the rows: drive.json's `load.table`."""
 
 
-def advise(steps: Json, loaded: Loaded) -> Json | None:
+def advise(steps: StepsFigures, loaded: Loaded) -> Advice | None:
     """Return sentences, size, rate and DDL for summary.json; None where no knee was looked for."""
-    knee = steps["knee"]
+    knee = steps.knee
     if knee is None:
         return None
-    if ((loaded.bulk or {}).get("table") or {}).get("partition_rows"):
+    if loaded.bulk and loaded.bulk.table.get("partition_rows"):
         return _advice([judge_flat(steps)[1]])
     rows = partition_rows(steps)
     rate = _rate(_before(steps, rows)) if rows else None
-    sentences = [knee["sentence"], *_sentences(steps, rows, rate), *_circumstances(steps)]
+    sentences = [knee.sentence, *_sentences(knee, rows, rate), *_circumstances(knee, steps)]
     if rows is None:
-        return _advice(sentences, rate=_rate(comparable(steps["points"], steps["step_rows"])))
-    found = _advice(sentences, rows=rows, rate=rate)
-    found.update(_ddl(loaded, rows, sentences))
-    return found
+        return _advice(sentences, rate=_rate(comparable(steps.points, steps.step_rows)))
+    return _with_ddl(_advice(sentences, rows=rows, rate=rate), loaded, rows)
 
 
-def partition_rows(steps: Json) -> int | None:
+def partition_rows(steps: StepsFigures) -> int | None:
     """Return how many rows a partition should have at most, a round number; None where it does not matter."""
-    knee = steps["knee"]
-    if knee["outcome"] == "knee":
-        return round_below(knee["low"])
-    if knee["outcome"] == "steady":
+    knee = steps.knee
+    if knee and knee.outcome == "knee":
+        return round_below(knee.low or 0)
+    if knee and knee.outcome == "steady":
         return round_below(_still_fast(steps))
     return None
 
@@ -82,49 +83,48 @@ def round_below(rows: float) -> int | None:
     return int(next(digit * power for digit in ROUND if digit * power <= rows))
 
 
-def judge_flat(steps: Json) -> tuple[bool | None, str]:
+def judge_flat(steps: StepsFigures) -> tuple[bool | None, str]:
     """Say whether the steps of a load stayed as fast as they began, in figures and words."""
-    points = comparable(steps["points"], steps["step_rows"])
-    knee = knee_of(steps["points"], steps["step_rows"])
+    points = comparable(steps.points, steps.step_rows)
+    knee = knee_of(steps.points, steps.step_rows)
     ratio = _last_over_first(points)
-    if ratio is None or knee["outcome"] == "too_few":
+    if ratio is None or knee.outcome == "too_few":
         return None, f"Whether it stays flat cannot be told: {len(points)} steps are too few."
     value, low, high = ratio
     figures = (
         f"the last third of {len(points)} steps takes {value:.3g} times as long as the first third "
         f"({100 * CONFIDENCE:g} % interval {low:.3g} to {high:.3g})"
     )
-    if knee["outcome"] in ("none", "unclear") and low <= STILL_FLAT:
-        if high > UNSURE or knee["outcome"] == "unclear":
+    if knee.outcome in ("none", "unclear") and low <= STILL_FLAT:
+        if high > UNSURE or knee.outcome == "unclear":
             unsure = "but the steps scatter too much to call it flat"
-            return None, f"No knee up to {in_words(knee['up_to_rows'])} rows, {unsure}: {figures}."
-        return True, f"It stays flat: no knee up to {in_words(knee['up_to_rows'])} rows, and {figures}."
-    found = "" if knee["outcome"] in ("none", "unclear") else f"{knee['sentence'].rstrip('.')}; "
+            return None, f"No knee up to {in_words(knee.up_to_rows or 0)} rows, {unsure}: {figures}."
+        return True, f"It stays flat: no knee up to {in_words(knee.up_to_rows or 0)} rows, and {figures}."
+    found = "" if knee.outcome in ("none", "unclear") else f"{knee.sentence.rstrip('.')}; "
     return False, f"It does not stay flat: {found}{figures}."
 
 
-def _advice(sentences: Sequence[str], *, rows: int | None = None, rate: Json | None = None) -> Json:
-    return {
-        "partition_rows": rows,
-        "column": None,
-        "by": None,
-        "partitions": None,
-        "rows_per_s": rate,
-        "sentences": list(sentences),
-        "ddl": "",
-    }
+def _advice(sentences: Sequence[str], *, rows: int | None = None, rate: Rate | None = None) -> Advice:
+    return Advice(
+        partition_rows=rows,
+        column=None,
+        by=None,
+        partitions=None,
+        rows_per_s=rate,
+        sentences=list(sentences),
+        ddl="",
+    )
 
 
-def _sentences(steps: Json, rows: int | None, rate: Json | None) -> list[str]:
-    knee = steps["knee"]
-    if knee["outcome"] == "knee":
+def _sentences(knee: KneeFigures, rows: int | None, rate: Rate | None) -> list[str]:
+    if knee.outcome == "knee":
         if rows is None:
             return ["The interval reaches down to the first rows: no partition is sure to stay below it."]
         return [
             f"Keep a partition at {in_words(rows)} rows or fewer: that is below the low end of the interval.",
             *_rate_sentence("Up to there", rate),
         ]
-    if knee["outcome"] == "steady":
+    if knee.outcome == "steady":
         if rows is None:
             return ["The smaller a partition the faster the import; no size is measured that stays flat."]
         seen = (
@@ -132,60 +132,60 @@ def _sentences(steps: Json, rows: int | None, rate: Json | None) -> list[str]:
             f"over {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read off: without interval)."
         )
         return [seen, *_rate_sentence("Up to there", rate)]
-    if knee["outcome"] == "none":
-        up_to = in_words(knee["up_to_rows"])
+    if knee.outcome == "none":
+        up_to = in_words(knee.up_to_rows or 0)
         unknown = "More rows, other indexes, less memory and rows in another order were not measured."
         return [f"Up to {up_to} rows import needs no partitions. {unknown}"]
     unclear = "Nothing is advised: measure again on a quieter machine, or with larger steps."
-    return [unclear if knee["outcome"] == "unclear" else "Load more, or smaller, steps."]
+    return [unclear if knee.outcome == "unclear" else "Load more, or smaller, steps."]
 
 
-def _rate_sentence(where: str, rate: Json | None) -> list[str]:
+def _rate_sentence(where: str, rate: Rate | None) -> list[str]:
     if rate is None:
         return []
     interval = ""
-    if rate["low"] is not None:
-        interval = f" ({100 * CONFIDENCE:g} % interval {rate['low']:,.0f} to {rate['high']:,.0f})"
-    return [f"{where} import is to be expected at {rate['value']:,.0f} rows a second{interval}."]
+    if rate.low is not None:
+        interval = f" ({100 * CONFIDENCE:g} % interval {rate.low:,.0f} to {rate.high:,.0f})"
+    return [f"{where} import is to be expected at {rate.value:,.0f} rows a second{interval}."]
 
 
-def _circumstances(steps: Json) -> list[str]:
-    limit = steps.get("memory_limit_bytes")
-    if not limit or steps["knee"]["outcome"] not in ("knee", "steady"):
+def _circumstances(knee: KneeFigures, steps: StepsFigures) -> list[str]:
+    limit = steps.memory_limit_bytes
+    if not limit or knee.outcome not in ("knee", "steady"):
         return []
     memory = f"{limit / 2**20:,.0f} MiB, its page cache included"
     return [f"The server's memory was limited to {memory}: with more of it import slows down later."]
 
 
-def _before(steps: Json, rows: int) -> list[Json]:
+def _before(steps: StepsFigures, rows: int) -> list[StepFigures]:
     """Return the comparable steps into a table of up to `rows` rows, at least the first few."""
-    points = comparable(steps["points"], steps["step_rows"])
-    inside = [point for point in points if point["rows_before"] + point["rows"] <= rows]
+    points = comparable(steps.points, steps.step_rows)
+    inside = [point for point in points if point.rows_before + point.rows <= rows]
     return inside if len(inside) >= _FEWEST else points[:_FEWEST]
 
 
-def _rate(points: Sequence[Json]) -> Json | None:
-    seconds = sum(point["seconds"] for point in points)
+def _rate(points: Sequence[StepFigures]) -> Rate | None:
+    seconds = sum(_seconds(point) for point in points)
     if not seconds:
         return None
-    value = sum(point["rows"] for point in points) / seconds
-    interval = batch_means([point["rows"] / point["seconds"] for point in points], value)
+    value = sum(point.rows for point in points) / seconds
+    interval = batch_means([point.rows / _seconds(point) for point in points], value)
     if isinstance(interval, str):
-        return {"value": value, "low": None, "high": None, "n": len(points), "reason": interval}
-    return {**asdict(interval), "reason": None}
+        return Rate(value=value, low=None, high=None, n=len(points), reason=interval)
+    return Rate(**asdict(interval), reason=None)
 
 
-def _still_fast(steps: Json) -> float:
+def _still_fast(steps: StepsFigures) -> float:
     """Return the rows up to which the median of three neighbours stays within a quarter of the first ones."""
-    points = comparable(steps["points"], steps["step_rows"])
-    each = np.array([point["seconds"] / point["rows"] for point in points])
+    points = comparable(steps.points, steps.step_rows)
+    each = np.array([_seconds(point) / point.rows for point in points])
     middle = np.median(np.lib.stride_tricks.sliding_window_view(each, _FEWEST), axis=1)
     slow = np.flatnonzero(middle > LEAST_GROWTH * middle[0])
     last = int(slow[0]) if len(slow) else len(points) - 1
-    return float(points[last]["rows_before"])
+    return float(points[last].rows_before)
 
 
-def _last_over_first(points: Sequence[Json]) -> tuple[float, float, float] | None:
+def _last_over_first(points: Sequence[StepFigures]) -> tuple[float, float, float] | None:
     """Return how much longer the last third of the steps takes than the first, with its 95 % interval."""
     third = len(points) // 3
     thirds = [_third(points[:third]), _third(points[len(points) - third :])]
@@ -194,51 +194,52 @@ def _last_over_first(points: Sequence[Json]) -> tuple[float, float, float] | Non
     return ratio_interval(thirds[0], thirds[1])
 
 
-def _third(points: Sequence[Json]) -> Interval | str:
-    rates = [point["rows"] / point["seconds"] for point in points]
+def _third(points: Sequence[StepFigures]) -> Interval | str:
+    rates = [point.rows / _seconds(point) for point in points]
     return batch_means(rates, float(np.mean(rates))) if rates else "no steps"
 
 
-def _ddl(loaded: Loaded, rows: int, sentences: list[str]) -> Json:
-    """Return column, kind and DDL of the partitions; what stands against them becomes a sentence."""
-    table: Any = loaded.table
-    if table is None or loaded.bulk is None:
-        sentences.append("The run ended before it wrote down the table's columns: there is no DDL.")
-        return {"sentences": sentences}
-    column = table.get("sequence")
+def _seconds(point: StepFigures) -> float:
+    return point.seconds or 0.0
+
+
+def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
+    """Add column, kind and DDL of the partitions; what stands against them becomes a sentence."""
+    table, bulk = loaded.table, loaded.bulk
+    if table is None or bulk is None:
+        return _adding(advice, "The run ended before it wrote down the table's columns: there is no DDL.")
+    column = table.sequence
     if not column:
-        sentences.append(
+        return _adding(
+            advice,
             "No column is known to grow with the rows: choose one that does, a time or a serial number, and "
-            f"let each range of it hold about {in_words(rows)} rows."
+            f"let each range of it hold about {in_words(rows)} rows.",
         )
-        return {"sentences": sentences}
-    total = int(loaded.bulk["rows"].get("rows") or 0)
+    total = int(bulk.rows.get("rows") or 0)
     where = Circumstances(
         version_number=_version_number(loaded.version),
-        first=int(loaded.bulk["rows"].get("first") or 0),
+        first=int(bulk.rows.get("first") or 0),
         rows=max(rows, min(total, rows * PARTITIONS)),
     )
-    wishes = msgspec.convert(loaded.bulk["table"], PlainTable)
+    wishes = msgspec.convert(bulk.table, TableWishes)
     wishes = replace(wishes, partition_column=column, partition_rows=rows, index_when="before")
     try:
-        ddl = partition_ddl(engine_named(loaded.engine).tables, table, wishes, where)
+        ddl = partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(table), wishes, where)
     except LoadstoneError as error:
-        sentences.append(f"There is no DDL: {error.message}. {error.hint}")
-        return {"sentences": sentences}
-    kinds = {each["name"]: each["type"] for each in table["columns"]}
+        return _adding(advice, f"There is no DDL: {error.message}. {error.hint}")
+    kinds = {each.name: each.type for each in table.columns or []}
     by = "time" if kinds.get(column) in ("timestamp", "date") else "id"
-    sentences.append(_bounds_sentence(table, by, rows, -(-total // rows)))
-    return {
-        "column": column,
-        "by": by,
-        "partitions": -(-where.rows // rows),
-        "sentences": sentences,
-        "ddl": ddl,
-    }
+    advice = _adding(advice, _bounds_sentence(table, by, rows, -(-total // rows)))
+    partitions = -(-where.rows // rows)
+    return msgspec.structs.replace(advice, column=column, by=by, partitions=partitions, ddl=ddl)
 
 
-def _bounds_sentence(table: Json, by: str, rows: int, needed: int) -> str:
-    column, step = table["sequence"], table.get("sequence_step") or 0
+def _adding(advice: Advice, sentence: str) -> Advice:
+    return msgspec.structs.replace(advice, sentences=[*advice.sentences, sentence])
+
+
+def _bounds_sentence(table: PlainTable, by: str, rows: int, needed: int) -> str:
+    column, step = table.sequence, table.sequence_step or 0
     span = str(timedelta(microseconds=step * rows)) if by == "time" else f"{step * rows:,}"
     more = f"; the rows that were loaded fill {needed}" if needed else ""
     return (

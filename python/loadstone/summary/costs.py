@@ -4,67 +4,84 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loadstone.results.documents.summary import ImportCost, QueryCost, TargetCost, WidthCost
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from loadstone.summary.reading import Json
+    from loadstone.results.documents.summary import (
+        Asked,
+        AskedQueryFigures,
+        Concurrency,
+        ImportFigures,
+        Imports,
+        WidthPoint,
+    )
 
 SECONDS = 3600
 MILLION, THOUSAND = 1e6, 1e3
 
 
 def summarise_costs(
-    prices: Mapping[str, float], imports: Sequence[Json], asked: Sequence[Json], concurrency: Sequence[Json]
-) -> list[Json]:
+    prices: Mapping[str, float],
+    imports: Sequence[Imports],
+    asked: Sequence[Asked],
+    concurrency: Sequence[Concurrency],
+) -> list[TargetCost]:
     """Return for each priced target what a million rows imported and a thousand queries answered cost.
 
     One by one, a query keeps its target's machine to itself for the median of its warm runs; under a load,
     the machine is shared by all clients. Wrong answers cost nothing: they have no price at all.
     """
     return [
-        {
-            "target": target,
-            "price_per_hour": price,
-            "imports": [
-                _import(load, price)
-                for entry in imports
-                for load in entry["loads"]
-                if load["target"] == target
+        TargetCost(
+            target=target,
+            price_per_hour=price,
+            imports=[
+                _import(load, price) for entry in imports for load in entry.loads if load.target == target
             ],
-            "questions": [
-                {**_names(entry), "name": question["name"], "per_thousand": _query(question, price)}
+            questions=[
+                QueryCost(
+                    scenario=entry.scenario,
+                    id=entry.id,
+                    variant=entry.variant,
+                    name=question.name,
+                    per_thousand=_query(question, price),
+                )
                 for entry in asked
-                for one in entry["targets"]
-                if one["target"] == target
-                for question in one["questions"]
+                for one in entry.targets
+                if one.target == target
+                for question in one.questions
             ],
-            "loads": [
-                {**_names(entry), "clients": point["clients"], "per_thousand": _shared(point, price)}
+            loads=[
+                WidthCost(
+                    scenario=entry.scenario,
+                    id=entry.id,
+                    variant=entry.variant,
+                    clients=point.clients,
+                    per_thousand=_shared(point, price),
+                )
                 for entry in concurrency
-                for one in entry["targets"]
-                if one["target"] == target
-                for point in one["points"]
+                for one in entry.targets
+                if one.target == target
+                for point in one.points
             ],
-        }
+        )
         for target, price in prices.items()
     ]
 
 
-def _names(entry: Json) -> Json:
-    return {name: entry[name] for name in ("scenario", "id", "variant")}
-
-
-def _import(load: Json, price: float) -> Json:
-    rate = load["rows_per_s"]["value"]
+def _import(load: ImportFigures, price: float) -> ImportCost:
+    rate = load.rows_per_s.value
     cost = price / SECONDS * MILLION / rate if rate else None
-    return {**{name: load[name] for name in ("id", "title", "variant")}, "per_million_rows": cost}
+    return ImportCost(id=load.id, title=load.title, variant=load.variant, per_million_rows=cost)
 
 
-def _query(question: Json, price: float) -> float | None:
-    seconds = question["warm"]["median_s"]
-    return None if question["wrong"] or seconds is None else price / SECONDS * THOUSAND * float(seconds)
+def _query(question: AskedQueryFigures, price: float) -> float | None:
+    seconds = question.warm.median_s
+    return None if question.wrong or seconds is None else price / SECONDS * THOUSAND * float(seconds)
 
 
-def _shared(point: Json, price: float) -> float | None:
-    qps = (point["qps"] or {}).get("value")
+def _shared(point: WidthPoint, price: float) -> float | None:
+    qps = point.qps and point.qps.value
     return price / SECONDS * THOUSAND / float(qps) if qps else None

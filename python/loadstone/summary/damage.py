@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from loadstone.results.documents import Interval
     from loadstone.results.manifest import Findings
-    from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
+    from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
 
 MEASURED = ("drive", "load", "query")
 """Kinds of phases that leave a drive.json."""
@@ -27,16 +28,20 @@ def _lost_phases(files: RunFiles) -> Iterator[str]:
     if files.state != "complete":
         return
     there = {target.folder: {phase.folder.key for phase in target.phases} for target in files.targets}
-    for target in files.plan.get("targets") or []:
-        for phase in target.get("phases") or []:
-            if not phase.get("skip") and phase["key"] not in there.get(target["id"], ()):
-                yield f"targets/{target['id']}/phases/{phase['key']} is missing"
+    for target in files.plan.targets or []:
+        for phase in target.phases or []:
+            if not phase.skip and phase.key not in there.get(target.id, ()):
+                yield f"targets/{target.id}/phases/{phase.key} is missing"
 
 
 def _of_target(target: TargetFiles) -> Iterator[str]:
     for phase in target.phases:
         where = f"targets/{target.folder}/phases/{phase.folder.key}"
-        if phase.phase["state"] == "complete" and phase.phase["kind"] in MEASURED and phase.drive is None:
+        if (
+            phase.phase.state == "complete"
+            and phase.phase.kind in MEASURED
+            and not (phase.drive or phase.asked)
+        ):
             yield f"{where}/drive.json is missing"
         yield from _of_series(phase, where)
 
@@ -52,6 +57,6 @@ def _of_series(phase: PhaseFiles, where: str) -> Iterator[str]:
             yield f"{name}/series.jsonl, line {at}: the interval begins before the line before it ends"
 
 
-def _overlap(lines: Sequence[Json]) -> int | None:
+def _overlap(lines: Sequence[Interval]) -> int | None:
     pairs = enumerate(pairwise(lines), start=2)
-    return next((at for at, (before, line) in pairs if line["start_ns"] < before["end_ns"]), None)
+    return next((at for at, (before, line) in pairs if line.start_ns < before.end_ns), None)

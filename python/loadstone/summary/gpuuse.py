@@ -10,7 +10,7 @@ from loadstone.summary.series import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from loadstone.summary.reading import Json
+    from loadstone.results.documents import Sample
 
 AFTER_NS = NS_PER_S
 """A line so soon after a run still tells of it: the driver's utilisation is of the time before a reading."""
@@ -23,7 +23,7 @@ Span = tuple[int, int]
 """Begin and end on the monotonic clock, in nanoseconds."""
 
 
-def mark(monitor: Sequence[Json], runs: Iterable[Span], *, plan_says: bool | None) -> Mark | None:
+def mark(monitor: Sequence[Sample], runs: Iterable[Span], *, plan_says: bool | None) -> Mark | None:
     """Return where a query ran; None where its plan does not tell of GPUs.
 
     "GPU" takes both: the plan says so, and a GPU was seen at work while the query ran.
@@ -33,16 +33,16 @@ def mark(monitor: Sequence[Json], runs: Iterable[Span], *, plan_says: bool | Non
     return "GPU" if plan_says and _busy(monitor, runs) else "CPU"
 
 
-def energy_j(monitor: Sequence[Json], span: Span) -> float | None:
+def energy_j(monitor: Sequence[Sample], span: Span) -> float | None:
     """Return the joules that all GPUs drew between two moments; None where that cannot be told."""
     start_ns, end_ns = span
     if end_ns - start_ns < SHORTEST_S * NS_PER_S:
         return None
-    near = [line for line in monitor if start_ns - NS_PER_S <= line.get("t_ns", -1) <= end_ns + AFTER_NS]
+    near = [line for line in monitor if start_ns - NS_PER_S <= line.t_ns <= end_ns + AFTER_NS]
     total, known_ns = 0.0, 0.0
     for before, after in pairwise(near):
-        length = after["t_ns"] - before["t_ns"]
-        inside = min(end_ns, after["t_ns"]) - max(start_ns, before["t_ns"])
+        length = after.t_ns - before.t_ns
+        inside = min(end_ns, after.t_ns) - max(start_ns, before.t_ns)
         drawn = _drawn(before, after, length / NS_PER_S)
         if drawn is not None and inside > 0 and length <= LONGEST_STEP_NS:
             total += drawn * inside / length
@@ -52,26 +52,25 @@ def energy_j(monitor: Sequence[Json], span: Span) -> float | None:
     return total / whole if whole > 0.5 else None  # noqa: PLR2004 - most of the time was seen
 
 
-def _busy(monitor: Sequence[Json], runs: Iterable[Span]) -> bool:
+def _busy(monitor: Sequence[Sample], runs: Iterable[Span]) -> bool:
     spans = list(runs)
     return any(
-        start_ns <= line.get("t_ns", -1) <= end_ns + AFTER_NS
+        start_ns <= line.t_ns <= end_ns + AFTER_NS
         for line in monitor
-        if any((card.get("utilisation") or 0) > 0 for card in line.get("gpu") or [])
+        if any((card.utilisation or 0) > 0 for card in line.gpu or [])
         for start_ns, end_ns in spans
     )
 
 
-def _drawn(before: Json, after: Json, seconds: float) -> float | None:
+def _drawn(before: Sample, after: Sample, seconds: float) -> float | None:
     """Return the joules between two readings: of the cards' counters, else of their power."""
-    old, new = (line.get("gpu") or [] for line in (before, after))
-    counters = [_sum(cards, "energy_j") for cards in (old, new)]
+    old, new = (line.gpu or [] for line in (before, after))
+    counters = [_sum([card.energy_j for card in cards]) for cards in (old, new)]
     if counters[0] is not None and counters[1] is not None and counters[1] >= counters[0]:
         return counters[1] - counters[0]
-    power = [_sum(cards, "power_w") for cards in (old, new)]
+    power = [_sum([card.power_w for card in cards]) for cards in (old, new)]
     return None if power[0] is None or power[1] is None else (power[0] + power[1]) / 2 * seconds
 
 
-def _sum(cards: Sequence[Json], name: str) -> float | None:
-    known = [card.get(name) for card in cards]
+def _sum(known: Sequence[float | None]) -> float | None:
     return None if None in known or not known else float(sum(value or 0 for value in known))

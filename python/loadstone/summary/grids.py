@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from loadstone.summary.scaling import fit_usl
+from loadstone.results.documents.summary import Cell, CellRate, Grid, ScalingFigures, ScalingPoint
+from loadstone.summary.scaling import CONFIDENCE, METHOD, fit_usl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from loadstone.summary.reading import Json
+    from loadstone.results.documents.summary import Group, PhaseFigures, Value
 
 OVER = "clients"
 """The parameter over which throughput is fitted."""
@@ -19,102 +20,117 @@ FEWEST_CLIENTS = 3
 _P95, _P99 = 95, 99
 
 
-def summarise_grids(groups: Sequence[Json], phases: Sequence[Json]) -> list[Json]:
+def summarise_grids(groups: Sequence[Group], phases: Sequence[PhaseFigures]) -> list[Grid]:
     """Return a grid for each driven phase and target that was swept over numbers."""
     return [grid for members in _swept(groups, phases) if (grid := _grid(members)) is not None]
 
 
-def summarise_scaling(grids: Sequence[Json]) -> list[Json]:
+def summarise_scaling(grids: Sequence[Grid]) -> list[ScalingFigures]:
     """Return the law fitted over the clients, for each combination of a grid's other parameters."""
-    return [entry for grid in grids if OVER in grid["parameters"] for entry in _fits(grid)]
+    return [entry for grid in grids if OVER in grid.parameters for entry in _fits(grid)]
 
 
-def _swept(groups: Sequence[Json], phases: Sequence[Json]) -> Iterator[list[tuple[Json, Json | None]]]:
+def _swept(
+    groups: Sequence[Group], phases: Sequence[PhaseFigures]
+) -> Iterator[list[tuple[PhaseFigures, Group | None]]]:
     """Yield the variants of each phase and target: its first phase, and its group where it was driven."""
     by_variant = {_identity(group): group for group in groups}
-    members: dict[tuple[str, str, str], dict[str, tuple[Json, Json | None]]] = {}
+    members: dict[tuple[str | None, str | None, str], dict[str, tuple[PhaseFigures, Group | None]]] = {}
     for phase in phases:
-        if phase["kind"] == "drive" and phase["variant"]:
+        if phase.kind == "drive" and phase.variant:
             identity = _identity(phase)
-            same = members.setdefault((phase["scenario"], phase["id"], phase["target"]), {})
+            same = members.setdefault((phase.scenario, phase.id, phase.target), {})
             same.setdefault(identity, (phase, by_variant.get(identity)))
     for variants in members.values():
         yield list(variants.values())
 
 
-def _identity(entry: Json) -> str:
-    return json.dumps([entry["scenario"], entry["id"], entry["variant"], entry["target"]], sort_keys=True)
+def _identity(entry: PhaseFigures | Group) -> str:
+    return json.dumps([entry.scenario, entry.id, entry.variant, entry.target], sort_keys=True)
 
 
-def _grid(members: Sequence[tuple[Json, Json | None]]) -> Json | None:
+def _grid(members: Sequence[tuple[PhaseFigures, Group | None]]) -> Grid | None:
     first = members[0][0]
-    variants = [phase["variant"] for phase, _ in members]
-    swept = [name for name in first["variant"] if len({str(v.get(name)) for v in variants}) > 1]
+    variants = [phase.variant for phase, _ in members]
+    swept = [name for name in first.variant if len({str(v.get(name)) for v in variants}) > 1]
     numeric = [name for name in swept if all(_number(v.get(name)) is not None for v in variants)]
     clients = {str(v.get(OVER)) for v in variants} if OVER in numeric else set()
     if len(numeric) < 2 and len(clients) < FEWEST_CLIENTS:  # noqa: PLR2004 - a grid has two sides
         return None
-    return {
-        **{name: first[name] for name in ("scenario", "id", "title", "target")},
-        "parameters": swept,
-        "cells": [_cell(phase, group, swept) for phase, group in members],
-    }
+    return Grid(
+        scenario=first.scenario,
+        id=first.id,
+        title=first.title,
+        target=first.target,
+        parameters=swept,
+        cells=[_cell(phase, group, swept) for phase, group in members],
+    )
 
 
-def _cell(phase: Json, group: Json | None, swept: Sequence[str]) -> Json:
-    cell: Json = {"variant": {name: _plain(phase["variant"].get(name)) for name in swept}}
-    rate = (group or {}).get("tps")
+def _cell(phase: PhaseFigures, group: Group | None, swept: Sequence[str]) -> Cell:
+    variant = {name: _plain(phase.variant.get(name)) for name in swept}
+    rate = group and group.tps
     if group is None or rate is None:
-        reason = phase["reason"] or f"the phase is {phase['state']}: it measured nothing"
-        nothing = dict.fromkeys(("tps", "mean_ns", "p95_ns", "p99_ns", "failed"))
-        return cell | nothing | {"reason": reason}
-    percentiles = {entry["percentile"]: entry["value_ns"] for entry in group["percentiles"]}
-    return cell | {
-        "tps": {name: rate[name] for name in ("value", "low", "high")},
-        "mean_ns": group["latency"]["mean_ns"],
-        "p95_ns": percentiles.get(_P95),
-        "p99_ns": percentiles.get(_P99),
-        "failed": group["failed"],
-        "reason": None,
-    }
+        reason = phase.reason or f"the phase is {phase.state}: it measured nothing"
+        return Cell(
+            variant=variant, tps=None, mean_ns=None, p95_ns=None, p99_ns=None, failed=None, reason=reason
+        )
+    percentiles = {entry.percentile: entry.value_ns for entry in group.percentiles}
+    return Cell(
+        variant=variant,
+        tps=CellRate(value=rate.value, low=rate.low, high=rate.high),
+        mean_ns=group.latency.mean_ns,
+        p95_ns=percentiles.get(_P95),
+        p99_ns=percentiles.get(_P99),
+        failed=group.failed,
+        reason=None,
+    )
 
 
-def _fits(grid: Json) -> Iterator[Json]:
-    cells: dict[str, list[Json]] = {}
-    for cell in grid["cells"]:
-        fixed = {name: value for name, value in cell["variant"].items() if name != OVER}
+def _fits(grid: Grid) -> Iterator[ScalingFigures]:
+    cells: dict[str, list[Cell]] = {}
+    for cell in grid.cells:
+        fixed = {name: value for name, value in cell.variant.items() if name != OVER}
         cells.setdefault(json.dumps(fixed, sort_keys=True), []).append(cell)
     for same in cells.values():
         yield _fit(grid, same)
 
 
-def _fit(grid: Json, cells: Sequence[Json]) -> Json:
-    fixed = {name: value for name, value in cells[0]["variant"].items() if name != OVER}
-    found = [(_number(cell["variant"][OVER]), (cell["tps"] or {}).get("value")) for cell in cells]
+def _fit(grid: Grid, cells: Sequence[Cell]) -> ScalingFigures:
+    fixed = {name: value for name, value in cells[0].variant.items() if name != OVER}
+    found = [(_number(cell.variant[OVER]), cell.tps and cell.tps.value) for cell in cells]
     points = sorted((n, tps) for n, tps in found if n is not None and n >= 1 and tps)
     fitted = fit_usl([n for n, _ in points], [tps for _, tps in points])
-    return {
-        **{name: grid[name] for name in ("scenario", "id", "title", "target")},
-        "over": OVER,
-        "fixed": fixed,
-        "points": [{"n": n, "tps": tps} for n, tps in points],
-        **fitted.document(),
-    }
+    return ScalingFigures(
+        scenario=grid.scenario,
+        id=grid.id,
+        title=grid.title,
+        target=grid.target,
+        over=OVER,
+        fixed=fixed,
+        points=[ScalingPoint(n=n, tps=tps) for n, tps in points],
+        fit=fitted.fitted(),
+        reason=fitted.reason,
+        sentence=fitted.sentence,
+        curve=fitted.curve_points(),
+        method=METHOD,
+        confidence=CONFIDENCE,
+    )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Value:
     """Return numbers that were written as text as numbers."""
     number = _number(value)
     return value if number is None else number
 
 
-def _number(value: Any) -> float | int | None:
+def _number(value: Value) -> float | int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return value
     try:
-        number = float(value)
+        number = float(value or "")
     except (TypeError, ValueError):
         return None
     return int(number) if number.is_integer() else number

@@ -20,6 +20,7 @@ from hdrh.codec import (  # type: ignore[import-untyped]
     HdrLengthException,
 )
 
+from loadstone.results.documents.base import Stats
 from loadstone.results.reading import exists, open_regular
 
 if TYPE_CHECKING:
@@ -67,22 +68,22 @@ class Histogram:
         """Whether enough samples lie beyond `percentile` for it to mean anything."""
         return self.count * (1 - percentile / 100) >= SUPPORT - 1e-6
 
-    def stats(self) -> dict[str, float | int | None]:
+    def stats(self) -> Stats:
         """count, mean_ns, stddev_ns, min_ns, max_ns, each within the histogram's three digits."""
         used = np.flatnonzero(self.counts)
         if not len(used):
-            return {"count": 0, "mean_ns": None, "stddev_ns": None, "min_ns": None, "max_ns": None}
+            return Stats(count=0)
         values = np.array([bucket_middle_ns(int(index)) for index in used])
         weights = self.counts[used]
         mean = float(np.average(values, weights=weights))
         variance = float(np.average((values - mean) ** 2, weights=weights))
-        return {
-            "count": self.count,
-            "mean_ns": mean,
-            "stddev_ns": math.sqrt(variance),
-            "min_ns": bucket_floor_ns(int(used[0])),
-            "max_ns": bucket_top_ns(int(used[-1])),
-        }
+        return Stats(
+            count=self.count,
+            mean_ns=mean,
+            stddev_ns=math.sqrt(variance),
+            min_ns=bucket_floor_ns(int(used[0])),
+            max_ns=bucket_top_ns(int(used[-1])),
+        )
 
     def curve(self, points_per_decade: int = 12) -> list[tuple[float, int]]:
         """Return (share of samples beyond, latency ns) from the median outwards, as far as samples reach."""

@@ -24,11 +24,12 @@ is reported as a knee with a wide interval, or as steady growth.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from loadstone.model import FEWEST_STEPS
+from loadstone.results.documents.summary import KneeFigures, KneePoint
 from loadstone.summary.hinges import FLOOR, KNEES, STEADY, Family, criterion
 
 if TYPE_CHECKING:
@@ -94,11 +95,18 @@ class Knee:
             f"takes {self.end_seconds / self.flat_seconds:.3g} times as long as one at the knee."
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> KneeFigures:
         """Return the knee as it stands in summary.json."""
-        told = {**asdict(self), "curve": [{"rows": rows, "seconds": seconds} for rows, seconds in self.curve]}
-        words = {"sentence": self.sentence, "evidence": self.evidence, "method": METHOD}
-        return {"found": True, "outcome": "knee", "confidence": CONFIDENCE, **told, **words}
+        told = {**asdict(self), "curve": [KneePoint(rows=r, seconds=s) for r, s in self.curve]}
+        return KneeFigures(
+            found=True,
+            outcome="knee",
+            confidence=CONFIDENCE,
+            sentence=self.sentence,
+            evidence=self.evidence,
+            method=METHOD,
+            **told,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +128,9 @@ class NoKnee:
         """What was found, in words."""
         return self.reason
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> KneeFigures:
         """Return the finding as it stands in summary.json."""
-        return {"found": False, "method": METHOD, "sentence": self.sentence, **asdict(self)}
+        return KneeFigures(found=False, method=METHOD, sentence=self.sentence, **asdict(self))
 
 
 def find_knee(rows_before: Sequence[float], seconds: Sequence[float]) -> Knee | NoKnee:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from loadstone.results.documents.summary import QueryTimes, Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,16 +38,17 @@ class Middle:
     high: float | None
     coverage: float
 
-    def document(self) -> dict[str, Any]:
-        """Return it as it stands in summary.json, in seconds."""
-        return {
-            "n": self.n,
-            "median_s": self.median,
-            "low_s": self.low,
-            "high_s": self.high,
-            "coverage": self.coverage,
-            "whole_range": self.coverage < CONFIDENCE,
-        }
+    def document(self, runs: Sequence[float]) -> QueryTimes:
+        """Return it as it stands in summary.json, in seconds; `runs` are the values that it is of."""
+        return QueryTimes(
+            n=self.n,
+            median_s=self.median,
+            low_s=self.low,
+            high_s=self.high,
+            coverage=self.coverage,
+            whole_range=self.coverage < CONFIDENCE,
+            runs=list(runs),
+        )
 
 
 def middle(values: Sequence[float]) -> Middle | None:
@@ -67,7 +70,7 @@ def covered(n: int, k: int) -> float:
     return 1 - 2 * sum(math.comb(n, i) for i in range(k)) / (1 << n)
 
 
-def ratio_of_medians(ours: Sequence[float], base: Sequence[float]) -> dict[str, Any] | None:
+def ratio_of_medians(ours: Sequence[float], base: Sequence[float]) -> Ratio | None:
     """Return ours over the base with its interval: percentile bootstrap of both medians.
 
     With fewer than six values on a side the interval is that of the ranges: least over largest, largest over
@@ -75,13 +78,13 @@ def ratio_of_medians(ours: Sequence[float], base: Sequence[float]) -> dict[str, 
     """
     if not ours or not base or median(base) <= 0:
         return None
-    found = {"value": float(median(ours)) / float(median(base)), "low": None, "high": None, "method": ""}
+    value = float(median(ours)) / float(median(base))
     fewest = min(len(ours), len(base))
     if fewest == 1 or min(base) <= 0:
-        return found | {"method": "a single run on one side: no interval"}
+        return Ratio(value=value, low=None, high=None, method="a single run on one side: no interval")
     if fewest < FEWEST_SURE:
         words = f"from the ranges of {len(ours)} and {len(base)} runs"
-        return found | {"low": min(ours) / max(base), "high": max(ours) / min(base), "method": words}
+        return Ratio(value=value, low=min(ours) / max(base), high=max(ours) / min(base), method=words)
     rng = np.random.default_rng(SEED)
     drawn = [
         np.median(rng.choice(np.asarray(side, dtype=float), (RESAMPLES, len(side))), axis=1)
@@ -90,4 +93,4 @@ def ratio_of_medians(ours: Sequence[float], base: Sequence[float]) -> dict[str, 
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(drawn[0] / drawn[1], [tail, 1 - tail])
     method = f"percentile bootstrap of both medians, {RESAMPLES} resamples"
-    return found | {"low": float(low), "high": float(high), "method": method}
+    return Ratio(value=value, low=float(low), high=float(high), method=method)

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from loadstone.model import ROUND
+import msgspec
+
+from loadstone.results.documents import Drive
+from loadstone.results.documents.base import Counts, Stats, WarmupCounts
+from loadstone.results.documents.drive import Pace, TimedStatement
+from loadstone.results.documents.phase import Sizes
+from loadstone.results.documents.summary import (
+    AskedAsLoad,
+    ClientCpuFigures,
+    CurvePoint,
+    Drift,
+    DriveFigures,
+    Equation,
+    KindGrowth,
+    Latency,
+    OutcomeCounts,
+    Percentile,
+    PerUnit,
+    PhaseFigures,
+    QueriesBeside,
+    Rate,
+    RelationGrowth,
+    RelationKinds,
+    SizeFigures,
+    StatementFigures,
+    TimedOutage,
+)
 from loadstone.results.service import pauses_ns, service_losses, window_end_ns
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.summary.histograms import SUPPORT, Histogram
 from loadstone.summary.loads import summarise_load
 from loadstone.summary.queries import summarise_queries
-from loadstone.summary.questions import asked_in_turn, without_round
+from loadstone.summary.questions import round_of, without_round
 from loadstone.summary.series import (
     NS_PER_S,
     LatencyLog,
@@ -27,353 +53,421 @@ from loadstone.summary.transactions import summarise_transactions
 from loadstone.summary.whileloading import summarise_late
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from loadstone.summary.reading import Json, PhaseFiles
+    from loadstone.results.documents import Interval
+    from loadstone.results.documents.drive import Loaded, Outage
+    from loadstone.results.documents.phase import BeforeAfter, Relation
+    from loadstone.summary.reading import PhaseFiles
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 FEWEST_DONE = 10
 """Transactions or queries from which the intervals of a run say how much its rate scatters."""
-COPIED = (
-    "number",
-    "id",
-    "key",
-    "kind",
-    "title",
-    "why",
-    "variant",
-    "repeat",
-    "target",
-    "scenario",
-    "state",
-    "reason",
-)
 EQUATION = "scheduled + carried over from the warm-up = done + failed + skipped + dropped"
-ASKING = ("table", "rows", "clients", "draws")
 OUTCOMES = ("done", "failed", "skipped", "dropped")
-COUNTS = ("scheduled", "carried", *OUTCOMES)
 
 
-def summarise_phase(files: PhaseFiles, origin_ns: int) -> Json:
+def summarise_phase(files: PhaseFiles, origin_ns: int) -> PhaseFigures:
     """Say what the report says of one phase; times in seconds since the run's origin."""
     phase = files.phase
-    summary: Json = {name: phase.get(name) for name in COPIED}
-    summary["folder"] = files.folder.key
-    # Rounds are turns of one measurement: what tells variants apart is the rest.
-    summary["variant"] = without_round(phase["variant"])
-    summary["round"] = phase.get(ROUND) or phase["variant"].get(ROUND)
-    summary["start_s"] = _seconds_since(origin_ns, phase.get("start_ns"))
-    summary["end_s"] = _seconds_since(origin_ns, phase.get("end_ns"))
-    summary["headline"] = phase.get("headline") or "tps"
-    summary["rows_per_transaction"] = phase.get("rows_per_transaction")
-    summary["published"] = phase.get("published") or []
-    summary["checks"] = phase.get("checks") or []
-    summary["setup"] = phase.get("statements") or []
-    summary["drive"] = None if asked_in_turn(files) else summarise_drive(files, origin_ns)
-    summary["asking"] = _asking(files)
-    summary["sizes"] = summarise_sizes(phase.get("sizes"), summary["drive"], _rows_loaded(files))
-    summary["steps"] = summarise_steps(files, origin_ns)
-    if summary["steps"] and (summary["sizes"] or {}).get("per_unit"):
-        summary["sizes"]["per_unit"] |= costs_per_row(summary["steps"])
-    summary["load"] = summarise_load(files.drive, summary)
-    summary["queries"] = summarise_queries(files.drive, summary["drive"])
-    summary["storage"] = summarise_storage(phase, files.drive)
-    begun_ns = (files.drive or {}).get("start_ns") or phase.get("start_ns") or origin_ns
-    summary["transactions"] = summarise_transactions(files.drive, files.progress, begun_ns)
-    summary["beside"] = _beside(files, origin_ns)
-    summary["freshness"] = summarise_freshness(files.sent, files.probe)
-    return summary
+    drive = summarise_drive(files, origin_ns)
+    steps = summarise_steps(files, origin_ns)
+    sizes = summarise_sizes(phase.sizes, drive, _rows_loaded(files))
+    if steps and sizes and sizes.per_unit:
+        sizes.per_unit = costs_per_row(steps, sizes.per_unit)
+    begun_ns = _begun_ns(files) or phase.start_ns or origin_ns
+    return PhaseFigures(
+        number=phase.number,
+        id=phase.id,
+        key=phase.key,
+        kind=phase.kind,
+        title=phase.title,
+        why=phase.why,
+        # Rounds are turns of one measurement: what tells variants apart is the rest.
+        variant=without_round(files.variant),
+        repeat=files.repeat,
+        target=phase.target or "",
+        scenario=phase.scenario,
+        state=files.state,
+        reason=phase.reason,
+        folder=files.folder.key,
+        round=round_of(files),
+        start_s=_seconds_since(origin_ns, phase.start_ns),
+        end_s=_seconds_since(origin_ns, phase.end_ns),
+        headline=phase.headline or "tps",
+        rows_per_transaction=phase.rows_per_transaction,
+        published=phase.published or [],
+        checks=phase.checks or [],
+        setup=phase.statements or [],
+        drive=drive,
+        asking=_asking(files),
+        sizes=sizes,
+        steps=steps,
+        load=summarise_load(files.drive, sizes, steps),
+        queries=summarise_queries(files.drive, drive),
+        storage=summarise_storage(phase, files.drive),
+        transactions=summarise_transactions(files.drive, files.progress, begun_ns),
+        beside=_beside(files, origin_ns),
+        freshness=summarise_freshness(files.sent, files.probe),
+        energy_j=None,
+        usage=None,
+        course=[],
+    )
 
 
-def _beside(files: PhaseFiles, origin_ns: int) -> Json | None:
+def _begun_ns(files: PhaseFiles) -> int | None:
+    drive = files.drive or files.asked
+    return drive.start_ns if drive else None
+
+
+def _beside(files: PhaseFiles, origin_ns: int) -> QueriesBeside | None:
     """Return the queries that ran while the phase loaded, and those near its end; None without such."""
     if files.beside is None or (beside := summarise_drive(files.beside, origin_ns)) is None:
         return None
-    return {
-        "drive": beside,
-        "queries": summarise_queries(files.beside.drive, beside),
-        "late": summarise_late(files.drive, files.beside.series),
-    }
-
-
-def _asking(files: PhaseFiles) -> Json | None:
-    """Return what plain queries went round as a load, alone or beside an import; None without such."""
-    drive = (
-        files.drive if (files.drive or {}).get("asking") else (files.beside.drive if files.beside else None)
+    return QueriesBeside(
+        drive=beside,
+        queries=summarise_queries(files.beside.drive, beside),
+        late=summarise_late(files.drive, files.beside.series),
     )
-    found = (drive or {}).get("asking")
-    return {name: found.get(name) for name in ASKING} if found and "runs" not in found else None
+
+
+def _asking(files: PhaseFiles) -> AskedAsLoad | None:
+    """Return what plain queries went round as a load, alone or beside an import; None without such."""
+    drive = files.drive
+    if files.asked is None and not (drive and drive.asking):
+        drive = files.beside.drive if files.beside else None
+    found = drive and drive.asking
+    if not found:
+        return None
+    return AskedAsLoad(table=found.table, rows=found.rows, clients=found.clients, draws=found.draws)
 
 
 def _rows_loaded(files: PhaseFiles) -> int | None:
     """Return the rows that the phase added, its tags left out; None where that is not known."""
     drive = files.drive
-    if drive and drive.get("load"):
-        return int(drive["load"]["rows"])
-    each = files.phase.get("rows_per_transaction")
+    if drive and drive.load:
+        return int(drive.load.rows)
+    each = files.phase.rows_per_transaction
     if drive is None or not each:
         return None
-    return int(each * (drive["counts"]["done"] + (drive.get("warmup_counts") or {}).get("done", 0)))
+    return int(each * (drive.counts.done + (drive.warmup_counts.done if drive.warmup_counts else 0)))
 
 
-def summarise_drive(files: PhaseFiles, origin_ns: int) -> Json | None:
+def summarise_drive(files: PhaseFiles, origin_ns: int) -> DriveFigures | None:
     """Return the driver's account with intervals and percentiles; None for a phase that drove nothing."""
     drive = files.drive or _reconstructed(files)
     if drive is None:
         return None
-    start_ns = drive["start_ns"]
+    start_ns = drive.start_ns
     log = read_latencies(files.folder.latency_path, files.series, start_ns)
-    measured_s = max(0, drive["end_ns"] - drive["measure_ns"]) / NS_PER_S
+    measured_s = max(0, drive.end_ns - drive.measure_ns) / NS_PER_S
     rates = interval_rates(files.series)
-    summary: Json = {name: drive.get(name) for name in ("io", "mode", "clients", "threads", "pace", "seed")}
-    summary |= {
-        "reconstructed": files.drive is None,
-        "state": drive.get("state"),
-        "reason": drive.get("reason"),
-        "start_s": (start_ns - origin_ns) / NS_PER_S,
-        "measure_s": (drive["measure_ns"] - origin_ns) / NS_PER_S,
-        "end_s": (drive["end_ns"] - origin_ns) / NS_PER_S,
-        "measured_s": measured_s,
-        "warmup_s": (drive["measure_ns"] - start_ns) / NS_PER_S,
-        # Folders written before what was carried over was counted have no such key.
-        "counts": dict.fromkeys(COUNTS, 0) | drive["counts"],
-        "warmup_counts": drive.get("warmup_counts") or dict.fromkeys(COUNTS, 0),
-        "losses": service_losses(drive),
-        "window_end_ns": window_end_ns(drive),
-        "pauses_s": pauses_ns(drive) / NS_PER_S,
-        "equation": _equation(drive, files.series, verifiable=files.drive is not None),
-        "drift": _drift(rates),
-        "series": throughput_over_time(files.series, start_ns),
-        "latency_series": log.over_time,
-        "curve": [{"beyond": b, "value_ns": v} for b, v in _total(log, "response").curve()],
-        "logged": _total(log, "response").count,
-    }
-    summary |= _rates(drive, files.phase.get("rows_per_transaction"), measured_s, rates)
-    summary |= _loaded(drive, files, measured_s)
-    summary |= _latencies(drive, log)
-    summary |= _accounts(drive, measured_s)
-    return summary
+    tps = _tps(drive, measured_s, rates)
+    closed = (drive.pace.kind if drive.pace else "closed") == "closed"
+    return DriveFigures(
+        io=drive.io,
+        mode=drive.mode,
+        clients=drive.clients,
+        threads=drive.threads,
+        pace=drive.pace,
+        seed=drive.seed,
+        reconstructed=files.drive is None,
+        state=drive.state,
+        reason=drive.reason,
+        start_s=(start_ns - origin_ns) / NS_PER_S,
+        measure_s=(drive.measure_ns - origin_ns) / NS_PER_S,
+        end_s=(drive.end_ns - origin_ns) / NS_PER_S,
+        measured_s=measured_s,
+        warmup_s=(drive.measure_ns - start_ns) / NS_PER_S,
+        counts=_counts(drive.counts),
+        warmup_counts=_counts(drive.warmup_counts or WarmupCounts()),
+        losses=service_losses(drive),
+        window_end_ns=window_end_ns(drive),
+        pauses_s=pauses_ns(drive) / NS_PER_S,
+        equation=_equation(drive, files.series, verifiable=files.drive is not None),
+        drift=_drift(rates),
+        series=throughput_over_time(files.series, start_ns),
+        latency_series=log.over_time,
+        curve=[CurvePoint(beyond=b, value_ns=v) for b, v in _total(log, "response").curve()],
+        logged=_total(log, "response").count,
+        tps=tps,
+        tps_including_connections=_including_connections(drive, measured_s),
+        rows_per_s=_rows_per_s(drive, files, measured_s, tps),
+        metrics_per_s=_metrics_per_s(drive, files, measured_s),
+        response=latency(drive.response, _total(log, "response")),
+        service=None if closed else latency(drive.service or Stats(), _total(log, "service")),
+        latency_note=CLOSED if closed else OPEN,
+        statements=[_statement(statement, log) for statement in drive.statements or []],
+        in_doubt=drive.in_doubt or 0,
+        retried=drive.retried or 0,
+        retries=drive.retries or 0,
+        late=drive.late or 0,
+        errors=drive.errors or [],
+        outages=[_outage(outage) for outage in drive.outages or []],
+        scripts=drive.scripts or [],
+        connect=drive.connect,
+        lag=drive.lag,
+        loop=drive.loop,
+        bytes_sent=drive.bytes_sent,
+        bytes_received=drive.bytes_received,
+        client_cpu=_client_cpu(drive, measured_s),
+    )
 
 
-def summarise_sizes(sizes: Json | None, drive: Json | None, rows: int | None) -> Json | None:
+CLOSED = "Closed loop: a transaction starts when its client is free; response and service time are the same."
+OPEN = "Response time counts from the intended start, service time from the real start."
+
+
+def _counts(counts: Counts | WarmupCounts) -> OutcomeCounts:
+    return OutcomeCounts(
+        scheduled=counts.scheduled,
+        carried=counts.carried or 0,  # not in folders written before it was counted
+        done=counts.done,
+        failed=counts.failed,
+        skipped=counts.skipped,
+        dropped=counts.dropped,
+    )
+
+
+def _outage(outage: Outage) -> TimedOutage:
+    return TimedOutage(start_ns=outage.start_ns, end_ns=outage.end_ns, clients=outage.clients)
+
+
+def summarise_sizes(
+    sizes: BeforeAfter | None, drive: DriveFigures | None, rows: int | None
+) -> SizeFigures | None:
     """Bytes by kind before and after, the largest relations, and growth per transaction and row."""
-    if not sizes or not sizes.get("after"):
+    if not sizes or not sizes.after:
         return None
-    before, after = sizes.get("before") or {}, sizes["after"]
-    old = {relation["name"]: relation.get("bytes") or 0 for relation in before.get("relations") or []}
-    relations = [
-        {**relation, "growth_bytes": (relation.get("bytes") or 0) - old.get(relation["name"], 0)}
-        for relation in after.get("relations") or []
-    ]
-    kinds = {
-        kind: {
-            "before": _kind_bytes(before, kind),
-            "after": _kind_bytes(after, kind),
-            "growth": _kind_bytes(after, kind) - _kind_bytes(before, kind),
-        }
-        for kind in ("table", "index", "toast", "other")
-    }
-    wal = _difference(after.get("wal_lsn_bytes"), before.get("wal_lsn_bytes"))
-    return {
-        "database_before": before.get("database_bytes"),
-        "database_after": after.get("database_bytes"),
-        "kinds": kinds,
-        "wal_bytes": wal,
-        "relations": relations,
-        "relations_left_out": after.get("relations_left_out") or 0,
-        "per_unit": _per_unit(wal, kinds, drive, rows),
-    }
+    before, after = sizes.before or Sizes(), sizes.after
+    old = {relation.name: relation.bytes or 0 for relation in before.relations or []}
+    kinds = RelationKinds(
+        table=_kind(before, after, "table"),
+        index=_kind(before, after, "index"),
+        toast=_kind(before, after, "toast"),
+        other=_kind(before, after, "other"),
+    )
+    wal = _difference(after.wal_lsn_bytes, before.wal_lsn_bytes)
+    return SizeFigures(
+        database_before=before.database_bytes,
+        database_after=after.database_bytes,
+        kinds=kinds,
+        wal_bytes=wal,
+        relations=[_grown(relation, old) for relation in after.relations or []],
+        relations_left_out=after.relations_left_out or 0,
+        per_unit=_per_unit(wal, kinds, drive, rows),
+    )
 
 
-def latency(stats: Json, histogram: Histogram) -> Json:
+def _kind(before: Sizes, after: Sizes, kind: str) -> KindGrowth:
+    then, now = _kind_bytes(before, kind), _kind_bytes(after, kind)
+    return KindGrowth(before=then, after=now, growth=now - then)
+
+
+def _grown(relation: Relation, old: Mapping[str, float]) -> RelationGrowth:
+    return RelationGrowth(
+        name=relation.name,
+        kind=relation.kind,
+        table=relation.table,
+        bytes=relation.bytes,
+        rows_estimate=relation.rows_estimate,
+        growth_bytes=(relation.bytes or 0) - old.get(relation.name, 0),
+    )
+
+
+def latency(stats: Stats, histogram: Histogram) -> Latency:
     """STATS with the percentiles that the samples support; the others say why they are missing."""
-    summary: Json = {name: stats.get(name) for name in ("count", "mean_ns", "stddev_ns", "min_ns", "max_ns")}
-    summary["percentiles"] = [_percentile(histogram, percentile) for percentile in PERCENTILES]
-    return summary
+    return Latency(
+        count=stats.count,
+        mean_ns=stats.mean_ns,
+        stddev_ns=stats.stddev_ns,
+        min_ns=stats.min_ns,
+        max_ns=stats.max_ns,
+        percentiles=[_percentile(histogram, percentile) for percentile in PERCENTILES],
+    )
 
 
-def _percentile(histogram: Histogram, percentile: float) -> Json:
-    entry: Json = {"percentile": percentile, "value_ns": None, "reason": None}
-    needed = round(SUPPORT / (1 - percentile / 100))
+def _percentile(histogram: Histogram, percentile: float) -> Percentile:
     if histogram.supports(percentile):
-        entry["value_ns"] = histogram.percentile_ns(percentile)
-    elif histogram.count:
-        entry["reason"] = f"needs {needed:,} samples, there are {histogram.count:,}"
-    else:
-        entry["reason"] = "no samples"
-    return entry
+        value_ns = histogram.percentile_ns(percentile)
+        return Percentile(percentile=percentile, value_ns=value_ns, reason=None)
+    needed = round(SUPPORT / (1 - percentile / 100))
+    few = f"needs {needed:,} samples, there are {histogram.count:,}"
+    reason = few if histogram.count else "no samples"
+    return Percentile(percentile=percentile, value_ns=None, reason=reason)
 
 
-def _rates(drive: Json, rows: int | None, measured_s: float, rates: list[float]) -> Json:
-    done = drive["counts"]["done"]
+def _tps(drive: Drive, measured_s: float, rates: list[float]) -> Rate:
     if measured_s <= 0:
-        none = _bare(None, 0, "nothing was measured")
-        return {"tps": none, "tps_including_connections": None, "rows_per_s": None}
-    tps = _rate(done / measured_s, rates)
+        return _bare(None, 0, "nothing was measured")
+    done = drive.counts.done
     if done < FEWEST_DONE:
         # Most intervals hold none then, and look steady.
-        tps = _bare(tps["value"], 0, f"only {done} done; at least {FEWEST_DONE} are needed")
-    connect_s = ((drive.get("connect") or {}).get("wall_ns") or 0) / NS_PER_S
-    return {
-        "tps": tps,
-        "tps_including_connections": done / (measured_s + connect_s),
-        "rows_per_s": _scaled(tps, rows) if rows else None,
-    }
+        return _bare(done / measured_s, 0, f"only {done} done; at least {FEWEST_DONE} are needed")
+    return _rate(done / measured_s, rates)
 
 
-def _loaded(drive: Json, files: PhaseFiles, measured_s: float) -> Json:
-    """Return a load's rows and metrics per second, in place of those of a fixed number of rows."""
-    load = drive.get("load")
-    if not load or measured_s <= 0:
-        return {"metrics_per_s": None}
+def _including_connections(drive: Drive, measured_s: float) -> float | None:
+    connect_s = ((drive.connect and drive.connect.wall_ns) or 0) / NS_PER_S
+    return drive.counts.done / (measured_s + connect_s) if measured_s > 0 else None
+
+
+def _rows_per_s(drive: Drive, files: PhaseFiles, measured_s: float, tps: Rate) -> Rate | None:
+    """Return the rate of rows: those of a load, else of a fixed number of rows for each transaction."""
+    load, each = drive.load, files.phase.rows_per_transaction
+    if measured_s <= 0:
+        return None
+    if not load:
+        return _scaled(tps, each) if each else None
     if stepped := stepped_rate(files.steps):
-        return {"rows_per_s": _over_steps(*_at_rest(load, *stepped)), "metrics_per_s": None}
-    return {
-        f"{name}_per_s": _rate(load[name] / measured_s, interval_rates(files.series, name))
-        for name in ("rows", "metrics")
-    }
+        return _over_steps(*_at_rest(load, *stepped))
+    return _rate(load.rows / measured_s, interval_rates(files.series, "rows"))
 
 
-def _at_rest(load: Json, value: float, rates: list[float]) -> tuple[float, list[float]]:
+def _metrics_per_s(drive: Drive, files: PhaseFiles, measured_s: float) -> Rate | None:
+    if not drive.load or measured_s <= 0 or stepped_rate(files.steps):
+        return None
+    return _rate(drive.load.metrics / measured_s, interval_rates(files.series, "metrics"))
+
+
+def _at_rest(load: Loaded, value: float, rates: list[float]) -> tuple[float, list[float]]:
     """Count into a rate over steps what the engine does behind them before the load is at rest."""
-    finish_s = (load.get("finish_ns") or 0) / NS_PER_S
-    rows = load["rows"]
+    finish_s = (load.finish_ns or 0) / NS_PER_S
+    rows = load.rows
     return (rows / (rows / value + finish_s) if finish_s and rows else value), rates
 
 
-def _over_steps(value: float, rates: list[float]) -> Json:
+def _over_steps(value: float, rates: list[float]) -> Rate:
     """Return a rate whose interval is left out where steps differ so much that it would say nothing."""
     rate = _rate(value, rates)
-    if rate["low"] is None or rate["high"] - rate["low"] <= value:
+    if rate.low is None or rate.high is None or rate.high - rate.low <= value:
         return rate
     return _bare(value, len(rates), "the rate changes from step to step: see their course")
 
 
-def _rate(value: float, rates: list[float]) -> Json:
+def _rate(value: float, rates: list[float]) -> Rate:
     interval = batch_means(rates, value)
     if isinstance(interval, str):
         return _bare(value, len(rates), interval)
-    return {**asdict(interval), "reason": None}
+    return Rate(**asdict(interval), reason=None)
 
 
-def _bare(value: float | None, n: int, reason: str) -> Json:
+def _bare(value: float | None, n: int, reason: str) -> Rate:
     """Return a rate without an interval, and why it has none."""
-    return {"value": value, "low": None, "high": None, "n": n, "reason": reason}
+    return Rate(value=value, low=None, high=None, n=n, reason=reason)
 
 
-def _scaled(rate: Json, factor: float) -> Json:
-    scaled = dict(rate)
-    for name in ("value", "low", "high"):
-        scaled[name] = None if rate[name] is None else rate[name] * factor
-    return scaled
-
-
-def _drift(rates: list[float]) -> Json | None:
-    found = drift(rates)
-    return None if found is None else {"change": found[0], "p_value": found[1]}
-
-
-def _latencies(drive: Json, log: LatencyLog) -> Json:
-    closed = (drive.get("pace") or {}).get("kind", "closed") == "closed"
-    response = latency(drive["response"], _total(log, "response"))
-    service = None if closed else latency(drive.get("service") or {}, _total(log, "service"))
-    note = (
-        "Closed loop: a transaction starts when its client is free; response and service time are the same."
-        if closed
-        else "Response time counts from the intended start, service time from the real start."
+def _scaled(rate: Rate, factor: float) -> Rate:
+    value, low, high = (
+        None if figure is None else figure * factor for figure in (rate.value, rate.low, rate.high)
     )
-    statements = [
-        {
-            **{name: statement.get(name) for name in ("script", "index", "line", "text", "failed")},
-            "service": latency(
-                statement.get("service") or {},
-                _total(log, f"statement-{statement.get('script')}.{statement.get('index')}"),
-            ),
-        }
-        for statement in drive.get("statements") or []
-    ]
-    return {"response": response, "service": service, "latency_note": note, "statements": statements}
+    return msgspec.structs.replace(rate, value=value, low=low, high=high)
 
 
-def _accounts(drive: Json, measured_s: float) -> Json:
-    """Everything that is passed on as the driver counted it, and what the client cost."""
-    names = ("in_doubt", "retried", "retries", "late")
-    summary: Json = {name: drive.get(name) or 0 for name in names}
-    summary |= {name: drive.get(name) or [] for name in ("errors", "outages", "scripts")}
-    summary |= {name: drive.get(name) for name in ("connect", "lag", "loop", "bytes_sent", "bytes_received")}
-    cpu = drive.get("client_cpu")
-    finished = drive["counts"]["done"] + drive["counts"]["failed"]
+def _drift(rates: list[float]) -> Drift | None:
+    found = drift(rates)
+    return None if found is None else Drift(change=found[0], p_value=found[1])
+
+
+def _statement(statement: TimedStatement, log: LatencyLog) -> StatementFigures:
+    tag = f"statement-{statement.script}.{statement.index}"
+    return StatementFigures(
+        script=statement.script,
+        index=statement.index,
+        line=statement.line,
+        text=statement.text,
+        failed=statement.failed,
+        service=latency(statement.service or Stats(), _total(log, tag)),
+    )
+
+
+def _client_cpu(drive: Drive, measured_s: float) -> ClientCpuFigures | None:
+    """Return what the client cost."""
+    cpu = drive.client_cpu
     if not cpu:
-        return summary | {"client_cpu": None}
-    spent_ns = cpu["user_ns"] + cpu["system_ns"]
-    wall_ns = measured_s * NS_PER_S * (drive.get("threads") or 1)
-    summary["client_cpu"] = {
-        **cpu,
-        "per_transaction_ns": spent_ns / finished if finished else None,
-        "utilisation": spent_ns / wall_ns if wall_ns else None,
-    }
-    return summary
+        return None
+    finished = drive.counts.done + drive.counts.failed
+    spent_ns = cpu.user_ns + cpu.system_ns
+    wall_ns = measured_s * NS_PER_S * (drive.threads or 1)
+    return ClientCpuFigures(
+        user_ns=cpu.user_ns,
+        system_ns=cpu.system_ns,
+        per_transaction_ns=spent_ns / finished if finished else None,
+        utilisation=spent_ns / wall_ns if wall_ns else None,
+    )
 
 
-def _equation(drive: Json, series: Sequence[Json], *, verifiable: bool) -> Json:
+def _equation(drive: Drive, series: Sequence[Interval], *, verifiable: bool) -> Equation:
     """Verify the counting equations of the measured window and the warm-up, and the intervals' sum."""
     if not verifiable:
-        return {"holds": None, "text": "counts are rebuilt from the intervals: nothing to verify"}
-    wrong = []
-    # What the warm-up scheduled and had not ended goes from there into the measured window.
-    for name, sign in (("counts", 1), ("warmup_counts", -1)):
-        counts = drive.get(name) or {}
-        begun = counts.get("scheduled", 0) + sign * counts.get("carried", 0)
-        parts = [counts.get(part, 0) for part in OUTCOMES]
-        if begun != sum(parts):
-            terms = " + ".join(f"{count:,} {part}" for part, count in zip(OUTCOMES, parts, strict=True))
-            wrong.append(f"{name}: {begun:,} scheduled, but {terms} = {sum(parts):,}")
-    wrong += _against_intervals(drive, series)
-    return {"holds": not wrong, "text": "; ".join(wrong) or EQUATION}
+        return Equation(holds=None, text="counts are rebuilt from the intervals: nothing to verify")
+    wrong = [
+        *_unequal("counts", drive.counts, 1),
+        # What the warm-up scheduled and had not ended goes from there into the measured window.
+        *_unequal("warmup_counts", drive.warmup_counts or WarmupCounts(), -1),
+        *_against_intervals(drive, series),
+    ]
+    return Equation(holds=not wrong, text="; ".join(wrong) or EQUATION)
 
 
-def _against_intervals(drive: Json, series: Sequence[Json]) -> list[str]:
+def _unequal(name: str, counts: Counts | WarmupCounts, sign: int) -> Iterator[str]:
+    begun = counts.scheduled + sign * (counts.carried or 0)
+    parts = (counts.done, counts.failed, counts.skipped, counts.dropped)
+    if begun != sum(parts):
+        terms = " + ".join(f"{count:,} {part}" for part, count in zip(OUTCOMES, parts, strict=True))
+        yield f"{name}: {begun:,} scheduled, but {terms} = {sum(parts):,}"
+
+
+def _against_intervals(drive: Drive, series: Sequence[Interval]) -> list[str]:
     """Compare the rate's numerator with the intervals, of which it is the sum.
 
     Not of folders written before outcomes were counted where they happened, nor where writing failed.
     """
     lines = measured(series)
-    if "carried" not in drive["counts"] or drive.get("output_error") or not lines:
+    if drive.counts.carried is None or drive.output_error or not lines:
         return []
-    done = sum(line.get("done") or 0 for line in lines)
-    if done == drive["counts"]["done"]:
+    done = sum(line.done or 0 for line in lines)
+    if done == drive.counts.done:
         return []
-    return [f"counts: {drive['counts']['done']:,} done, but {done:,} in the intervals of series.jsonl"]
+    return [f"counts: {drive.counts.done:,} done, but {done:,} in the intervals of series.jsonl"]
 
 
-def _reconstructed(files: PhaseFiles) -> Json | None:
+def _reconstructed(files: PhaseFiles) -> Drive | None:
     """Say what the driver would have written, from its intervals, when it was killed before it could."""
-    lines = measured(files.series)
-    if not files.series:
+    if not files.series or files.asked is not None:
         return None
-    start_ns = files.series[0]["start_ns"]
-    counts = {name: sum(line.get(name) or 0 for line in lines) for name in OUTCOMES}
+    lines = measured(files.series)
+    start_ns = files.series[0].start_ns
     log = read_latencies(files.folder.latency_path, [], start_ns)
-    return {
-        "state": "interrupted",
-        "reason": "the process was killed before the driver wrote its account",
-        "clients": max((line.get("connected") or 0 for line in files.series), default=0),
-        "start_ns": start_ns,
-        "measure_ns": lines[0]["start_ns"] if lines else files.series[-1]["end_ns"],
-        "end_ns": files.series[-1]["end_ns"],
-        "counts": {"scheduled": sum(counts.values()), "carried": 0, **counts},
-        "warmup_counts": None,
-        "pace": {"kind": "fixed"} if "service" in log.totals else {"kind": "closed"},
-        "response": _total(log, "response").stats(),
-        "service": _total(log, "service").stats(),
-        "retries": sum(line.get("retries") or 0 for line in lines),
-        "bytes_sent": sum(line.get("bytes_sent") or 0 for line in lines),
-        "bytes_received": sum(line.get("bytes_received") or 0 for line in lines),
-        "statements": [
-            {"script": int(s), "index": int(i), "text": None, "service": histogram.stats()}
+    return Drive(
+        state="interrupted",
+        reason="the process was killed before the driver wrote its account",
+        clients=max((line.connected or 0 for line in files.series), default=0),
+        start_ns=start_ns,
+        measure_ns=lines[0].start_ns if lines else files.series[-1].end_ns,
+        end_ns=files.series[-1].end_ns,
+        counts=_summed(lines),
+        pace=Pace(kind="fixed" if "service" in log.totals else "closed"),
+        response=_total(log, "response").stats(),
+        service=_total(log, "service").stats(),
+        retries=sum(line.retries or 0 for line in lines),
+        bytes_sent=sum(line.bytes_sent or 0 for line in lines),
+        bytes_received=sum(line.bytes_received or 0 for line in lines),
+        statements=[
+            TimedStatement(script=int(s), index=int(i), service=histogram.stats())
             for (s, i), histogram in _statement_tags(log)
         ],
-    }
+    )
+
+
+def _summed(lines: Sequence[Interval]) -> Counts:
+    """Return the outcomes in these intervals."""
+    done = sum(line.done for line in lines)
+    failed = sum(line.failed for line in lines)
+    skipped = sum(line.skipped for line in lines)
+    dropped = sum(line.dropped for line in lines)
+    scheduled = done + failed + skipped + dropped
+    return Counts(scheduled, done, failed, skipped, dropped, carried=0)
 
 
 def _statement_tags(log: LatencyLog) -> list[tuple[tuple[str, str], Histogram]]:
@@ -385,25 +479,27 @@ def _statement_tags(log: LatencyLog) -> list[tuple[tuple[str, str], Histogram]]:
     return tags
 
 
-def _per_unit(wal: int | None, kinds: Mapping[str, Any], drive: Json | None, rows: int | None) -> Json | None:
+def _per_unit(
+    wal: float | None, kinds: RelationKinds, drive: DriveFigures | None, rows: int | None
+) -> PerUnit | None:
     if drive is None:
         return None
-    done = drive["counts"]["done"] + drive["warmup_counts"]["done"]
+    done = drive.counts.done + drive.warmup_counts.done
     if not done:
         return None
-    return {
-        "wal_bytes_per_transaction": None if wal is None else wal / done,
-        "wal_bytes_per_row": wal / rows if rows and wal is not None else None,
-        "table_bytes_per_row": kinds["table"]["growth"] / rows if rows else None,
-        "index_bytes_per_row": kinds["index"]["growth"] / rows if rows else None,
-    }
+    return PerUnit(
+        wal_bytes_per_transaction=None if wal is None else wal / done,
+        wal_bytes_per_row=wal / rows if rows and wal is not None else None,
+        table_bytes_per_row=kinds.table.growth / rows if rows else None,
+        index_bytes_per_row=kinds.index.growth / rows if rows else None,
+    )
 
 
-def _kind_bytes(sizes: Json, kind: str) -> int:
-    return sum(r.get("bytes") or 0 for r in sizes.get("relations") or [] if r.get("kind") == kind)
+def _kind_bytes(sizes: Sizes, kind: str) -> float:
+    return sum(r.bytes or 0 for r in sizes.relations or [] if r.kind == kind)
 
 
-def _difference(after: int | None, before: int | None) -> int | None:
+def _difference(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
 
 

@@ -5,22 +5,33 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from loadstone.model import ROUND
+from loadstone.results.documents.summary import (
+    Asked,
+    AskedQueryFigures,
+    AskedTarget,
+    EmptiedCaches,
+    QueryRun,
+    QueryTimes,
+)
 from loadstone.summary.gpuuse import energy_j, mark
 from loadstone.summary.medians import middle, ratio_of_medians
 from loadstone.summary.resources import usage_between
 from loadstone.summary.scanning import Table, limits_of, scan, widths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from loadstone.results.documents import AskedDrive, AskedInTurn, AskedRun, Sample
+    from loadstone.results.documents.drive import Caches
+    from loadstone.results.documents.summary import Value, Variant
     from loadstone.summary.gpuuse import Span
-    from loadstone.summary.reading import Json, PhaseFiles, RunFiles, TargetFiles
+    from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
     from loadstone.summary.scanning import Limits
 
-KINDS = ("cold", "warm")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,213 +40,220 @@ class _Round:
 
     files: PhaseFiles
     target: TargetFiles
+    drive: AskedDrive
+    """The account of its end."""
 
     @property
-    def phase(self) -> Json:
-        """The phase's own document."""
-        return self.files.phase
-
-    @property
-    def drive(self) -> Json:
-        """The account of its end."""
-        return self.files.drive or {}
-
-    @property
-    def asking(self) -> Json:
+    def asking(self) -> AskedInTurn:
         """What was asked, and every run of it."""
-        found: Json = self.drive["asking"]
-        return found
+        return self.drive.asking
 
     @property
     def number(self) -> int:
         """Which round: by the swept parameter, else by the repeat."""
-        return int(self.phase.get(ROUND) or self.phase.get("repeat") or 1)
+        return round_of(self.files) or self.files.repeat
 
 
-def asked_in_turn(files: PhaseFiles) -> bool:
-    """Say whether a phase asked questions one by one, each of them by itself."""
-    return "runs" in ((files.drive or {}).get("asking") or {})
+def round_of(files: PhaseFiles) -> int | None:
+    """Return which round of a measurement a phase is, by the swept parameter; None where it has none."""
+    number = files.phase.round or files.variant.get(ROUND)
+    return None if number is None else int(number)
 
 
-def without_round(variant: Json) -> Json:
+def without_round(variant: Mapping[str, Value]) -> Variant:
     """Return a variant as the rounds of a measurement share it."""
     return {name: value for name, value in variant.items() if name != ROUND}
 
 
-def summarise_asked(files: RunFiles) -> list[Json]:
+def summarise_asked(files: RunFiles) -> list[Asked]:
     """Return an entry for each phase of questions and variant, with every target that asked them."""
     found: dict[str, dict[str, list[_Round]]] = {}
     for target in files.targets:
         for phase in target.phases:
-            if asked_in_turn(phase):
-                targets = found.setdefault(_identity(phase.phase), {})
-                targets.setdefault(target.target["id"], []).append(_Round(phase, target))
+            if phase.asked is not None:
+                targets = found.setdefault(_identity(phase), {})
+                targets.setdefault(target.target.id, []).append(_Round(phase, target, phase.asked))
     limits = limits_of(files.environment)
     return [_entry(targets, limits) for targets in found.values()]
 
 
-def _identity(phase: Json) -> str:
-    variant = without_round(phase["variant"])
-    return json.dumps([phase.get("scenario"), phase.get("id"), variant], sort_keys=True)
+def _identity(files: PhaseFiles) -> str:
+    phase = files.phase
+    return json.dumps([phase.scenario, phase.id, without_round(files.variant)], sort_keys=True)
 
 
-def _entry(targets: dict[str, list[_Round]], limits: Limits) -> Json:
+def _entry(targets: Mapping[str, list[_Round]], limits: Limits) -> Asked:
     every = [turn for rounds in targets.values() for turn in rounds]
-    head = every[0].phase
+    first = every[0]
+    head = first.files.phase
     names = list(dict.fromkeys(name for turn in every for name in _names(turn)))
-    entry: Json = {
-        **{name: head.get(name) for name in ("scenario", "id", "title", "why")},
-        "variant": without_round(head["variant"]),
-        "rounds": len({turn.number for turn in every}),
-        "cold": any(turn.asking.get("cold") for turn in every),
-        "table": next((turn.asking["table"] for turn in every if turn.asking.get("table")), None),
-        "questions": names,
-        "first": every[0].target.target["id"],
-        "targets": [_target(rounds, names, limits) for rounds in targets.values()],
-        "published": head.get("published") or [],
-    }
-    _compare(entry["targets"])
+    entry = Asked(
+        scenario=head.scenario,
+        id=head.id,
+        title=head.title,
+        why=head.why,
+        variant=without_round(first.files.variant),
+        rounds=len({turn.number for turn in every}),
+        cold=any(turn.asking.cold for turn in every),
+        table=next((turn.asking.table for turn in every if turn.asking.table), None),
+        questions=names,
+        first=first.target.target.id,
+        targets=[_target(rounds, names, limits) for rounds in targets.values()],
+        published=head.published or [],
+    )
+    _compare(entry.targets)
     return entry
 
 
 def _names(turn: _Round) -> list[str]:
     asking = turn.asking
-    return [q["name"] for q in asking.get("questions") or []] + [r["question"] for r in asking["runs"]]
+    return [q.name for q in asking.questions or []] + [r.question for r in asking.runs]
 
 
-def _target(rounds: Sequence[_Round], names: Sequence[str], limits: Limits) -> Json:
+def _target(rounds: Sequence[_Round], names: Sequence[str], limits: Limits) -> AskedTarget:
     first = rounds[0]
     known = [turn.asking for turn in rounds]
-    size = {name: _last([asking.get(name) for asking in known]) for name in ("rows", "table_bytes")}
-    in_process = bool(first.target.target.get("in_process"))
-    caches = _caches([asking.get("caches") for asking in known])
-    is_cold = bool(caches and caches["emptied"]) if any(asking.get("cold") for asking in known) else None
-    table = Table(size["rows"], size["table_bytes"], widths_of(first.target))
-    return {
-        "target": first.target.target["id"],
-        "in_process": in_process,
-        **size,
-        "phases": [turn.files.folder.key for turn in rounds],
-        "incomplete": [_ending(turn) for turn in rounds if turn.phase.get("state") != "complete"],
-        "caches": caches,
-        "is_cold": is_cold,
-        "cold_words": {True: "cold", False: "first run, not cold", None: ""}[is_cold],
-        "notes": list(dict.fromkeys(note for asking in known for note in asking.get("notes") or [])),
-        "client_share": None if in_process else _client_share(rounds),
-        "questions": [
-            _scanned(_question(name, rounds), table, limits, is_cold=bool(is_cold)) for name in names
-        ],
-    }
+    rows, held = _last([asking.rows for asking in known]), _last([asking.table_bytes for asking in known])
+    in_process = bool(first.target.target.in_process)
+    caches = _caches([asking.caches for asking in known])
+    is_cold = bool(caches and caches.emptied) if any(asking.cold for asking in known) else None
+    table = Table(rows, held, widths_of(first.target))
+    return AskedTarget(
+        target=first.target.target.id,
+        in_process=in_process,
+        rows=rows,
+        table_bytes=held,
+        phases=[turn.files.folder.key for turn in rounds],
+        incomplete=[_ending(turn) for turn in rounds if turn.files.state != "complete"],
+        caches=caches,
+        is_cold=is_cold,
+        cold_words={True: "cold", False: "first run, not cold", None: ""}[is_cold],
+        notes=list(dict.fromkeys(note for asking in known for note in asking.notes or [])),
+        client_share=None if in_process else _client_share(rounds),
+        questions=[_question(name, rounds, (table, limits), is_cold=bool(is_cold)) for name in names],
+    )
 
 
 def _ending(turn: _Round) -> str:
-    reason = turn.phase.get("reason") or turn.drive.get("reason")
-    return f"round {turn.number} {turn.phase.get('state')}{f': {reason}' if reason else ''}"
+    reason = turn.files.phase.reason or turn.drive.reason
+    return f"round {turn.number} {turn.files.state}{f': {reason}' if reason else ''}"
 
 
-def _caches(found: Sequence[Json | None]) -> Json | None:
+def _caches(found: Sequence[Caches | None]) -> EmptiedCaches | None:
     """Return how the caches were emptied; None where that was not asked for. One failure counts for all."""
     known = [caches for caches in found if caches is not None]
     if not known:
         return None
-    worst = next((caches for caches in known if not caches.get("emptied")), known[-1])
-    return {"emptied": bool(worst.get("emptied")), "note": str(worst.get("note") or "")}
+    worst = next((caches for caches in known if not caches.emptied), known[-1])
+    return EmptiedCaches(emptied=bool(worst.emptied), note=worst.note or "")
 
 
 def _client_share(rounds: Sequence[_Round]) -> float | None:
     """Return our share of the CPU time that server and Loadstone used while questions were asked."""
     used = []
     for turn in rounds:
-        start_ns, end_ns = (int(turn.drive.get(name) or 0) for name in ("start_ns", "end_ns"))
-        usage = usage_between(turn.target.monitor, start_ns, end_ns) if start_ns and end_ns else None
-        if usage and usage["cpu_server"] is not None and usage["cpu_client"] is not None:
+        start_ns, end_ns = turn.drive.start_ns, turn.drive.end_ns
+        if not start_ns or not end_ns:
+            continue
+        usage = usage_between(turn.target.monitor, start_ns, end_ns)
+        if usage and usage.cpu_server is not None and usage.cpu_client is not None:
             seconds = end_ns - start_ns
-            used.append((usage["cpu_client"] * seconds, usage["cpu_server"] * seconds))
+            used.append((usage.cpu_client * seconds, usage.cpu_server * seconds))
     ours, servers = (sum(column) for column in zip(*used, strict=True)) if used else (0.0, 0.0)
     return ours / (ours + servers) if ours + servers else None
 
 
-def _scanned(question: Json, table: Table, limits: Limits, *, is_cold: bool) -> Json:
-    """Add how fast the query went through the table; a first run with warm caches tells nothing of a disk."""
-    times = (question["warm"]["median_s"], question["cold"]["median_s"] if is_cold else None)
-    return {**question, **scan(table, limits, question["sql"], times)}
-
-
-def _question(name: str, rounds: Sequence[_Round]) -> Json:
-    runs = [_run(run, turn) for turn in rounds for run in turn.asking["runs"] if run["question"] == name]
-    told = [q for turn in rounds for q in turn.asking.get("questions") or [] if q["name"] == name]
-    times = {
-        kind: [r["seconds"] for r in runs if r["kind"] == kind and r["state"] == "done"] for kind in KINDS
-    }
+def _question(
+    name: str, rounds: Sequence[_Round], limits: tuple[Table, Limits], *, is_cold: bool
+) -> AskedQueryFigures:
+    """Return a query on one target; a first run with warm caches tells nothing of a disk."""
+    runs = [(run, turn) for turn in rounds for run in turn.asking.runs if run.question == name]
+    told = [q for turn in rounds for q in turn.asking.questions or [] if q.name == name]
     monitor = rounds[0].target.monitor
-    done = [run for run in runs if run["state"] == "done" and run["span"]]
-    spans = [run["span"] for run in done]
-    plan_says = _last([q.get("gpu") for q in told])
-    return {
-        "name": name,
-        **{kind: _times(values) for kind, values in times.items()},
-        "ratio_to_first": None,
-        "cold_ratio_to_first": None,
-        "failed": _failed(runs),
-        "wrong": _last([q.get("wrong") for q in told]),
-        "plan_says_gpu": plan_says,
-        "gpu": mark(monitor, spans, plan_says=plan_says),
-        "energy_j": _energy(monitor, [run["span"] for run in done if run["kind"] == "warm"]),
-        "sql": _last([q.get("sql") for q in told]),
-        "plan": _last([q.get("plan") for q in told]),
-        "runs": [{key: value for key, value in run.items() if key != "span"} for run in runs],
-    }
+    spans = [(run, span) for run, _ in runs if run.state == "done" and (span := _span(run))]
+    cold, warm = (_times([run for run, _ in runs if run.kind == kind]) for kind in ("cold", "warm"))
+    plan_says = _last([q.gpu for q in told])
+    sql = _last([q.sql for q in told])
+    scanned = scan(*limits, sql, (warm.median_s, cold.median_s if is_cold else None))
+    return AskedQueryFigures(
+        name=name,
+        cold=cold,
+        warm=warm,
+        ratio_to_first=None,
+        cold_ratio_to_first=None,
+        failed=_failed([run for run, _ in runs]),
+        wrong=_last([q.wrong for q in told]),
+        plan_says_gpu=plan_says,
+        gpu=mark(monitor, [span for _, span in spans], plan_says=plan_says),
+        energy_j=_energy(monitor, [span for run, span in spans if run.kind == "warm"]),
+        sql=sql,
+        plan=_last([q.plan for q in told]),
+        runs=[_run(run, turn) for run, turn in runs],
+        rows_per_s=scanned.rows_per_s,
+        bytes_per_s=scanned.bytes_per_s,
+        cold_bytes_per_s=scanned.cold_bytes_per_s,
+        not_all_read=scanned.not_all_read,
+        named_columns=scanned.named_columns,
+        named_bytes_per_s=scanned.named_bytes_per_s,
+        named_of_memory=scanned.named_of_memory,
+    )
 
 
-def _run(run: Json, turn: _Round) -> Json:
-    start_ns, end_ns = run.get("start_ns"), run.get("end_ns")
-    span: Span | None = (start_ns, end_ns) if start_ns is not None and end_ns is not None else None
-    names = ("kind", "number", "seconds", "state", "reason")
-    return {ROUND: turn.number, **{name: run.get(name) for name in names}, "span": span}
+def _run(run: AskedRun, turn: _Round) -> QueryRun:
+    return QueryRun(
+        round=turn.number,
+        kind=run.kind,
+        number=run.number,
+        seconds=run.seconds,
+        state=run.state,
+        reason=run.reason,
+    )
 
 
-def _times(values: Sequence[float]) -> Json:
+def _span(run: AskedRun) -> Span | None:
+    start_ns, end_ns = run.start_ns, run.end_ns
+    return (start_ns, end_ns) if start_ns is not None and end_ns is not None else None
+
+
+def _times(runs: Sequence[AskedRun]) -> QueryTimes:
+    values = [run.seconds for run in runs if run.state == "done" and run.seconds is not None]
     found = middle(values)
-    if found is None:
-        return {
-            **dict.fromkeys(("median_s", "low_s", "high_s", "coverage")),
-            "n": 0,
-            "whole_range": False,
-            "runs": [],
-        }
-    return {**found.document(), "runs": list(values)}
+    if found is not None:
+        return found.document(values)
+    return QueryTimes(median_s=None, low_s=None, high_s=None, coverage=None, n=0, whole_range=False, runs=[])
 
 
-def _failed(runs: Sequence[Json]) -> str | None:
+def _failed(runs: Sequence[AskedRun]) -> str | None:
     """Say how many runs failed, and why the first of them did; None where none did."""
-    broken = [run for run in runs if run["state"] == "failed"]
+    broken = [run for run in runs if run.state == "failed"]
     if not broken:
         return None
-    tried = len([run for run in runs if run["state"] != "skipped"])
-    reason = next((str(run["reason"]) for run in broken if run["reason"]), "no reason was recorded")
+    tried = len([run for run in runs if run.state != "skipped"])
+    reason = next((run.reason for run in broken if run.reason), "no reason was recorded")
     return f"{len(broken)} of {tried} runs failed: {reason}"
 
 
-def _energy(monitor: Sequence[Json], spans: Sequence[Span]) -> float | None:
+def _energy(monitor: Sequence[Sample], spans: Sequence[Span]) -> float | None:
     known = [joules for span in spans if (joules := energy_j(monitor, span)) is not None]
     return float(median(known)) if known else None
 
 
-def _compare(targets: Sequence[Json]) -> None:
+def _compare(targets: Sequence[AskedTarget]) -> None:
     """Give each right answer of a later target its ratio to the first target's, of cold and of warm runs.
 
     Cold runs compare with cold ones only: a first run on a server that kept its caches has no ratio.
     """
-    first = {question["name"]: question for question in targets[0]["questions"]}
+    first = {question.name: question for question in targets[0].questions}
     for target in targets[1:]:
-        both_cold = target["is_cold"] and targets[0]["is_cold"]
-        kinds = (("warm", "ratio_to_first"), *((("cold", "cold_ratio_to_first"),) if both_cold else ()))
-        for question in target["questions"]:
-            base = first.get(question["name"])
-            if base is not None and not (question["wrong"] or base["wrong"]):
-                for kind, name in kinds:
-                    question[name] = ratio_of_medians(question[kind]["runs"], base[kind]["runs"])
+        both_cold = target.is_cold and targets[0].is_cold
+        for question in target.questions:
+            base = first.get(question.name)
+            if base is None or question.wrong or base.wrong:
+                continue
+            question.ratio_to_first = ratio_of_medians(question.warm.runs, base.warm.runs)
+            if both_cold:
+                question.cold_ratio_to_first = ratio_of_medians(question.cold.runs, base.cold.runs)
 
 
-def _last(values: Sequence[Any]) -> Any:
+def _last(values: Sequence[Item | None]) -> Item | None:
     return next((value for value in reversed(values) if value is not None), None)

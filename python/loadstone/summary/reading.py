@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.documents import (
+    AskedDrive,
+    Calibration,
+    Drive,
+    Environment,
+    Event,
+    Interval,
+    Phase,
+    Plan,
+    Probed,
+    Progress,
+    Run,
+    Sample,
+    Sent,
+    Step,
+    Target,
+)
 from loadstone.results.manifest import Findings
 from loadstone.results.reading import exists
 from loadstone.runfolder import PhaseFolder, RunFolder, TargetFolder, state_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-Json = dict[str, Any]
+    from loadstone.results.documents.summary import Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +43,43 @@ class PhaseFiles:
 
     `beside` are the queries that ran while the phase loaded; `sent` and `probe` are the lines of sent.jsonl
     and probe.jsonl, empty where freshness was not measured. `steps` and `progress` are those of steps.jsonl
-    and progress.jsonl, of loads in steps and of long transactions.
+    and progress.jsonl, of loads in steps and of long transactions. `asked` is drive.json of a phase whose
+    queries ran one by one; it has no `drive` then.
     """
 
     folder: PhaseFolder
-    phase: Json
-    drive: Json | None
-    series: list[Json]
+    phase: Phase
+    drive: Drive | None
+    series: list[Interval]
+    asked: AskedDrive | None = None
     beside: PhaseFiles | None = None
-    sent: list[Json] = field(default_factory=list)
-    probe: list[Json] = field(default_factory=list)
-    steps: list[Json] = field(default_factory=list)
-    progress: list[Json] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    probe: list[Probed] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
+
+    @property
+    def variant(self) -> Variant:
+        """Values of the parameters that the phase is swept over."""
+        return self.phase.variant or {}
+
+    @property
+    def repeat(self) -> int:
+        """Which repeat it is, from 1."""
+        return self.phase.repeat or 1
+
+    @property
+    def state(self) -> str:
+        """How it ended; `running` where nobody wrote that down."""
+        return self.phase.state or "running"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetFiles:
     """One target's folder."""
 
-    target: Json
-    monitor: list[Json]
+    target: Target
+    monitor: list[Sample]
     phases: list[PhaseFiles]
     folder: str = ""
 
@@ -54,45 +91,51 @@ class RunFiles:
     `state` is run.json's, or `killed` for a run that is marked running while its process is gone.
     """
 
-    run: Json
+    run: Run
     state: str
-    plan: Json
-    environment: Json
-    calibration: Json
-    events: list[Json]
+    plan: Plan
+    environment: Environment
+    calibration: Calibration
+    events: list[Event]
     targets: list[TargetFiles] = field(default_factory=list)
     findings: Findings = field(default_factory=lambda: Findings(checked=False))
     """What the comparison with the manifest has found."""
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    """environment.json as it was recorded: the report shows all of it, whatever it is."""
 
 
 def read_run(path: Path) -> RunFiles:
     """Parse the run folder at `path`. Raises LoadstoneError when it is none, is too new, or was changed."""
     folder = RunFolder.open(path)
     findings = folder.verify()
+    plan = folder.read_plan()
+    recorded = folder.read_json("environment.json") or {}
     return RunFiles(
-        run=folder.run,
+        run=msgspec.convert(folder.run, Run),
         state=state_of(folder),
-        plan=folder.read_json("plan.json") or {},
-        environment=folder.read_json("environment.json") or {},
-        calibration=folder.read_json("calibration.json") or {},
+        plan=plan,
+        environment=msgspec.convert(recorded, Environment),
+        calibration=msgspec.convert(folder.read_json("calibration.json") or {}, Calibration),
         events=list(folder.read_events()),
         targets=[_read_target(target) for target in folder.targets()],
         findings=findings,
+        recorded=recorded,
     )
 
 
 def _read_target(folder: TargetFolder) -> TargetFiles:
-    target = {"id": folder.id, "label": folder.id, **(folder.read_target() or {})}
+    found = folder.read_target() or Target()
+    target = msgspec.structs.replace(found, id=found.id or folder.id, label=found.label or folder.id)
     phases = [_read_phase(phase, folder.id) for phase in folder.phases()]
     return TargetFiles(target, list(folder.read_monitor()), phases, folder.id)
 
 
-def _ascending(steps: list[Json], path: Path) -> list[Json]:
+def _ascending(steps: list[Step], path: Path) -> list[Step]:
     """Return the steps. Raises LoadstoneError where one comes twice or too late."""
     for number, (before, step) in enumerate(pairwise(steps), start=2):
-        if not (before["step"] < step["step"] and before["rows_before"] < step["rows_before"]):
+        if not (before.step < step.step and before.rows_before < step.rows_before):
             raise LoadstoneError(
-                f"{path}, line {number}: step {step['step']} follows step {before['step']}.",
+                f"{path}, line {number}: step {step.step} follows step {before.step}.",
                 "The file was changed after the run: use an untouched copy of the folder.",
             )
     return steps
@@ -100,33 +143,27 @@ def _ascending(steps: list[Json], path: Path) -> list[Json]:
 
 def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
     """Read one phase; one killed before its phase.json is known by its folder's name."""
-    number, _, name = folder.key.partition("-")
-    phase: Json = {
-        "number": int(number) if number.isdecimal() else 0,
-        "id": name or folder.key,
-        "key": folder.key,
-        "title": name or folder.key,
-        "kind": "sql",
-        "state": "running",
-        "target": target,
-    }
-    if exists(folder.path / "phase.json"):
-        phase |= folder.read_phase()
-    phase["variant"] = phase.get("variant") or {}
-    phase["repeat"] = phase.get("repeat") or 1
+    phase = _known(folder, target)
+    drive = folder.read_drive()
     found = PhaseFiles(
         folder,
         phase,
-        folder.read_drive(),
+        drive if isinstance(drive, Drive) else None,
         list(folder.read_series()),
+        asked=drive if isinstance(drive, AskedDrive) else None,
         steps=_ascending(list(folder.read_steps()), folder.path / "steps.jsonl"),
         progress=list(folder.read_progress()),
     )
     queries = folder.beside("queries", create=False)
     if not queries.path.is_dir():
         return found
+    beside = queries.read_drive()
     inside = PhaseFiles(
-        queries, {**phase, "rows_per_transaction": None}, queries.read_drive(), list(queries.read_series())
+        queries,
+        msgspec.structs.replace(phase, rows_per_transaction=None),
+        beside if isinstance(beside, Drive) else None,
+        list(queries.read_series()),
+        asked=beside if isinstance(beside, AskedDrive) else None,
     )
     probe = folder.beside("probe", create=False)
     return replace(
@@ -135,3 +172,20 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         sent=list(folder.read_sent()),
         probe=list(probe.read_probe()),
     )
+
+
+def _known(folder: PhaseFolder, target: str) -> Phase:
+    """Return phase.json; what it does not say is told by the folder's name."""
+    number, _, name = folder.key.partition("-")
+    told: dict[str, object] = {
+        "number": int(number) if number.isdecimal() else 0,
+        "id": name or folder.key,
+        "key": folder.key,
+        "title": name or folder.key,
+        "kind": "sql",
+        "state": "running",
+        "target": target,
+    }
+    if not exists(folder.path / "phase.json"):
+        return msgspec.convert(told, Phase)
+    return msgspec.convert(told | folder.written_phase(), Phase)

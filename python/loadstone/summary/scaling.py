@@ -13,10 +13,12 @@ allow, and the law is fitted again; N / X(N) is linear in 1, N and N·(N − 1),
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from loadstone.results.documents.summary import FittedLaw, FittedRange, ScalingCurvePoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,14 +77,27 @@ class Scaling:
     sentence: str
     curve: tuple[tuple[float, float, float, float], ...] = ()
 
-    def document(self) -> dict[str, Any]:
-        """Return the fit as it stands in summary.json."""
-        fit = None if self.law is None else asdict(self.law)
-        if fit is not None:
-            fit["lambda"] = fit.pop("lambda_")
-        curve = [dict(zip(("n", "tps", "low", "high"), point, strict=True)) for point in self.curve]
-        told = {"fit": fit, "reason": self.reason, "sentence": self.sentence}
-        return {**told, "curve": curve, "method": METHOD, "confidence": CONFIDENCE}
+    def curve_points(self) -> list[ScalingCurvePoint]:
+        """Return the curve as it stands in summary.json."""
+        return [ScalingCurvePoint(n=n, tps=tps, low=low, high=high) for n, tps, low, high in self.curve]
+
+    def fitted(self) -> FittedLaw | None:
+        """Return the law as it stands in summary.json."""
+        if self.law is None:
+            return None
+        return FittedLaw(
+            lambda_=_range_of(self.law.lambda_),
+            sigma=_range_of(self.law.sigma),
+            kappa=_range_of(self.law.kappa),
+            peak_n=None if self.law.peak_n is None else _range_of(self.law.peak_n),
+            peak_tps=None if self.law.peak_tps is None else _range_of(self.law.peak_tps),
+            r2=self.law.r2,
+            relative_error=self.law.relative_error,
+        )
+
+
+def _range_of(found: Range) -> FittedRange:
+    return FittedRange(value=found.value, low=found.low, high=found.high)
 
 
 def fit_usl(n: Sequence[float], tps: Sequence[float]) -> Scaling:

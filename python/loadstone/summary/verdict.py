@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from loadstone.results.documents.summary import Verdict
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadstone.summary.reading import Json
+    from loadstone.results.documents.summary import Summary, Warning
 
 CLIENT_KINDS = {
     "ClientWorkedWhileAsking",
@@ -20,35 +24,35 @@ CLIENT_KINDS = {
 }
 
 
-def verdict(summary: Json) -> list[Json]:
+def verdict(summary: Summary) -> list[Verdict]:
     """Entries of {question, level: good|warning|bad|unknown, answer, detail}, always the same four."""
-    damaged = [w["message"] for w in summary["warnings"] if w["kind"] == "FolderDamaged"]
+    damaged = [w.message for w in summary.warnings if w.kind == "FolderDamaged"]
     if not damaged:
         return [_complete(summary), _checked(summary), _client(summary), _durable(summary)]
     more = f" {len(damaged) - 1} more are listed below." if len(damaged) > 1 else ""
-    whole = _entry(_complete(summary)["question"], "bad", "Damaged", f"{damaged[0]}{more}")
+    whole = _entry(_complete(summary).question, "bad", "Damaged", f"{damaged[0]}{more}")
     return [whole, *(_unsure(judge(summary)) for judge in (_checked, _client, _durable))]
 
 
-def _unsure(entry: Json) -> Json:
+def _unsure(entry: Verdict) -> Verdict:
     """Return an answer as far as a damaged folder gives one: nothing is good there."""
-    if entry["level"] != "good":
+    if entry.level != "good":
         return entry
-    detail = f"the folder is damaged; what is still there says: {entry['answer'].lower()}, {entry['detail']}"
-    return {**entry, "level": "unknown", "answer": "Not known", "detail": detail}
+    detail = f"the folder is damaged; what is still there says: {entry.answer.lower()}, {entry.detail}"
+    return msgspec.structs.replace(entry, level="unknown", answer="Not known", detail=detail)
 
 
-def _entry(question: str, level: str, answer: str, detail: str) -> Json:
-    return {"question": question, "level": level, "answer": answer, "detail": detail}
+def _entry(question: str, level: str, answer: str, detail: str) -> Verdict:
+    return Verdict(question=question, level=level, answer=answer, detail=detail)
 
 
-def _complete(summary: Json) -> Json:
-    state, skipped = summary["run"]["state"], len(summary["skipped"])
+def _complete(summary: Summary) -> Verdict:
+    state, skipped = summary.run.state or "killed", len(summary.skipped)
     question = "Did the run reach its end?"
-    lost = [warning["message"] for warning in summary["warnings"] if warning["kind"] == "ServiceLost"]
+    lost = [warning.message for warning in summary.warnings if warning.kind == "ServiceLost"]
     if state == "complete" and lost:
         return _entry(question, "bad", "Failed", lost[0])
-    outages = [warning["message"] for warning in summary["warnings"] if warning["kind"] == "Outage"]
+    outages = [warning.message for warning in summary.warnings if warning.kind == "Outage"]
     if state == "complete" and outages:
         return _entry(question, "warning", "With outages", outages[0])
     if state == "complete":
@@ -56,9 +60,7 @@ def _complete(summary: Json) -> Json:
         return _entry(question, "good", "Complete", detail)
     words = {"running": "Still running", "failed": "Failed"}
     level = "bad" if state == "failed" else "warning"
-    return _entry(
-        question, level, words.get(state, "Incomplete"), str(summary["run"].get("reason") or _how(state))
-    )
+    return _entry(question, level, words.get(state, "Incomplete"), str(summary.run.reason or _how(state)))
 
 
 def _how(state: str) -> str:
@@ -67,11 +69,11 @@ def _how(state: str) -> str:
     )
 
 
-def _checked(summary: Json) -> Json:
+def _checked(summary: Summary) -> Verdict:
     question = "Are the answers right?"
-    checks = [check for phase in summary["phases"] for check in phase["checks"]]
-    broken = [w for w in summary["warnings"] if w["kind"] == "CountsDoNotAddUp"]
-    failed = sum(1 for check in checks if check.get("passed") is False)
+    checks = [check for phase in summary.phases for check in phase.checks]
+    broken = [w for w in summary.warnings if w.kind == "CountsDoNotAddUp"]
+    failed = sum(1 for check in checks if check.passed is False)
     wrong = _wrong(summary)
     if failed or broken or wrong:
         what = f"{failed} of {len(checks)} checks failed" if failed else "counts do not add up"
@@ -83,29 +85,27 @@ def _checked(summary: Json) -> Json:
     return _entry(question, "good", "Checked", f"{len(checks)} check{'s' if len(checks) > 1 else ''} passed")
 
 
-def _wrong(summary: Json) -> int:
+def _wrong(summary: Summary) -> int:
     """Return how many queries gave another answer than the first target that has one."""
     return sum(
         1
-        for entry in summary["asked"]
-        for target in entry["targets"]
-        for question in target["questions"]
-        if question["wrong"]
+        for entry in summary.asked
+        for target in entry.targets
+        for question in target.questions
+        if question.wrong
     )
 
 
-def _client(summary: Json) -> Json:
+def _client(summary: Summary) -> Verdict:
     question = "Was the client the limit?"
-    found = [warning for warning in summary["warnings"] if warning["kind"] in CLIENT_KINDS]
-    if any(warning["kind"] == "ClientWasTheLimit" for warning in found):
+    found = [warning for warning in summary.warnings if warning.kind in CLIENT_KINDS]
+    if any(warning.kind == "ClientWasTheLimit" for warning in found):
         return _entry(question, "bad", "Yes", _phases(found))
     if found:
         return _entry(question, "warning", "Perhaps", _phases(found))
-    known = [p["drive"]["client_cpu"] for p in summary["phases"] if p["drive"] and p["drive"]["client_cpu"]]
-    busiest = max((cpu["utilisation"] or 0 for cpu in known), default=None)
-    shares = [
-        t["client_share"] for e in summary["asked"] for t in e["targets"] if t["client_share"] is not None
-    ]
+    known = [p.drive.client_cpu for p in summary.phases if p.drive and p.drive.client_cpu]
+    busiest = max((cpu.utilisation or 0 for cpu in known), default=None)
+    shares = [t.client_share for e in summary.asked for t in e.targets if t.client_share is not None]
     if busiest is None and shares:
         return _entry(
             question, "good", "No", f"it used at most {max(shares):.0%} of the CPU time while queries ran"
@@ -115,19 +115,19 @@ def _client(summary: Json) -> Json:
     return _entry(question, "good", "No", f"its threads were busy at most {busiest:.0%}")
 
 
-def _phases(warnings: Sequence[Json]) -> str:
-    count = len({(warning["target"], warning["phase"]) for warning in warnings})
+def _phases(warnings: Sequence[Warning]) -> str:
+    count = len({(warning.target, warning.phase) for warning in warnings})
     return f"in {count} phase{'s' if count > 1 else ''}; see warnings"
 
 
-def _durable(summary: Json) -> Json:
+def _durable(summary: Summary) -> Verdict:
     question = "Would the data survive a crash?"
-    off = [w for w in summary["warnings"] if w["kind"] == "DurabilityOff"]
-    settings = [(t["id"], s) for t in summary["targets"] for s in t.get("durability") or []]
+    off = [w for w in summary.warnings if w.kind == "DurabilityOff"]
+    settings = [(t.id, s) for t in summary.targets for s in t.durability or []]
     if off:
-        names = sorted({f"{s['setting']} = {s['value']}" for _, s in settings if s.get("durable") is False})
+        names = sorted({f"{s.setting} = {s.value}" for _, s in settings if s.durable is False})
         return _entry(question, "warning", "Not durable", ", ".join(names))
     if not settings:
         return _entry(question, "unknown", "Unknown", "durability settings were not recorded")
-    count = len({str(s["setting"]) for _, s in settings})
+    count = len({str(s.setting) for _, s in settings})
     return _entry(question, "good", "Durable", f"all of {count} settings that matter are safe")

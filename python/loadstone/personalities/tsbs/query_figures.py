@@ -11,8 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
+from loadstone.results.documents.base import Stats
 from loadstone.summary.histograms import Histogram, bucket_middle_ns
 
 if TYPE_CHECKING:
@@ -47,16 +49,16 @@ class Group:
     @classmethod
     def of(cls, histogram: Histogram, stats: Mapping[str, Any] | None = None) -> Group:
         """Return the figures of a histogram, the exact ones from `stats` where they are known."""
-        found: Mapping[str, Any] = stats or histogram.stats()
-        if not found["count"]:
+        found = msgspec.convert(stats, Stats) if stats else histogram.stats()
+        if not found.count:
             return cls(0)
         return cls(
-            int(found["count"]),
-            found["min_ns"] / 1e6,
+            found.count,
+            (found.min_ns or 0) / 1e6,
             (histogram.percentile_ns(50.0) or 0) / 1e6,
-            found["mean_ns"] / 1e6,
-            found["max_ns"] / 1e6,
-            (found["stddev_ns"] or 0.0) / 1e6,
+            (found.mean_ns or 0) / 1e6,
+            (found.max_ns or 0) / 1e6,
+            (found.stddev_ns or 0.0) / 1e6,
         )
 
     def line(self) -> str:

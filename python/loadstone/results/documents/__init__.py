@@ -3,6 +3,9 @@
 from loadstone.results.documents.base import Struct
 from loadstone.results.documents.drive import (
     AskedDrive,
+    AskedInTurn,
+    AskedQuestion,
+    AskedRun,
     Drive,
     Interval,
     Probed,
@@ -18,6 +21,9 @@ from loadstone.results.documents.target import Sample, Target
 
 __all__ = [
     "AskedDrive",
+    "AskedInTurn",
+    "AskedQuestion",
+    "AskedRun",
     "Calibration",
     "Drive",
     "Environment",

@@ -4,7 +4,7 @@ What is required here is what figures cannot be computed without; anything else 
 of older versions. Keys that are not named here are allowed: the report does not compute with them.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -12,8 +12,9 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Ns = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 """A moment or a span on the monotonic clock."""
-Number = Annotated[float, msgspec.Meta(ge=-1e20, le=1e20)]
-Amount = Annotated[float, msgspec.Meta(ge=0, le=1e20)]
+Number = int | Annotated[float, msgspec.Meta(ge=-1e20, le=1e20)]
+Amount = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0, le=1e20)]
+"""A whole number stays one: it is shown and written without a point."""
 Scalar = str | int | float | bool | None
 Words = str | int | float | bool | None
 """Shown as it is."""
@@ -25,6 +26,10 @@ class Struct(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Raise ValueError where fields contradict each other."""
 
+    def __bool__(self) -> Literal[True]:
+        """Say that it is there: `drive and drive.load` is a load, or None."""
+        return True
+
 
 class Counts(Struct, frozen=True):
     """COUNTS: outcomes of transactions."""
@@ -34,7 +39,7 @@ class Counts(Struct, frozen=True):
     failed: Count
     skipped: Count
     dropped: Count
-    carried: Count = 0
+    carried: Count | None = None
 
 
 class WarmupCounts(Struct, frozen=True):

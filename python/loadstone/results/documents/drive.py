@@ -2,13 +2,14 @@
 
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from loadstone.results.documents.base import (
     Amount,
     Count,
     Counts,
     Ns,
     Number,
-    Scalar,
     Stats,
     Struct,
     WarmupCounts,
@@ -22,7 +23,7 @@ class Pace(Struct, frozen=True):
     """When transactions begin."""
 
     kind: str = "closed"
-    rate_per_s: Amount | None = None
+    rate_per_s: Amount | UnsetType | None = UNSET
 
 
 class Connect(Struct, frozen=True):
@@ -139,7 +140,11 @@ class Column(Struct, frozen=True):
 class PlainTable(Struct, frozen=True):
     """The table of a load of plain rows."""
 
+    name: str | None = None
+    metrics: Count | None = None
     columns: list[Column] | None = None
+    usual_indexes: list[str] | None = None
+    row_bytes: Amount | None = None
     sequence: str | None = None
     sequence_first: Whole | None = None
     sequence_step: Whole | None = None
@@ -187,6 +192,7 @@ class Loaded(Struct, frozen=True):
     indexes: list[BuiltIndex] | None = None
     after: list[BuiltIndex] | None = None
     resumed: Resumed | None = None
+    compression: Amount | None = None
     storage: Storage | None = None
     transactions: list[LongTransaction] | None = None
 
@@ -207,6 +213,14 @@ class Queries(Struct, frozen=True):
     labels: list[Label] | None = None
 
 
+class Draw(Struct, frozen=True):
+    """From which numbers a parameter of a query is drawn."""
+
+    name: str
+    least: Whole
+    most: Whole
+
+
 class Caches(Struct, frozen=True):
     """How caches were emptied."""
 
@@ -220,7 +234,7 @@ class Asking(Struct, frozen=True):
     table: str | None = None
     rows: Count | None = None
     clients: Count | None = None
-    draws: list[dict[str, Scalar]] | None = None
+    draws: list[Draw] | None = None
 
 
 class Drive(Struct, frozen=True):
@@ -404,7 +418,7 @@ class Probed(Struct, frozen=True):
     value: Whole | None = None
 
 
-def kind_of_drive(drive: dict[str, Any]) -> type[Struct]:
+def kind_of_drive(drive: dict[str, Any]) -> type[Drive | AskedDrive]:
     """Return the type of a drive.json: questions that are asked one by one leave a shorter one."""
     asking = drive.get("asking")
     return AskedDrive if isinstance(asking, dict) and "runs" in asking else Drive

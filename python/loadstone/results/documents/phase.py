@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from loadstone.results.documents.base import Amount, Count, Ns, Number, Scalar, Struct, Words
 
 
@@ -85,6 +87,8 @@ class Statement(Struct, frozen=True):
 
     text: str
     seconds: Amount | None = None
+    when: str | UnsetType = UNSET
+    part_of_load: bool | UnsetType = UNSET
 
 
 class Published(Struct, frozen=True):
@@ -92,19 +96,19 @@ class Published(Struct, frozen=True):
 
     metric: str
     value: Number | None = None
-    unit: Words = None
-    note: Words = None
-    system: Words = None
-    question: Words = None
+    unit: str | None = None
+    note: str | None = None
+    system: str | None = None
+    question: str | None = None
 
 
 class Curve(Struct, frozen=True):
     """A published curve of seconds a step."""
 
-    name: Words = None
+    name: str | None = None
     step_rows: Count | None = None
     seconds: list[Number] | None = None
-    note: Words = None
+    note: str | None = None
 
 
 class Check(Struct, frozen=True):

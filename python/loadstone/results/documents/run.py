@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from loadstone.results.documents.base import Amount, Ns, Scalar, Struct, Words
 
@@ -25,11 +26,11 @@ class Run(Struct, frozen=True):
     exit_code: int | None = None
     reason: str | None = None
     command: list[str] | None = None
-    options: dict[str, Any] | None = None
-    asked: dict[str, Any] | None = None
-    prices: dict[str, Amount] | None = None
-    resumed_at: list[str] | None = None
-    manifest: bool | None = None
+    options: dict[str, Any] | UnsetType | None = UNSET
+    asked: dict[str, Any] | UnsetType | None = UNSET
+    prices: dict[str, Amount] | UnsetType | None = UNSET
+    resumed_at: list[str] | UnsetType | None = UNSET
+    manifest: bool | UnsetType | None = UNSET
 
 
 class PlannedSource(Struct, frozen=True):
