@@ -64,6 +64,11 @@ class WrongAnswerError(LoadstoneError):
 _LONGEST_SHOWN = 80
 
 
+def words_of(error: Exception) -> str:
+    """Return what an error says, without its hint."""
+    return error.message if isinstance(error, LoadstoneError) else str(error).strip()
+
+
 def explained(error: BaseException) -> LoadstoneError | None:
     """Return what an error means to the user; None for one that is a bug of ours."""
     if isinstance(error, LoadstoneError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
 from loadstone.asking.performing import QUERIES_FILE, Manner, ask_all
-from loadstone.errors import LoadstoneError
+from loadstone.errors import words_of
 from loadstone.sql import filled
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _Turns:
             account = self._drive(blanks, sql, noted)
         except self._troubles() as error:
             self._check_signals()
-            blanks[0] |= {"state": "failed", "reason": _words(error)}
+            blanks[0] |= {"state": "failed", "reason": words_of(error)}
             _skip(blanks[1:], "the run before it failed")
             self._revive()
             return
@@ -209,7 +209,7 @@ class _Turns:
                 plan = engine.explain(control, sql)
         except self._troubles() as error:
             self._check_signals()
-            self.notes.append(f"the plan of {self.asked[-1]['name']} could not be had: {_words(error)}")
+            self.notes.append(f"the plan of {self.asked[-1]['name']} could not be had: {words_of(error)}")
             return
         self.asked[-1] |= {"plan": plan, "gpu": engine.used_gpu(plan)}
 
@@ -230,7 +230,7 @@ class _Turns:
             self.table_bytes = size.table_bytes + size.toast_bytes
         except self._troubles() as error:
             self._check_signals()
-            self.notes.append(f"the size of {self.questions.table} could not be read: {_words(error)}")
+            self.notes.append(f"the size of {self.questions.table} could not be read: {words_of(error)}")
 
     def _revive(self) -> None:
         """Wait for a server that was lost; where it stays away, nothing more is asked."""
@@ -238,10 +238,10 @@ class _Turns:
             self.hands.recover()
         except self._troubles() as error:
             self._check_signals()
-            self.gone = _words(error)
+            self.gone = words_of(error)
 
     def _troubles(self) -> tuple[type[Exception], ...]:
-        return (LoadstoneError, *self.opened.engine.errors)
+        return self.opened.engine.troubles
 
     def _is_interrupted(self) -> bool:
         return self.hands.signals is not None and self.hands.signals.received is not None
@@ -307,7 +307,3 @@ def _first_words(account: Account) -> str:
         return str(account["reason"] or "it failed without a word")
     error = min(account["errors"], key=lambda error: int(error["first_ns"]))
     return f"{error['message']} ({error['sqlstate']})"
-
-
-def _words(error: Exception) -> str:
-    return error.message if isinstance(error, LoadstoneError) else str(error).strip()

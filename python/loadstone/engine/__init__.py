@@ -112,6 +112,11 @@ class Engine(ABC):
         """Tell whether the schema is still this run's after a connection was lost, and claim it again."""
         return self.claim_workspace(connection, schema, mark)
 
+    @property
+    def troubles(self) -> tuple[type[Exception], ...]:
+        """What goes wrong with a server: what its connections raise, and what we say of it."""
+        return (LoadstoneError, *self.errors)
+
     def await_reset(self, connection: Control, application_name: str, lost: Control | None = None) -> None:
         """Wait until a server that lost sessions of this name, or `lost`, has ended or kept all others.
 

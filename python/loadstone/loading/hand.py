@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
-from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from loadstone.engine.control import Control, GetControl
@@ -73,7 +72,7 @@ class Hand(contextlib.AbstractContextManager["Hand"]):
     def _patiently(self, lost: Control) -> Control:
         """Wait for a server that recovers from a crash."""
         patience = Patience(_AWAY_S)
-        troubles: tuple[type[Exception], ...] = (LoadstoneError, *self._opened.engine.errors)
+        troubles = self._opened.engine.troubles
         while True:
             try:
                 connection = self._connect()

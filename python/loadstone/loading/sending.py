@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.drive import drive_document, perform
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, words_of
 from loadstone.jsonfile import to_json, write_atomic
 from loadstone.model import Connection, Drive
 
@@ -99,11 +99,11 @@ def send(
 @contextlib.contextmanager
 def told(account: Account, engine: Engine) -> Iterator[None]:
     """Keep the account of what was loaded when the server is no longer there to be asked."""
-    troubles: tuple[type[Exception], ...] = (LoadstoneError, *engine.errors)
+    troubles = engine.troubles
     try:
         yield
     except troubles as error:
-        said = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+        said = words_of(error)
         if account["state"] == "complete":
             account |= {"state": "failed", "reason": f"what was loaded cannot be looked at: {said}"}
         account["load"]["notes"].append(f"the server could not be asked afterwards: {said}")

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone.drive import drive_document, perform
-from loadstone.errors import LoadstoneError
+from loadstone.errors import words_of
 from loadstone.model import ROUND
 from loadstone.results.service import lost_connections
 from loadstone.run.bulk import bulk_phase
@@ -66,7 +66,7 @@ class PhaseRun:
         """Run the phase. Its end, however it came, is in `document`; only a signal passes through."""
         state: str = "interrupted"
         reason: str | None = "stopped by a signal"
-        troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.server.engine.errors)
+        troubles = self.server.engine.troubles
         try:
             self.folder.begin()
             self._write(state="running", start_ns=time.monotonic_ns())
@@ -291,7 +291,7 @@ class PhaseRun:
         self._event("warning", "outage", f"{lost} {length}")
 
     def _trouble(self, error: Exception) -> tuple[str, str]:
-        message = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+        message = words_of(error)
         said_no = isinstance(error, self.server.engine.errors)
         lost = said_no or self.server.gone is not None
         if self.account and self.account["errors"] and lost:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.asking.answer import compare
 from loadstone.asking.performing import Manner
 from loadstone.asking.rounds import Hands, ask_as_load, ask_in_turn
-from loadstone.errors import LoadstoneError
+from loadstone.errors import words_of
 from loadstone.jsonfile import to_json
 from loadstone.run.judging import judge
 from loadstone.run.series import SHORT_S
@@ -106,7 +106,7 @@ def rows_of(questions: Questions, stage: Stage) -> int | None:
         return None
     if table not in server.counted:
         engine = server.engine
-        troubles: tuple[type[Exception], ...] = (LoadstoneError, *engine.errors)
+        troubles = engine.troubles
         place = engine.tables.qualified(table)
         text = engine.in_words(f"select count(*) from {place}")  # noqa: S608 - a quoted name
         try:
@@ -115,7 +115,7 @@ def rows_of(questions: Questions, stage: Stage) -> int | None:
                 server.counted[table] = server.count(text)
         except troubles as error:
             stage.signals.check()
-            words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+            words = words_of(error)
             stage.tell(f"the rows of {table} could not be counted: {words}")
             return None
     return server.counted[table]

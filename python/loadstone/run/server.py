@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.engine import SCHEMA, resets, workspace
 from loadstone.engine.connecting import Patience
 from loadstone.engine.family import PostgresFamily
-from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.labels import name_document
 from loadstone.monitor import Monitor, Watched
 from loadstone.run.cooling import restart_cold
@@ -100,7 +100,7 @@ class Server:
         """Drop the schema that we made; returns why that was not possible, None when it was."""
         if self._evicted:
             return None  # what is there is another run's
-        troubles: tuple[type[Exception], ...] = (*self.engine.errors, LoadstoneError)
+        troubles = self.engine.troubles
         try:
             if self.control.closed and self.gone is None:
                 # It was lost in the last phase; the server may be there all the same.
@@ -172,7 +172,7 @@ class Server:
         lost.close()
         self._restart_dead()
         patience = Patience(_RECONNECT_S)
-        troubles: tuple[type[Exception], ...] = (LoadstoneError, *self.engine.errors)
+        troubles = self.engine.troubles
         kept = False
         while True:
             try:
@@ -186,7 +186,7 @@ class Server:
                     patience = Patience(_RECONNECT_S)
                 elif not patience.pause(error):
                     self.gone = f"the server did not come back within {_RECONNECT_S:.0f} s"
-                    said = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+                    said = words_of(error)
                     raise RunFailedError(self.gone, said) from error
             else:
                 break
@@ -211,7 +211,7 @@ class Server:
 
     def cool(self) -> Caches:
         """Empty the caches as far as that can be done; what stands in the way is only said."""
-        troubles: tuple[type[Exception], ...] = (LoadstoneError, OSError, *self.engine.errors)
+        troubles: tuple[type[Exception], ...] = (OSError, *self.engine.troubles)
         try:
             self.revive()
             with self._monitor.paused():
@@ -225,7 +225,7 @@ class Server:
                 self._watch_anew()
                 return caches
         except troubles as error:
-            words = error.message if isinstance(error, LoadstoneError) else str(error).strip()
+            words = words_of(error)
             return {"emptied": False, "note": f"the caches could not be emptied: {words}"}
 
     def _watch_anew(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from loadstone.errors import LoadstoneError
 from loadstone.procfs import ProcessTree, own_process
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Steps:
     def _read(self) -> _Reading:
         server = self._stage.server
         sizes = counters = None
-        troubles: tuple[type[Exception], ...] = (LoadstoneError, *server.engine.errors)
+        troubles = server.engine.troubles
         try:
             size = server.engine.tables.size(server.control, self._bulk.table.name)
             sizes = {name: getattr(size, name) for name in ("table_bytes", "index_bytes", "toast_bytes")}
