@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from hashlib import md5
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -18,7 +19,6 @@ from loadstone.asking.answer import compare, digest
 from loadstone.bulk import look
 from loadstone.bulk.verify import checks
 from loadstone.engine.driver import DriverEngine
-from loadstone.engine.feeding import Batch
 from loadstone.engines import engine
 from loadstone.engines.clickhouse.loading import ClickLoader
 from loadstone.engines.questdb.loading import QuestLoader
@@ -147,11 +147,11 @@ def test_every_type_and_its_null_arrive(target: OpenTarget) -> None:
     loader = (ClickLoader if target.engine.name == "chdb" else QuestLoader)(
         {**document, "timeout_s": 60.0}, target.connect
     )
-    with closing(target.connect("making")) as control, closing(loader.session()) as session:
+    with closing(target.connect("making")) as control, closing(loader.connect(0)) as session:
         control.execute(target.engine.tables.drop("test").encode())
         for statement in target.engine.tables.create(table, PlainTable("test")):
             control.execute(statement.encode())
-        session.send(Batch(1, None, 3, 0, (), (Part(rows),)))  # type: ignore[arg-type]
+        session.send(SimpleNamespace(number=1, rows=3, tags=(), tables=(Part(rows),)))  # type: ignore[arg-type]
         loader.finish()
         found = target.engine.tables.read_fingerprint(control, table, "test")
         control.execute(target.engine.tables.drop("test").encode())

@@ -6,7 +6,6 @@ import json
 import re
 import threading
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,8 @@ import pytest
 from tsbsdata import END, END_NS, SCALE, START_NS, into_duckdb, into_postgres
 
 from loadstone.asking.answer import compare, digest
-from loadstone.asking.threads import ask
+from loadstone.asking.clients import AskedLibrary
+from loadstone.drive import perform
 from loadstone.personalities.tsbs import main
 from loadstone.personalities.tsbs.go_json import indented, number
 from loadstone.personalities.tsbs.query_figures import lines_of
@@ -344,7 +344,7 @@ def test_an_early_end_cuts_off_what_takes_too_long(tmp_path: Path) -> None:
     signals = Signals()
     timer = threading.Timer(0.3, lambda: signals._stop and signals._stop())
     timer.start()
-    account = ask(_document(tmp_path), slow, signals, None)
+    account = perform(_document(tmp_path), signals, library=AskedLibrary(slow))
     assert account["state"] == "interrupted"
     assert slow.asked == ["a"]
     assert account["errors"][0]["sqlstate"] == "_CutOffError"
@@ -367,6 +367,7 @@ class _CutOffError(Exception):
 
 class _Slow:
     errors = (_CutOffError,)
+    arrow = True
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -379,9 +380,6 @@ class _Slow:
         self.asked.append(sql)
         self._cut.wait(60)
         raise _CutOffError("cut off")
-
-    def at_most(self, _connection: Any, _limit_s: float) -> Any:
-        return nullcontext()
 
     def cut_off(self, _connection: Any, _name: str) -> None:
         self._cut.set()

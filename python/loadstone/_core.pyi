@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from loadstone.engine.library import Library
+
 __version__: str
 is_debug_build: bool
 
@@ -32,7 +34,9 @@ def fetch_jar(coordinates: str, destination: str, mirror: str | None) -> str:
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""
 
-    def __init__(self, spec: str) -> None: ...
+    def __init__(self, spec: str, library: Library | None = None) -> None:
+        """Take JSON; where it has no `connection`, clients connect through the library."""
+
     def start(self) -> None:
         """Connect all clients and begin; returns at once."""
 
@@ -48,8 +52,31 @@ class Drive:
     def wait(self, timeout_s: float) -> str | None:
         """drive.json's text once the phase has ended, None when it has not within `timeout_s`.
 
-        Returns None at once while a step waits for the word to proceed.
+        Returns None at once while a step waits for the word to proceed. What a library's calls raised that is
+        no trouble of the database is raised here.
         """
+
+class RowBatch:
+    """Rows that go into a database together, in one transaction."""
+
+    @property
+    def number(self) -> int:
+        """Counted from 0 over the load."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of `tables` together."""
+
+    @property
+    def tags(self) -> tuple[TableBatch, ...]:
+        """New rows of the table of devices, which come first."""
+
+    @property
+    def tables(self) -> tuple[TableBatch, ...]:
+        """Rows of the other tables."""
+
+def answer_digest(answer: object) -> str:
+    """Return the digest of an answer that exports an Arrow stream, as JSON. Raises TypeError."""
 
 class Generation:
     """One data set that becomes files, made and compressed by threads of the core."""
@@ -185,41 +212,6 @@ class NullServer:
         """CPU time that serving has taken so far, nanoseconds."""
 
     def stop(self) -> None: ...
-
-class Recorder:
-    """What a drive writes down, for work that goes through a Python driver: thread-safe, in the same files.
-
-    `spec` is JSON: `{"labels":[…], "clients", "seed", "pace", "interval_s", "warmup_s", "duration_s",
-    "latency_limit_ms", "burn_in", "load", "out_dir"}`, all but `labels` and `clients` optional. The first
-    `burn_in` samples are left out of every figure. Times are `time.monotonic_ns()`.
-    """
-
-    def __init__(self, spec: str) -> None:
-        """Create the files. Raises DriveError."""
-
-    def begin(self) -> int:
-        """Start the clock, unless it runs; returns its start. Otherwise it starts at construction."""
-
-    def sample(self, label: int, intended_ns: int, start_ns: int, end_ns: int, ok: bool = True) -> None:
-        """Record one that has ended; `intended_ns` counts under a rate. Raises DriveError: no such label."""
-
-    def fail(
-        self, label: int, intended_ns: int, start_ns: int, end_ns: int, state: str, message: str
-    ) -> None:
-        """Record one that has failed; errors are counted by `state` (SQLSTATE, or a word)."""
-
-    def rows(self, rows: int, metrics: int = 0) -> None:
-        """Count rows of a load, and values of fields in them, as stored now."""
-
-    def progress(self) -> str:
-        """JSON of the latest interval and the totals so far, as `Drive.progress`."""
-
-    def finish(self, state: str, reason: str | None = None, more: str | None = None) -> str:
-        """Close the files, write drive.json and return its text; once.
-
-        `state` is complete, interrupted or aborted. `more` is a JSON object whose keys are added; what is an
-        object in both (`queries`) is merged.
-        """
 
 class GoRand:
     """Go's `math/rand` (version 1) after `rand.Seed(seed)`, bit for bit."""

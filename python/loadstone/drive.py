@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone import model
+    from loadstone.engine.library import Library
     from loadstone.signals import Signals
 
 _POLL_S = 0.1
@@ -47,14 +48,17 @@ def connection_document(connection: model.Connection) -> dict[str, Any]:
 
 
 def drive_document(
-    drive: model.Drive, connection: model.Connection, out_dir: Path | None, io: model.InOut = "auto"
+    drive: model.Drive, connection: model.Connection | None, out_dir: Path | None, io: model.InOut = "auto"
 ) -> dict[str, Any]:
-    """Return the core's specification of a drive; `io` is the kernel's interface to use."""
+    """Return the core's specification of a drive; `io` is the kernel's interface to use.
+
+    Without `connection`, the clients are behind a library.
+    """
     pace: dict[str, Any] = {"kind": drive.pace.kind}
     if drive.pace.rate_per_s is not None:
         pace["rate_per_s"] = drive.pace.rate_per_s
     return {
-        "connection": connection_document(connection),
+        "connection": None if connection is None else connection_document(connection),
         "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in drive.scripts],
         "mode": drive.mode,
         "clients": drive.clients,
@@ -78,8 +82,11 @@ def perform(
     signals: Signals | None,
     show: Callable[[Progress], None] | None = None,
     stepped: Callable[[Step], None] | None = None,
+    library: Library | None = None,
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
+
+    `library` connects the clients where `document` has no `connection`.
 
     The first signal asks it to stop in order; whatever ends the waiting for it ends its threads as well, so
     that nothing is written into its folder later. `stepped` is called with each complete step of a load in
@@ -87,7 +94,7 @@ def perform(
     Raises LoadstoneError when the drive cannot begin.
     """
     try:
-        drive = _core.Drive(json.dumps(document))
+        drive = _core.Drive(json.dumps(document), library)
     except _core.ScriptError as error:
         raise _script_trouble(error) from error
     except _core.DriveError as error:

@@ -188,6 +188,8 @@ class Load:
     """TSBS's `a,b-c`: least seconds between the starts of a worker's batches."""
     tables: SeriesTables = SeriesTables()
     timeout_s: float = 60.0
+    seed: int = 1
+    """Of random starts and intervals; the data set has its own."""
 
 
 RowFormat = Literal["text", "csv", "binary", "parquet"]

@@ -56,7 +56,9 @@ def planned_phase(
         why=table.get("why", "").strip(),
         setup=_statements(scenario, table.get("setup", ()), values),
         drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
-        load=_from(load_of, table, scenario, phase) if phase.kind == "load" and not bulk else None,
+        load=_from(partial(load_of, seed=seed), table, scenario, phase)
+        if phase.kind == "load" and not bulk
+        else None,
         bulk=bulk_of(table, _statements(scenario, table.get("after", ()), values)) if bulk else None,
         query=_from(partial(queries_of, seed=seed), table, scenario, phase) if "queries" in table else None,
         questions=_questions(scenario, phase, table, values, seed) if "ask" in table else None,

@@ -18,13 +18,14 @@ _ROWS_PER_EPOCH = {"iot": 2, "devops": 9}
 _LOAD = ("batch_rows", "workers", "hash_workers", "timeout_s")
 
 
-def load_of(table: Mapping[str, Any]) -> Load:
+def load_of(table: Mapping[str, Any], seed: int) -> Load:
     """Return the load that a phase's table, filled in, asks for."""
     return Load(
         data=series_of(table["data"]),
         method=table.get("method", "best"),
         pace=_pace(table),
         tables=SeriesTables(**table.get("tables", {})),
+        seed=seed,
         **{key: table[key] for key in _LOAD if key in table},
     )
 

@@ -92,6 +92,11 @@ pub(crate) fn write(
         },
     });
     if let Value::Object(account) = &mut account {
+        if config.by_library {
+            // Who else spends time in this process cannot be told apart, nor is there an event loop.
+            account.insert("client_cpu".to_owned(), Value::Null);
+            account.insert("loop".to_owned(), Value::Null);
+        }
         account.extend(config.work.account(totals));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();

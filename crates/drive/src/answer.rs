@@ -44,6 +44,7 @@
 //! the mix: engines round them.
 //! What it cannot see: a change of one number by less than the tolerance of its whole column.
 
+pub(crate) mod arrow;
 mod binary;
 mod digester;
 mod render;

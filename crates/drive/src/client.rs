@@ -9,6 +9,7 @@ use socket2::Socket;
 
 use crate::program::{Failure, Program};
 use crate::record::ErrorClass;
+use crate::record::booking::Begun;
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,18 @@ pub(crate) struct Transaction {
     pub(crate) in_doubt: bool,
     /// A transaction is under way (a connection for it may still have to be made).
     pub(crate) active: bool,
+}
+
+impl Transaction {
+    /// As its record knows it.
+    pub(crate) fn begun(&self) -> Begun {
+        Begun {
+            script: self.script,
+            intended_ns: self.intended_ns,
+            measured: self.measured,
+            burn_in: self.burn_in,
+        }
+    }
 }
 
 /// Messages sent whose answers are awaited.

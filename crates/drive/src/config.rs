@@ -12,6 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::error::DriveError;
 use crate::pace::Schedule;
 use crate::program::Failure;
+use crate::record::booking::Rules;
 use crate::record::{ErrorClass, Record};
 use crate::spec::{Connection, DriveSpec, OnError};
 use crate::work::{Draw, Labels, Work};
@@ -44,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) connect_per_transaction: bool,
     pub(crate) on_error: OnError,
     pub(crate) tries_max: u32,
+    /// Clients reach the database through a library.
+    pub(crate) by_library: bool,
 }
 
 /// Seconds to nanoseconds; the specification has been checked to be finite and not negative.
@@ -63,20 +66,46 @@ impl Config {
         Self::with_work(spec, Work::new(spec)?)
     }
 
+    /// The same where clients reach the database through a library.
+    pub(crate) fn for_library(spec: &DriveSpec) -> Result<Self, DriveError> {
+        if spec.connection.is_some() || spec.connect_per_transaction {
+            return Err(DriveError::bad_spec(
+                "a library connects by itself, and keeps its connections".to_owned(),
+                "leave connection and connect_per_transaction out",
+            ));
+        }
+        let nowhere = serde_json::from_value(serde_json::json!(
+            {"host": "/", "port": 0, "user": "", "database": ""}
+        ));
+        let there = DriveSpec {
+            connection: nowhere.ok(),
+            ..spec.clone()
+        };
+        let work = Work::for_library(spec)?;
+        Ok(Self {
+            by_library: true,
+            ..Self::with_work(&there, work)?
+        })
+    }
+
     /// The same for work that is at hand.
     pub(crate) fn with_work(spec: &DriveSpec, work: Work) -> Result<Self, DriveError> {
-        let endpoint = Endpoint::resolve(&spec.connection)?;
-        let (settings, tls) = session_settings(&spec.connection, endpoint.unix)?;
+        let connection = spec.connection.as_ref().ok_or_else(|| {
+            let message = "it is not said where to connect".to_owned();
+            DriveError::bad_spec(message, "give connection, or a library")
+        })?;
+        let endpoint = Endpoint::resolve(connection)?;
+        let (settings, tls) = session_settings(connection, endpoint.unix)?;
         let timeout_ns = ns(spec.timeout_s);
         Ok(Self {
             settings: Arc::new(settings),
-            session_check: (spec.connection.session_check.clone())
+            session_check: (connection.session_check.clone())
                 .filter(|_| !spec.connect_per_transaction),
             tls,
             endpoint,
             interval_ns: ns(spec.interval_s).max(1_000_000),
             timeout_ns,
-            connect_timeout_ns: ns(spec.connection.connect_timeout_s),
+            connect_timeout_ns: ns(connection.connect_timeout_s),
             grace_ns: timeout_ns.min(2_000_000_000),
             latency_limit_ns: spec.latency_limit_ms.map(|ms| ns(ms / 1e3)),
             transactions_per_client: spec.transactions_per_client,
@@ -85,10 +114,19 @@ impl Config {
             connect_per_transaction: spec.connect_per_transaction,
             on_error: spec.on_error,
             tries_max: spec.tries_max,
+            by_library: false,
             labels: work.labels(),
             is_load: work.is_load(),
             work,
         })
+    }
+
+    /// What decides how latencies count.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            under_a_rate: self.under_a_rate,
+            latency_limit_ns: self.latency_limit_ns,
+        }
     }
 
     /// A record with room for every script and statement.
@@ -125,6 +163,24 @@ impl Config {
     /// Random streams belong to clients, not to threads: the same seed gives every client the same choices however
     /// many threads share the work.
     pub(crate) fn cast(&self, spec: &DriveSpec, threads: usize) -> (Vec<Client>, Vec<Schedule>) {
+        let (draws, mut seeds) = Self::draw(spec);
+        let clients = draws
+            .iter()
+            .map(|draw| Client::new(self.work.program(spec, draw), spec.transactions_per_client))
+            .collect();
+        let schedules = (0..threads as u64)
+            .map(|worker| Schedule::new(spec.pace, worker, threads as u64, seeds.next_prng()))
+            .collect();
+        (clients, schedules)
+    }
+
+    /// What is drawn for each client of a library, and the one schedule of them all.
+    pub(crate) fn draws(spec: &DriveSpec) -> (Vec<Draw>, Schedule) {
+        let (draws, mut seeds) = Self::draw(spec);
+        (draws, Schedule::new(spec.pace, 0, 1, seeds.next_prng()))
+    }
+
+    fn draw(spec: &DriveSpec) -> (Vec<Draw>, SeedSequence) {
         let mut seeds = SeedSequence::new(spec.seed);
         let streams: Vec<_> = (0..spec.clients).map(|_| seeds.next_prng()).collect();
         // pgbench's order: first the clients, then default_seed unless the user sets it, then the rest.
@@ -133,24 +189,18 @@ impl Config {
             None => seeds.default_seed(),
         };
         let choosers: Vec<_> = (0..spec.clients).map(|_| seeds.next_prng()).collect();
-        let clients = streams
+        let draws = streams
             .into_iter()
             .zip(choosers)
             .enumerate()
-            .map(|(client, (stream, chooser))| {
-                let draw = Draw {
-                    client,
-                    stream,
-                    chooser,
-                    default_seed,
-                };
-                Client::new(self.work.program(spec, &draw), spec.transactions_per_client)
+            .map(|(client, (stream, chooser))| Draw {
+                client,
+                stream,
+                chooser,
+                default_seed,
             })
             .collect();
-        let schedules = (0..threads as u64)
-            .map(|worker| Schedule::new(spec.pace, worker, threads as u64, seeds.next_prng()))
-            .collect();
-        (clients, schedules)
+        (draws, seeds)
     }
 }
 

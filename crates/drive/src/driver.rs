@@ -7,8 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::account::{self, Ending};
+use crate::blocking;
 use crate::cancel::Canceller;
 use crate::client::Client;
+use crate::client::library::Library;
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Finish, Progress, Report, StepProgress};
 use crate::config::Config;
@@ -42,30 +44,60 @@ pub struct Drive {
     control: Arc<Control>,
     progress: Arc<Mutex<Progress>>,
     account: Arc<(Mutex<Option<Account>>, Condvar)>,
+    /// What the supervisor does, until it is started.
+    supervise: Mutex<Option<Supervise>>,
     supervisor: Mutex<Option<thread::JoinHandle<()>>>,
 }
+
+type Supervise = Box<dyn FnOnce(Option<Output>) -> Account + Send>;
 
 impl Drive {
     /// Check the specification and parse the scripts; nothing is connected yet.
     pub fn new(spec: DriveSpec) -> Result<Self, DriveError> {
-        let config = Arc::new(Config::new(&spec)?);
-        Ok(Self {
-            spec,
-            config,
+        let run = Run {
+            config: Arc::new(Config::new(&spec)?),
+            spec: spec.clone(),
             control: Arc::default(),
             progress: Arc::default(),
+        };
+        Ok(Self {
+            spec,
+            config: Arc::clone(&run.config),
+            control: Arc::clone(&run.control),
+            progress: Arc::clone(&run.progress),
             account: Arc::new((Mutex::new(None), Condvar::new())),
+            supervise: Mutex::new(Some(Box::new(move |output| run.supervise(output)))),
+            supervisor: Mutex::new(None),
+        })
+    }
+
+    /// The same for clients that reach the database through a library.
+    pub fn through(spec: DriveSpec, library: Arc<dyn Library>) -> Result<Self, DriveError> {
+        let run = blocking::Run {
+            config: Arc::new(Config::for_library(&spec)?),
+            spec: spec.clone(),
+            control: Arc::default(),
+            progress: Arc::default(),
+            library,
+        };
+        Ok(Self {
+            spec,
+            config: Arc::clone(&run.config),
+            control: Arc::clone(&run.control),
+            progress: Arc::clone(&run.progress),
+            account: Arc::new((Mutex::new(None), Condvar::new())),
+            supervise: Mutex::new(Some(Box::new(move |output| run.supervise(output)))),
             supervisor: Mutex::new(None),
         })
     }
 
     /// Connect all clients and begin; returns at once. Errors of connecting come from [`Drive::wait`].
     pub fn start(&self) -> Result<(), DriveError> {
-        let mut supervisor = self
-            .supervisor
+        let mut supervise = self
+            .supervise
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if supervisor.is_some() {
+        if supervise.is_none() {
             return Err(DriveError::bad_spec(
                 "the drive has been started already".to_owned(),
                 "make a new one for every phase",
@@ -80,22 +112,23 @@ impl Drive {
             )?),
             None => None,
         };
-        let run = Run {
-            spec: self.spec.clone(),
-            config: Arc::clone(&self.config),
-            control: Arc::clone(&self.control),
-            progress: Arc::clone(&self.progress),
+        let Some(supervise) = supervise.take() else {
+            return Ok(());
         };
         let account = Arc::clone(&self.account);
         let spawned = thread::Builder::new()
             .name("supervisor".to_owned())
             .spawn(move || {
-                let result = catch_unwind(AssertUnwindSafe(|| run.supervise(output)))
+                let result = catch_unwind(AssertUnwindSafe(|| supervise(output)))
                     .unwrap_or_else(|_| Err(broken("the supervisor")));
                 *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 account.1.notify_all();
             });
         let handle = spawned.map_err(DriveError::thread)?;
+        let mut supervisor = self
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *supervisor = Some(handle);
         Ok(())
     }
@@ -109,6 +142,9 @@ impl Drive {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         // As it is now: whoever is to let a step begin must not wait for an interval's end.
+        if let Some(load) = self.config.work.load() {
+            progress.gain = Some(load.gain());
+        }
         progress.steps = self.config.work.load().map(|load| StepProgress {
             steps: load.finished_steps(),
             holding: load.holding(),

@@ -6,6 +6,7 @@
 
 mod account;
 mod answer;
+mod blocking;
 mod cancel;
 mod client;
 pub mod clock;
@@ -26,7 +27,6 @@ mod output;
 pub mod pace;
 mod program;
 pub mod record;
-pub mod recorder;
 pub mod spec;
 mod stall;
 mod timeline;
@@ -34,6 +34,7 @@ mod waker;
 mod work;
 mod worker;
 
+pub use answer::arrow::document as answer_digest;
 pub use client::library;
 pub use data::DataSpec;
 pub use driver::Drive;

@@ -3,6 +3,7 @@
 //! One thread takes rows from the source and turns them into finished transactions; clients send them and wait for
 //! the answers. What is made and not yet sent is bounded, so memory does not grow with the rows.
 
+mod arrow;
 mod batch;
 mod encode;
 mod intervals;
@@ -18,9 +19,10 @@ mod tags;
 mod tally;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -35,21 +37,26 @@ use self::long::{LANE_LENGTH, LongProducer, LongSpec, Plan};
 use self::producer::{Making, Place, Producer, Stop, Supply};
 pub(crate) use self::queue::{Found, Queue};
 use self::ranges::Ranges;
-pub(crate) use self::spec::LoadSpec;
+pub(crate) use self::spec::{LoadSpec, Method};
 pub(crate) use self::steps::StepAccount;
 pub(crate) use self::tables::{Tables, shape_name};
 pub(crate) use self::tally::{Mark, Tally};
+use crate::blocking::BlockingProgram;
 use crate::clock::{CpuTime, now_ns};
 use crate::data::DataSpec;
 use crate::error::DriveError;
+use crate::program::library_load::LibraryLoad;
 use crate::program::load::LoadProgram;
 use crate::program::transaction::TransactionProgram;
-use crate::program::{Program, Readiness};
+use crate::program::{Gain, Program, Readiness};
 use crate::waker::Waker;
 use crate::work::{Draw, Labels, ScriptLabel};
 
 /// Most batches that wait in the lane that all clients share; a few bridge the time that making one takes.
 const SHARED_LANE_MAX: usize = 8;
+/// What is said where devices are to be hashed to a library's clients.
+const NOT_HASHED: &str =
+    "rows are not hashed to workers: each takes the next batch, whatever devices are in it";
 /// How long the end of a load waits for the thread that makes batches.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -133,6 +140,18 @@ pub(crate) struct LoadWork {
     producer: Mutex<Option<Make>>,
     intervals: Vec<Interval>,
     long: Option<LongSpec>,
+    /// What a library adds.
+    library: Option<ByLibrary>,
+}
+
+/// A load through a library.
+#[derive(Debug, Default)]
+struct ByLibrary {
+    hash_workers: bool,
+    /// How rows travel.
+    mode: OnceLock<String>,
+    /// How long the library took to bring them to their resting place.
+    finish_ns: AtomicU64,
 }
 
 /// What the making thread does.
@@ -147,6 +166,34 @@ impl std::fmt::Debug for LoadWork {
 impl LoadWork {
     /// Open the source, and find a place for each of its tables.
     pub(crate) fn new(spec: &LoadSpec, clients: usize) -> Result<Self, DriveError> {
+        if spec.method == Method::Arrow {
+            return Err(DriveError::bad_spec(
+                "rows go as Arrow through a library only".to_owned(),
+                "use copy_binary, copy_text or insert",
+            ));
+        }
+        Self::open(spec, clients, None)
+    }
+
+    /// The same for clients that reach the database through a library.
+    pub(crate) fn for_library(spec: &LoadSpec, clients: usize) -> Result<Self, DriveError> {
+        let library = ByLibrary {
+            hash_workers: spec.hash_workers,
+            ..ByLibrary::default()
+        };
+        // Each client takes the next batch, whatever devices are in it.
+        let spec = LoadSpec {
+            hash_workers: false,
+            ..spec.clone()
+        };
+        Self::open(&spec, clients, Some(library))
+    }
+
+    fn open(
+        spec: &LoadSpec,
+        clients: usize,
+        library: Option<ByLibrary>,
+    ) -> Result<Self, DriveError> {
         spec.check()?;
         let intervals = Interval::parse_all(&spec.insert_intervals)?;
         let (supply, dataset) = open(spec)?;
@@ -157,8 +204,10 @@ impl LoadWork {
                 "leave it out: any worker takes any rows",
             ));
         }
-        let own_lanes = spec.hash_workers || spec.transaction.is_some();
-        let (lanes, length) = match spec.transaction {
+        // A library gets a long transaction whole.
+        let long = spec.transaction.filter(|_| library.is_none());
+        let own_lanes = spec.hash_workers || long.is_some();
+        let (lanes, length) = match long {
             Some(_) => (clients, LANE_LENGTH),
             None if own_lanes => (clients, 1),
             None => (1, clients.clamp(2, SHARED_LANE_MAX)),
@@ -171,7 +220,7 @@ impl LoadWork {
             own_lanes,
             tally: Mutex::default(),
         });
-        let producer: Make = if let Some(long) = spec.transaction {
+        let producer: Make = if let Some(long) = long {
             let producer = pieces(spec, long, &shared, clients)?;
             Box::new(|| producer.run())
         } else {
@@ -183,6 +232,7 @@ impl LoadWork {
                 rows_left: limit(spec),
                 place: Place::new(spec.rhythm().rows),
                 skip: Ranges::new(&spec.skip),
+                by_library: library.is_some(),
             };
             Box::new(|| producer.run())
         };
@@ -191,7 +241,43 @@ impl LoadWork {
             producer: Mutex::new(Some(producer)),
             intervals,
             long: spec.transaction,
+            library,
         })
+    }
+
+    /// What a client of a library does.
+    pub(crate) fn blocking_program(&self, draw: &Draw) -> io::Result<Box<dyn BlockingProgram>> {
+        let (shared, interval) = (Arc::clone(&self.shared), self.interval(draw.client));
+        let program = LibraryLoad::new(shared, interval, draw.stream, self.long.is_some())?;
+        Ok(Box::new(program))
+    }
+
+    fn interval(&self, client: usize) -> Option<Interval> {
+        let last = self.intervals.len().saturating_sub(1);
+        self.intervals.get(client.min(last)).copied()
+    }
+
+    /// How a library's clients send rows.
+    pub(crate) fn set_mode(&self, mode: String) {
+        if let Some(library) = &self.library {
+            let _ = library.mode.set(mode);
+        }
+    }
+
+    /// The library has brought what is loaded to its resting place, or said why not.
+    pub(crate) fn finished(&self, took_ns: u64, trouble: Option<String>) {
+        if let Some(library) = &self.library {
+            library.finish_ns.store(took_ns, Ordering::Relaxed);
+        }
+        if let Some(said) = trouble {
+            let why = format!("the load could not be brought to its end: {said}");
+            self.shared.tally().give_up(|| why);
+        }
+    }
+
+    /// Rows and metrics stored so far.
+    pub(crate) fn gain(&self) -> Gain {
+        self.shared.tally().gain()
     }
 
     /// Begin to make batches.
@@ -239,6 +325,9 @@ impl LoadWork {
     }
 
     pub(crate) fn labels(&self) -> Labels {
+        if self.library.is_some() {
+            return Labels::plain(&["batch".to_owned()]);
+        }
         let load = ScriptLabel {
             name: "load".to_owned(),
             weight: 1,
@@ -251,8 +340,7 @@ impl LoadWork {
 
     pub(crate) fn program(&self, draw: &Draw) -> Box<dyn Program + Send> {
         let number = draw.client;
-        let last = self.intervals.len().saturating_sub(1);
-        let interval = self.intervals.get(number.min(last)).copied();
+        let interval = self.interval(number);
         let shared = Arc::clone(&self.shared);
         match &self.long {
             Some(long) => Box::new(TransactionProgram::new(shared, number, long.statement_rows)),
@@ -261,7 +349,8 @@ impl LoadWork {
     }
 
     pub(crate) fn mode(&self) -> String {
-        self.shared.tables.method.name().to_owned()
+        let told = self.library.as_ref().and_then(|library| library.mode.get());
+        told.map_or_else(|| self.shared.tables.method.name().to_owned(), Clone::clone)
     }
 
     pub(crate) fn failure(&self) -> Option<String> {
@@ -299,6 +388,15 @@ impl LoadWork {
             "busy_ns": cpu.user_ns + cpu.system_ns,
             "exhausted": shared.making.exhausted.load(Ordering::Relaxed),
         });
+        if let Some(library) = &self.library {
+            load["finish_ns"] = library.finish_ns.load(Ordering::Relaxed).into();
+            let notes: &[&str] = if library.hash_workers {
+                &[NOT_HASHED]
+            } else {
+                &[]
+            };
+            load["notes"] = json!(notes);
+        }
         Map::from_iter([("load".to_owned(), load)])
     }
 }

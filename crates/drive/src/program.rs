@@ -2,6 +2,7 @@
 //!
 //! The driver knows programs only through this trait; pgbench's scripts are the first kind.
 
+pub(crate) mod library_load;
 pub(crate) mod load;
 pub(crate) mod queries;
 pub(crate) mod script;

@@ -1,8 +1,10 @@
 //! What is counted and measured: per worker and interval, merged into totals whose size does not grow with the run.
 
+pub mod booking;
 mod latency;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -84,6 +86,53 @@ impl ErrorClass {
             Self::Named(name) => (*name).to_owned(),
         }
     }
+}
+
+impl ErrorClass {
+    /// The class of an error by its SQLSTATE, or a library's own word for it.
+    #[must_use]
+    pub fn of_library(state: &str) -> Self {
+        match state {
+            "timeout" => Self::Timeout,
+            "connection" => Self::Connection,
+            "answer" => Self::Answer,
+            "internal" => Self::Internal,
+            _ => match <[u8; 5]>::try_from(state.as_bytes()) {
+                Ok(code)
+                    if code
+                        .iter()
+                        .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()) =>
+                {
+                    Self::Server(code)
+                }
+                _ => Self::Named(named(state)),
+            },
+        }
+    }
+
+    /// What a retry may mend: serialization failure and deadlock, as in pgbench.
+    #[must_use]
+    pub fn is_retriable(self) -> bool {
+        matches!(self, Self::Server(state) if &state == b"40001" || &state == b"40P01")
+    }
+}
+
+/// Names of errors that are kept; the rest is counted as one.
+const NAMES_MAX: usize = 1024;
+
+/// Names of errors live as long as the program, each once: they are few, being names of exceptions.
+fn named(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    if names.len() >= NAMES_MAX {
+        return "other";
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(kept);
+    kept
 }
 
 /// Errors of one class: how many, the first one's words, when.

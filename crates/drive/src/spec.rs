@@ -17,8 +17,9 @@ const RATE_MAX_PER_S: f64 = 1e7;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {
-    /// Where to connect.
-    pub connection: Connection,
+    /// Where to connect; absent where a library does.
+    #[serde(default)]
+    pub connection: Option<Connection>,
     /// The work, in one of three ways: a mix of scripts,
     #[serde(default)]
     pub scripts: Option<Vec<ScriptSpec>>,
@@ -313,7 +314,10 @@ impl DriveSpec {
             ("latency_limit_ms", self.latency_limit_ms),
             ("timeout_s", Some(self.timeout_s)),
             ("interval_s", Some(self.interval_s)),
-            ("connect_timeout_s", Some(self.connection.connect_timeout_s)),
+            (
+                "connect_timeout_s",
+                self.connection.as_ref().map(|c| c.connect_timeout_s),
+            ),
         ];
         for (name, value) in positive {
             if let Some(value) = value.filter(|v| !v.is_finite() || *v <= 0.0) {

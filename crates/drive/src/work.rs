@@ -7,12 +7,12 @@ use loadstone_script::QueryMode;
 use serde_json::{Map, Value, json};
 
 use self::scripts::ScriptWork;
+use crate::blocking::BlockingProgram;
 use crate::error::DriveError;
 use crate::load::LoadWork;
 use crate::program::Program;
 use crate::program::queries::QueryWork;
 use crate::record::{Record, ScriptRecord};
-use crate::recorder::{NoProgram, Recorded};
 use crate::spec::DriveSpec;
 
 /// The work of a drive, made ready and shared by all its clients.
@@ -24,8 +24,6 @@ pub(crate) enum Work {
     Load(LoadWork),
     /// Queries that were drawn beforehand.
     Queries(QueryWork),
-    /// What another driver does; only its account is made here.
-    Recorded(Recorded),
 }
 
 /// What transactions and statements are called in the account and in latency.hlog.
@@ -118,12 +116,35 @@ impl Work {
         }
     }
 
+    /// The same for clients that reach the database through a library.
+    pub(crate) fn for_library(spec: &DriveSpec) -> Result<Self, DriveError> {
+        match (&spec.scripts, &spec.load, &spec.queries) {
+            (None, Some(load), None) => LoadWork::for_library(load, spec.clients).map(Self::Load),
+            (None, None, Some(queries)) => QueryWork::for_library(queries, spec).map(Self::Queries),
+            _ => Err(DriveError::bad_spec(
+                "a library runs queries, or loads rows".to_owned(),
+                "give exactly one of load and queries",
+            )),
+        }
+    }
+
+    /// What one client of a library does. Fails when the operating system refuses what it needs.
+    pub(crate) fn blocking_program(
+        &self,
+        draw: &Draw,
+    ) -> std::io::Result<Option<Box<dyn BlockingProgram>>> {
+        match self {
+            Self::Load(load) => load.blocking_program(draw).map(Some),
+            Self::Queries(queries) => Ok(Some(queries.blocking_program())),
+            Self::Scripts(_) => Ok(None),
+        }
+    }
+
     pub(crate) fn labels(&self) -> Labels {
         match self {
             Self::Scripts(scripts) => scripts.labels(),
             Self::Load(load) => load.labels(),
             Self::Queries(queries) => queries.labels(),
-            Self::Recorded(recorded) => recorded.labels(),
         }
     }
 
@@ -133,7 +154,6 @@ impl Work {
             Self::Scripts(scripts) => scripts.program(spec, draw),
             Self::Load(load) => load.program(draw),
             Self::Queries(queries) => queries.program(draw),
-            Self::Recorded(_) => Box::new(NoProgram),
         }
     }
 
@@ -143,7 +163,6 @@ impl Work {
             Self::Scripts(scripts) => scripts.mode().to_string(),
             Self::Load(load) => load.mode(),
             Self::Queries(queries) => queries.mode(),
-            Self::Recorded(_) => "driver".to_owned(),
         }
     }
 
@@ -151,14 +170,14 @@ impl Work {
     pub(crate) fn is_extended(&self) -> bool {
         match self {
             Self::Scripts(scripts) => scripts.mode() != QueryMode::Simple,
-            Self::Load(_) | Self::Queries(_) | Self::Recorded(_) => true,
+            Self::Load(_) | Self::Queries(_) => true,
         }
     }
 
     /// Programs may have to wait for what other threads make, and are woken.
     pub(crate) fn waits(&self) -> bool {
         match self {
-            Self::Scripts(_) | Self::Queries(_) | Self::Recorded(_) => false,
+            Self::Scripts(_) | Self::Queries(_) => false,
             Self::Load(_) => true,
         }
     }
@@ -168,7 +187,6 @@ impl Work {
         match self {
             Self::Load(_) => true,
             Self::Scripts(_) | Self::Queries(_) => false,
-            Self::Recorded(recorded) => recorded.is_load(),
         }
     }
 
@@ -176,14 +194,14 @@ impl Work {
     pub(crate) fn load(&self) -> Option<&LoadWork> {
         match self {
             Self::Load(load) => Some(load),
-            Self::Scripts(_) | Self::Queries(_) | Self::Recorded(_) => None,
+            Self::Scripts(_) | Self::Queries(_) => None,
         }
     }
 
     /// Why the work as a whole has failed, if it has.
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
-            Self::Scripts(_) | Self::Recorded(_) => None,
+            Self::Scripts(_) => None,
             Self::Load(load) => load.failure(),
             Self::Queries(queries) => queries.failure(),
         }
@@ -195,7 +213,6 @@ impl Work {
             Self::Scripts(_) => Map::new(),
             Self::Load(load) => load.account(),
             Self::Queries(queries) => queries.account(totals),
-            Self::Recorded(recorded) => recorded.account(totals),
         }
     }
 }

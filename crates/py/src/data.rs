@@ -44,11 +44,7 @@ impl DataStream {
 
     fn read(&self, py: Python<'_>, rows: usize) -> PyResult<Option<Vec<TableBatch>>> {
         let read = py.detach(|| self.lock().read(rows)).map_err(drive_error)?;
-        let wrap = |batch: loadstone_drive::data::TableBatch| TableBatch {
-            table: batch.table,
-            rows: batch.rows,
-        };
-        Ok(read.map(|batches| batches.into_iter().map(wrap).collect()))
+        Ok(read.map(|batches| batches.into_iter().map(TableBatch::from).collect()))
     }
 
     fn fingerprints(&self) -> PyResult<String> {
@@ -102,6 +98,15 @@ pub(crate) fn fingerprint_rows(py: Python<'_>, data: &str, threads: usize) -> Py
 pub(crate) struct TableBatch {
     table: String,
     pub(crate) rows: RecordBatch,
+}
+
+impl From<loadstone_drive::data::TableBatch> for TableBatch {
+    fn from(batch: loadstone_drive::data::TableBatch) -> Self {
+        Self {
+            table: batch.table,
+            rows: batch.rows,
+        }
+    }
 }
 
 #[pymethods]

@@ -1,5 +1,6 @@
 //! `loadstone._core.Drive` and `NullServer`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,46 +9,89 @@ use loadstone_drive::{Drive as CoreDrive, DriveSpec};
 use pyo3::prelude::*;
 
 use crate::errors::{drive_error, system_error};
+use crate::library::{PyLibrary, Trouble};
 
 /// One drive phase.
 #[pyclass(frozen, module = "loadstone._core")]
 pub(crate) struct Drive {
-    inner: Arc<CoreDrive>,
+    inner: Option<Arc<CoreDrive>>,
+    /// What a library's calls raised that is no trouble of the database.
+    trouble: Option<Trouble>,
+    /// The account was given, or what was raised.
+    ended: AtomicBool,
 }
 
 #[pymethods]
 impl Drive {
     #[new]
-    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+    #[pyo3(signature = (spec, library = None))]
+    fn new(py: Python<'_>, spec: &str, library: Option<Py<PyAny>>) -> PyResult<Self> {
         let spec = DriveSpec::from_json(spec).map_err(drive_error)?;
-        // Resolving a host's name may take a while.
-        let inner = py.detach(|| CoreDrive::new(spec)).map_err(drive_error)?;
+        let (library, trouble) = library.map(PyLibrary::new).unzip();
+        // Resolving a host's name, or opening the rows of a load, may take a while.
+        let inner = py.detach(|| match library {
+            Some(library) => CoreDrive::through(spec, Arc::new(library)),
+            None => CoreDrive::new(spec),
+        });
         Ok(Self {
-            inner: Arc::new(inner),
+            inner: Some(Arc::new(inner.map_err(drive_error)?)),
+            trouble,
+            ended: AtomicBool::new(false),
         })
     }
 
     fn start(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner.start()).map_err(drive_error)
+        py.detach(|| self.inner().start()).map_err(drive_error)
     }
 
-    fn progress(&self) -> String {
-        self.inner.progress()
+    fn progress(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner().progress())
     }
 
     fn stop(&self) {
-        self.inner.stop();
+        self.inner().stop();
     }
 
-    fn proceed(&self) {
-        self.inner.proceed();
+    fn proceed(&self, py: Python<'_>) {
+        py.detach(|| self.inner().proceed());
     }
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<String>> {
         let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or(Duration::ZERO);
-        py.detach(|| self.inner.wait(timeout))
-            .transpose()
-            .map_err(drive_error)
+        if self.ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let waited = py.detach(|| self.inner().wait(timeout));
+        self.ended.store(waited.is_some(), Ordering::Relaxed);
+        if waited.is_some()
+            && let Some(raised) = self.raised()
+        {
+            return Err(raised);
+        }
+        waited.transpose().map_err(drive_error)
+    }
+}
+
+impl Drive {
+    #[expect(clippy::expect_used, reason = "it is taken out when this is dropped")]
+    fn inner(&self) -> &CoreDrive {
+        self.inner.as_deref().expect("a drive")
+    }
+
+    fn raised(&self) -> Option<PyErr> {
+        let trouble = self.trouble.as_ref()?;
+        trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        // Its threads may wait for the interpreter.
+        let inner = self.inner.take();
+        Python::attach(|py| py.detach(|| drop(inner)));
     }
 }
 

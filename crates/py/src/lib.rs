@@ -7,7 +7,7 @@ mod errors;
 mod fetch;
 mod generation;
 mod go_rand;
-mod recorder;
+mod library;
 mod script;
 
 use pyo3::prelude::*;
@@ -27,7 +27,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<drive::NullServer>()?;
     module.add_class::<generation::Generation>()?;
     module.add_class::<go_rand::GoRand>()?;
-    module.add_class::<recorder::Recorder>()?;
+    module.add_class::<library::RowBatch>()?;
+    module.add_function(wrap_pyfunction!(library::answer_digest, module)?)?;
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;

@@ -1,4 +1,4 @@
-"""Questions asked of a target, by the core's driver or by threads around a Python driver."""
+"""Questions asked of a target by the core, over the wire or through a client library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from loadstone.asking.answer import compare
-from loadstone.asking.threads import EngineAsker, ask
+from loadstone.asking.clients import AskedLibrary, EngineAsker
 from loadstone.drive import connection_document, perform
 from loadstone.engine import SCHEMA
 from loadstone.engine.driver import DriverEngine
@@ -22,7 +22,7 @@ from loadstone.redact import redact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from loadstone.asking.threads import Asker
+    from loadstone.asking.clients import Asker
     from loadstone.drive import Progress
     from loadstone.model import Connection
     from loadstone.signals import Signals
@@ -69,11 +69,11 @@ class Manner:
     suffixes: tuple[str, ...] = ("",)
     """Each query is run once for each, one after the other, with this behind its label."""
     asker: Asker | None = None
-    """Who carries the queries in place of what is usual for the target, by threads of Python."""
+    """Who carries the queries in place of what is usual for the target."""
     told: Callable[[str, Any], None] | None = None
-    """Is given each query's text with its answer, where threads of Python carry the queries."""
+    """Is given each query's text with its answer, where a library carries the queries."""
     noted: Callable[[int, int], None] | None = None
-    """Is given the beginning and the end of each query, where threads of Python carry the queries."""
+    """Is given the beginning and the end of each query, where a library carries the queries."""
     schema: str | None = SCHEMA
     """Where unqualified names lead first; None: where the user's own connection has them."""
 
@@ -159,11 +159,14 @@ def _ask_written(
     asker = manner.asker
     if asker is None and isinstance(opened.engine, DriverEngine):
         asker = EngineAsker(opened, opened.engine)
+    library = None
     if asker is not None:
-        account = ask(document, asker, signals, show, manner.told, manner.noted)
+        library = AskedLibrary(asker, manner.told, manner.noted)
+        if not asker.arrow:
+            document["queries"]["answers"] = "none"
     else:
         document["connection"] = connection_document(_connection(opened, manner))
-        account = perform(document, signals, show)
+    account = perform(document, signals, show, library=library)
     if account["queries"]["answers"]:
         _renumber(account["queries"]["answers"], written, len(manner.suffixes))
     return account

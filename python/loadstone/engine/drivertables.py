@@ -5,21 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.driving import drive_load
 from loadstone.engine.tables import TableAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.driving import Loader
     from loadstone.engine.indexes import Index
-    from loadstone.engine.tables import Account, RowTable
+    from loadstone.engine.library import Library
+    from loadstone.engine.tables import RowTable
     from loadstone.model import PlainTable, TableForm
 
 
 class DriverTables(TableAnswers, ABC):
-    """Tables of columns, loaded by threads of our own; what cannot be is known without asking."""
+    """Tables of columns, loaded through a library; what cannot be is known without asking."""
 
     takes_files = False
     ledger = False
@@ -28,8 +27,8 @@ class DriverTables(TableAnswers, ABC):
     """What scenarios may require of its tables, beside its forms."""
 
     @abstractmethod
-    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Loader:
-        """Return what the engine brings to a load, of a drive's document with its `load`."""
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library:
+        """Return what clients load with, of a drive's document with its `load`."""
 
     def offers(self, control: Control) -> frozenset[str]:
         """Tell what scenarios may require of plain tables: its column store is the only form."""
@@ -38,17 +37,6 @@ class DriverTables(TableAnswers, ABC):
 
     def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
         """Refuse nothing more: what the engine does not have is known without asking."""
-
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a connection."""
-        return drive_load(document, self.loader(document, connect), stopped, show, stepped)
 
     def using(self, index: Index) -> str:
         """Say nothing: kinds of index, where there are any, are named elsewhere."""

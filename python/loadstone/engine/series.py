@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.engine.control import Control
+    from loadstone.engine.library import Library
     from loadstone.engine.names import Qualified
     from loadstone.model import LoadMethod, SeriesTables
 
@@ -116,21 +117,13 @@ class SeriesAnswers(NamedTables):
     def refuse(self, control: Control) -> None:
         """Raise LoadstoneError when the server cannot hold such tables; touches nothing."""
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load rows through a Python driver; None where the core's driver does it by the wire protocol.
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
+        """Return what clients behind a library load with; None where rows go by the wire protocol.
 
-        `document` is the core's specification of a drive with a `load`, without `connection`; `connect` opens
-        a control connection of a name. `stopped` is asked between batches whether to end early. Returns what
-        drive.json is to hold.
+        `document` is the core's specification of a drive with a `load`; `connect` opens a control connection
+        of a name.
         """
-        del document, connect, stopped, show, stepped
+        del document, connect
         return None
 
     def tables(self, dataset: Dataset, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:

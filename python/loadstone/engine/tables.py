@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.engine.control import Control
+    from loadstone.engine.library import Library
     from loadstone.engine.series import Column
     from loadstone.model import LoadMethod, PlainTable, TableForm, ToastCompression
 
@@ -145,20 +146,13 @@ class TableAnswers(NamedTables):
                 "the server cannot compress by lz4", "It needs version 14 or later, built with lz4."
             )
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load rows through a Python driver; None where the core's driver does it by the wire protocol.
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
+        """Return what clients behind a library load with; None where rows go by the wire protocol.
 
-        `document` is the core's specification of a drive with a `load`, without `connection`. `stepped` is
-        told of each step that has ended, before the next one begins.
+        `document` is the core's specification of a drive with a `load`; `connect` opens a control connection
+        of a name.
         """
-        del document, connect, stopped, show, stepped
+        del document, connect
         return None
 
     def index_list(self, text: str, table: RowTable) -> tuple[Index, ...]:

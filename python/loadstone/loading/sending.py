@@ -1,4 +1,4 @@
-"""Rows sent: one load as the core is told of it, performed by the core or through a Python driver."""
+"""Rows sent: one load as the core is told of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from loadstone.drive import drive_document, perform
 from loadstone.errors import LoadstoneError, words_of
 from loadstone.jsonfile import to_json, write_atomic
-from loadstone.model import Connection, Drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -17,15 +16,14 @@ if TYPE_CHECKING:
     from loadstone.drive import Progress, Step
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
+    from loadstone.engine.library import Library
     from loadstone.loading.tables import Committed
-    from loadstone.model import InOut, LoadMethod
+    from loadstone.model import Connection, Drive, InOut, LoadMethod
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, with `load`."""
-
-_NOWHERE = Connection(host="", port=0, user="", database="")
 
 
 class Answers(Protocol):
@@ -34,15 +32,8 @@ class Answers(Protocol):
     title: str
     methods: tuple[LoadMethod, ...]
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load rows through a Python driver; None where the core's driver does it by the wire protocol."""
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
+        """Return what clients behind a library load with; None where rows go by the wire protocol."""
 
 
 def chosen_method(wanted: LoadMethod, answers: Answers) -> LoadMethod:
@@ -61,11 +52,11 @@ def load_document(
 ) -> dict[str, Any]:
     """Return the core's specification of a drive that loads, to be given its `load`.
 
-    Its `connection` is None where the clients are behind a Python driver.
+    Its `connection` is None where the clients are behind a library.
     """
-    document = drive_document(drive, connection or _NOWHERE, out_dir, io) | {"interval_s": interval_s}
+    document = drive_document(drive, connection, out_dir, io) | {"interval_s": interval_s}
     del document["scripts"], document["mode"]
-    return document if connection is not None else document | {"connection": None}
+    return document
 
 
 def send(
@@ -80,20 +71,12 @@ def send(
 
     `stepped` is told of each step that is committed whole. Raises LoadstoneError when it cannot begin.
     """
-    if document["connection"] is not None:
-        return perform(document, signals, show, stepped)
-    del document["connection"]
-    stopped: list[bool] = []
-    if signals is not None:
-        signals.during(lambda: stopped.append(True))
-    try:
-        account = answers.perform(document, opened.connect, lambda: bool(stopped), show, stepped)
-    finally:
-        if signals is not None:
-            signals.during(None)
-    if account is None:
-        raise LoadstoneError(f"{opened.engine.title} cannot be loaded", "Name another target.")
-    return account
+    library = None
+    if document["connection"] is None:
+        library = answers.library(document, opened.connect)
+        if library is None:
+            raise LoadstoneError(f"{opened.engine.title} cannot be loaded", "Name another target.")
+    return perform(document, signals, show, stepped, library)
 
 
 @contextlib.contextmanager

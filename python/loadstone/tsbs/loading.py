@@ -171,7 +171,9 @@ class _Loading:
 
     def _document(self, out_dir: Path) -> dict[str, Any]:
         load, connection = self.load, self.hand.clients()
-        drive = Drive(scripts=(), clients=load.workers, pace=load.pace, timeout_s=load.timeout_s)
+        drive = Drive(
+            scripts=(), clients=load.workers, pace=load.pace, timeout_s=load.timeout_s, seed=load.seed
+        )
         document = load_document(drive, connection, out_dir, self.manner.io, self.manner.interval_s)
         return document | {
             "load": {

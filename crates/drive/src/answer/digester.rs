@@ -102,6 +102,41 @@ impl Digester {
                 self.values.push((number, value));
             }
         }
+        self.end_row(mix);
+        Ok(())
+    }
+
+    /// The columns of the cells that follow: their names and kinds.
+    pub(crate) fn describe_cells<'a>(&mut self, columns: impl Iterator<Item = (&'a str, Kind)>) {
+        self.clear();
+        for (number, (name, kind)) in columns.enumerate() {
+            self.accounts
+                .push(Account::blank(number, name.to_lowercase(), kind));
+        }
+    }
+
+    /// One row of values that need not be read any more.
+    pub(crate) fn cells<'a>(&mut self, cells: impl Iterator<Item = Option<Cell<'a>>>) {
+        self.key.clear();
+        self.values.clear();
+        let mut mix = 0.0;
+        for (number, (cell, account)) in cells.zip(&mut self.accounts).enumerate() {
+            let Some(cell) = cell else {
+                self.key.push(255);
+                continue;
+            };
+            if let Inexact::Finite(value) = account.book(&cell, &mut self.key) {
+                if account.column.kind == Kind::Number {
+                    mix += account.factor * bent_log2(value);
+                }
+                self.values.push((number, value));
+            }
+        }
+        self.end_row(mix);
+    }
+
+    /// All values of a row have been booked.
+    fn end_row(&mut self, mix: f64) {
         let crc = crc32fast::hash(&self.key);
         self.rows += 1;
         self.keys = self.keys.wrapping_add(u64::from(crc));
@@ -113,7 +148,6 @@ impl Digester {
             account.abs.add(value.abs());
             account.weighted.add(value * weight);
         }
-        Ok(())
     }
 
     /// The digest of the rows so far.
@@ -129,14 +163,23 @@ impl Digester {
 impl Account {
     fn new(number: usize, column: &loadstone_wire::postgres::Column<'_>) -> Self {
         let form = Form::of(column.type_oid);
+        let name = String::from_utf8_lossy(column.name).to_lowercase();
+        let mut account = Self::blank(number, name, form.kind());
+        account.column.type_oid =
+            (form == Form::Other && column.is_binary).then_some(column.type_oid);
+        (account.form, account.is_binary) = (form, column.is_binary);
+        account
+    }
+
+    /// Of a column whose values are cells already.
+    fn blank(number: usize, name: String, kind: Kind) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "columns are few")]
         let turns = (number + 1) as f64 * GOLDEN;
-        let column_name = String::from_utf8_lossy(column.name).to_lowercase();
         Self {
             column: Column {
-                name: column_name,
-                kind: form.kind(),
-                type_oid: (form == Form::Other && column.is_binary).then_some(column.type_oid),
+                name,
+                kind,
+                type_oid: None,
                 count: 0,
                 crc: 0,
                 min_us: i64::MAX,
@@ -148,8 +191,8 @@ impl Account {
                 inf: 0,
                 neg_inf: 0,
             },
-            form,
-            is_binary: column.is_binary,
+            form: Form::Other,
+            is_binary: false,
             factor: 0.5 + (turns - turns.floor()),
             sum: Sum::default(),
             abs: Sum::default(),
@@ -160,9 +203,14 @@ impl Account {
     /// Book what is exact in a value, and say what is not. `None`: unreadable.
     fn read(&mut self, value: &[u8], key: &mut Vec<u8>, scratch: &mut Vec<u8>) -> Option<Inexact> {
         let cell = read(self.form, self.is_binary, value, scratch)?;
+        Some(self.book(&cell, key))
+    }
+
+    /// Book what is exact in a cell, and say what is not.
+    fn book(&mut self, cell: &Cell<'_>, key: &mut Vec<u8>) -> Inexact {
         let column = &mut self.column;
         column.count += 1;
-        match cell {
+        match *cell {
             Cell::Text(text) => {
                 column.crc = column.crc.wrapping_add(u64::from(crc32fast::hash(text)));
                 key.extend_from_slice(text);
@@ -176,14 +224,14 @@ impl Account {
             }
             Cell::Number(value) | Cell::Span(value) => {
                 if value.is_finite() {
-                    return Some(Inexact::Finite(value));
+                    return Inexact::Finite(value);
                 }
                 column.nan += u64::from(value.is_nan());
                 column.inf += u64::from(value == f64::INFINITY);
                 column.neg_inf += u64::from(value == f64::NEG_INFINITY);
             }
         }
-        Some(Inexact::Nothing)
+        Inexact::Nothing
     }
 
     fn unreadable(&self, number: usize, value: &[u8]) -> Unreadable {

@@ -31,7 +31,7 @@ pub struct RowBatch {
 /// What a library has said to a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// Rows of `tables` that are committed.
+    /// Rows of `tables` that are committed; fewer or more than were given is an error.
     pub rows: u64,
 }
 
@@ -67,12 +67,17 @@ impl fmt::Display for LibraryError {
 impl std::error::Error for LibraryError {}
 
 /// The call that a client is in: the driver measures it, and interrupts it when it takes too long.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Call {
-    /// Zero outside of a call.
+    times: Arc<CallTimes>,
+    mark: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+}
+
+/// Zero where there is none.
+#[derive(Debug, Default)]
+struct CallTimes {
     entered_ns: AtomicU64,
-    /// Takes the rows of a long transaction that are in.
-    mark: Option<Box<dyn Fn(u64) + Send + Sync>>,
+    left_ns: AtomicU64,
 }
 
 impl fmt::Debug for Call {
@@ -82,11 +87,25 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
+    /// The same call, whose rows are marked.
+    pub(crate) fn marked(&self, mark: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self {
+            times: Arc::clone(&self.times),
+            mark: Some(Arc::new(mark)),
+        }
+    }
+
     /// The library is entered now. The driver has said so when the method was called; an implementation that had to
     /// wait for something of ours first, as a lock, says it again: that wait is lag of the client, and no time of the
     /// database.
     pub fn enter(&self) {
-        self.entered_ns.store(now_ns(), Ordering::Relaxed);
+        self.times.entered_ns.store(now_ns(), Ordering::Relaxed);
+    }
+
+    /// The library has done all. The driver says so when the method has returned, and has read the answer; an
+    /// implementation that goes on with something of ours says it before.
+    pub fn leave(&self) {
+        self.times.left_ns.store(now_ns(), Ordering::Relaxed);
     }
 
     /// So many rows of a long transaction are in, and not committed.
@@ -101,6 +120,26 @@ impl Call {
     pub fn has_marks(&self) -> bool {
         self.mark.is_some()
     }
+
+    /// The driver begins it.
+    pub(crate) fn begin(&self) {
+        self.times.left_ns.store(0, Ordering::Relaxed);
+        self.enter();
+    }
+
+    /// The driver ends it; returns when the library was entered and left, nanoseconds of the clock.
+    pub(crate) fn end(&self) -> (u64, u64) {
+        let left_ns = self.times.left_ns.load(Ordering::Relaxed);
+        let ended_ns = if left_ns == 0 { now_ns() } else { left_ns };
+        (self.times.entered_ns.swap(0, Ordering::Relaxed), ended_ns)
+    }
+
+    /// Since when the library is at work; none when it is not.
+    pub(crate) fn entered_ns(&self) -> Option<u64> {
+        let is_over = self.times.left_ns.load(Ordering::Relaxed) > 0;
+        let entered_ns = self.times.entered_ns.load(Ordering::Relaxed);
+        (entered_ns > 0 && !is_over).then_some(entered_ns)
+    }
 }
 
 /// A database, as clients connect to it.
@@ -110,16 +149,6 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// [`LibraryError`]: no client begins.
     fn connect(&self, number: usize) -> Result<Box<dyn LibraryClient>, LibraryError>;
-
-    /// New devices, told in the order of the rows before any batch that refers to them is sent; those of batches that
-    /// are not sent are among them.
-    ///
-    /// # Errors
-    /// [`LibraryError`]: the load ends.
-    fn expect(&self, tags: &TableBatch) -> Result<(), LibraryError> {
-        let _ = tags;
-        Ok(())
-    }
 
     /// Bring what is loaded to its resting place: the last part of a load, inside its clock.
     ///

@@ -2,6 +2,8 @@
 
 use loadstone_gen::fingerprint::Tables;
 
+use crate::client::library::RowBatch;
+
 /// A transaction that is ready to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -18,6 +20,8 @@ pub(crate) struct Batch {
     pub(crate) opens: bool,
     /// It is the end of it.
     pub(crate) closes: bool,
+    /// In the place of messages, for a library.
+    pub(crate) rows: Option<Box<RowBatch>>,
     /// Pieces of long transactions: where each part ends that is sent for itself, and its rows.
     pub(crate) parts: Vec<(usize, u64)>,
     /// Labels of the statements, in order.

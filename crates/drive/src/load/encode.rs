@@ -89,7 +89,7 @@ impl Encoder {
                 .map(Packed::from);
             let rows = tagged.as_ref().unwrap_or(rows);
             match tables.method {
-                Method::CopyBinary | Method::CopyText => {
+                Method::CopyBinary | Method::CopyText | Method::Arrow => {
                     batch.query(Tables::rows_label(*table), &target.copy)?;
                     put_copy(tables.method, rows, &mut batch.bytes)?;
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use loadstone_gen::dataset::{Chunk, Dataset, Source, SourceError};
 
 use super::Shared;
+use super::arrow::Arrows;
 use super::batch::{Batch, Content};
 use super::encode::{BatchError, Encoder, content, is_plain};
 use super::ranges::Ranges;
@@ -33,6 +34,14 @@ pub(crate) struct Producer {
     pub(crate) rows_left: u64,
     pub(crate) place: Place,
     pub(crate) skip: Ranges,
+    /// Batches are for a library.
+    pub(crate) by_library: bool,
+}
+
+/// What rows are made into.
+enum Form {
+    Messages(Encoder),
+    Arrow(Arrows),
 }
 
 /// How far the steps are made.
@@ -135,7 +144,11 @@ impl Producer {
     }
 
     fn make_all(&mut self) -> Result<(), Stop> {
-        let mut encoder = Encoder::new(Arc::clone(&self.shared.tables));
+        let mut encoder = if self.by_library {
+            Form::Arrow(Arrows::default())
+        } else {
+            Form::Messages(Encoder::new(Arc::clone(&self.shared.tables)))
+        };
         let chunk_rows = self.batch_rows.saturating_mul(self.lanes);
         for index in 0.. {
             let wanted = self.rows_left.min(self.place.rows_left());
@@ -193,7 +206,7 @@ impl Producer {
     }
 
     /// Make the batches of the next rows; returns how many rows there were.
-    fn take(&mut self, index: u64, rows: usize, encoder: &mut Encoder) -> Result<u64, Stop> {
+    fn take(&mut self, index: u64, rows: usize, form: &mut Form) -> Result<u64, Stop> {
         match &mut self.supply {
             Supply::Values(source) => {
                 let dataset = Arc::clone(source.dataset());
@@ -201,10 +214,14 @@ impl Producer {
                     return Ok(0);
                 };
                 let taken = chunk.rows;
-                self.make(index, chunk, &dataset, encoder)?;
+                self.make(index, chunk, &dataset, form)?;
                 Ok(taken)
             }
             Supply::Files(files) => {
+                let Form::Messages(encoder) = form else {
+                    let why = "rows of files go as they are: no library takes them so";
+                    return Err(Stop::Broken(why.to_owned()));
+                };
                 let memory = self.shared.queue.memory();
                 let batch = encoder.encode_files(index, files, rows, memory)?;
                 let taken = batch.content.rows;
@@ -222,10 +239,13 @@ impl Producer {
         index: u64,
         chunk: Chunk,
         dataset: &Dataset,
-        encoder: &mut Encoder,
+        form: &mut Form,
     ) -> Result<(), Stop> {
-        if let Some(tags) = &chunk.tags {
-            encoder.learn(tags);
+        let tables = Arc::clone(&self.shared.tables);
+        match (&chunk.tags, &mut *form) {
+            (Some(tags), Form::Messages(encoder)) => encoder.learn(tags),
+            (Some(tags), Form::Arrow(arrows)) => arrows.learn(tags, &tables),
+            (None, _) => {}
         }
         let pieces = if self.lanes == 1 {
             vec![chunk]
@@ -243,8 +263,15 @@ impl Producer {
                 self.shared.tally().skip(&content);
                 !self.shared.queue.is_closed()
             } else {
-                let memory = self.shared.queue.memory();
-                let batch = encoder.encode(number, &piece, content, memory)?;
+                let batch = match form {
+                    Form::Messages(encoder) => {
+                        let memory = self.shared.queue.memory();
+                        encoder.encode(number, &piece, content, memory)?
+                    }
+                    Form::Arrow(arrows) => {
+                        arrows.encode(number, &piece, content, (dataset, &tables))?
+                    }
+                };
                 self.hand_over(lane, batch)
             };
             if !wanted {

@@ -90,6 +90,8 @@ pub enum Method {
     CopyText,
     /// INSERT of many rows, with binary parameters.
     Insert,
+    /// As Arrow has them: only through a library.
+    Arrow,
 }
 
 impl Method {
@@ -99,6 +101,7 @@ impl Method {
             Self::CopyBinary => "copy_binary",
             Self::CopyText => "copy_text",
             Self::Insert => "insert",
+            Self::Arrow => "arrow",
         }
     }
 }

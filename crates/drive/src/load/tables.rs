@@ -105,7 +105,7 @@ impl Tables {
     pub(crate) fn labels(&self) -> Vec<Option<StatementLabel>> {
         let verb = match self.method {
             Method::Insert => "INSERT INTO",
-            Method::CopyBinary | Method::CopyText => "COPY",
+            Method::CopyBinary | Method::CopyText | Method::Arrow => "COPY",
         };
         let tags = self
             .tags
@@ -276,7 +276,7 @@ fn series_target(
     let format = match (spec.method, &spec.data) {
         (Method::CopyBinary, _) => " (FORMAT binary)",
         (_, DataSpec::Files(files)) if files.format == FileFormat::Csv => " (FORMAT csv)",
-        (Method::CopyText | Method::Insert, _) => "",
+        (Method::CopyText | Method::Insert | Method::Arrow, _) => "",
     };
     Target::new(&asked, &table.name, schema, format)
 }

@@ -8,7 +8,7 @@ use super::batch::Content;
 use super::long::{Account as LongAccount, Fate, Progress};
 use super::ranges::Ranges;
 use crate::data::FingerprintDocument;
-use crate::program::Failure;
+use crate::program::{Failure, Gain};
 
 /// A batch that holds a later row time than all that were stored before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -112,6 +112,14 @@ impl Tally {
     /// Batches that were made and will not be sent.
     pub(crate) fn throw_away(&mut self, batches: u64) {
         self.unsent += batches;
+    }
+
+    /// What this load has stored.
+    pub(crate) fn gain(&self) -> Gain {
+        Gain {
+            rows: self.content.rows,
+            metrics: self.content.metrics,
+        }
     }
 
     pub(crate) fn failure(&self) -> Option<&str> {

@@ -11,6 +11,7 @@
 mod answers;
 mod client;
 mod feed;
+mod library;
 mod probe;
 mod statements;
 
@@ -24,8 +25,10 @@ use serde_json::{Map, Value, json};
 use self::answers::Answers;
 use self::client::QueryProgram;
 use self::feed::Feed;
+use self::library::LibraryQueries;
 use self::probe::{Probe, ProbeProgram};
 use super::Program;
+use crate::blocking::{self, BlockingProgram};
 use crate::error::DriveError;
 use crate::record::Record;
 use crate::spec::DriveSpec;
@@ -116,6 +119,8 @@ pub(crate) struct QueryWork {
     labels: Vec<String>,
     shared: Arc<Shared>,
     probe: Option<Arc<Probe>>,
+    /// Clients reach the database through a library.
+    by_library: bool,
 }
 
 /// What the clients share.
@@ -154,9 +159,28 @@ impl QueryWork {
             labels,
             shared,
             probe,
+            by_library: false,
         };
         work.check_burn_in(spec)?;
         Ok(work)
+    }
+
+    /// The same for clients that reach the database through a library.
+    pub(crate) fn for_library(spec: &QueriesSpec, drive: &DriveSpec) -> Result<Self, DriveError> {
+        if spec.probe.is_some() || spec.answers == AnswerMode::Rows {
+            return Err(DriveError::bad_spec(
+                "a library's answers are digested or counted".to_owned(),
+                "leave probe out, and ask for answers of the kind digest or none",
+            ));
+        }
+        Ok(Self {
+            by_library: true,
+            ..Self::new(spec, drive)?
+        })
+    }
+
+    pub(crate) fn blocking_program(&self) -> Box<dyn BlockingProgram> {
+        Box::new(LibraryQueries::new(Arc::clone(&self.shared)))
     }
 
     fn check_burn_in(&self, spec: &QueriesSpec) -> Result<(), DriveError> {
@@ -183,6 +207,9 @@ impl QueryWork {
     }
 
     pub(crate) fn mode(&self) -> String {
+        if self.by_library {
+            return blocking::IO.to_owned();
+        }
         let keeps = self.shared.statements_max > 0 || self.probe.is_some();
         if keeps { "prepared" } else { "extended" }.to_owned()
     }
@@ -203,7 +230,7 @@ impl QueryWork {
             "labels": labels,
             "total": self.shared.feed.listed(),
             "burn_in": self.shared.burn_in,
-            "binary": self.shared.binary,
+            "binary": (!self.by_library).then_some(self.shared.binary),
             "answers": answers,
             "answers_left_out": left_out,
         });

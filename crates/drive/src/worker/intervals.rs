@@ -27,9 +27,8 @@ impl<P: Poller> Worker<P> {
     fn carry_over(&mut self) {
         let record = &mut *self.record;
         for transaction in self.clients.iter().map(|client| &client.transaction) {
-            if transaction.active && !transaction.burn_in {
-                record.counts.carry(1);
-                record.scripts[transaction.script].counts.carry(1);
+            if transaction.active {
+                record.carry_over(&transaction.begun());
             }
         }
     }

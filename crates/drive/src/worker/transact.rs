@@ -6,21 +6,9 @@ use super::{Stage, Worker};
 use crate::client::{Phase, Transaction};
 use crate::io::{Poller, Slot};
 use crate::program::{End, Failure, Readiness, Step};
-use crate::record::{Counts, ErrorClass, WindowCounts, count_error};
+use crate::record::booking::{Times, Unstarted};
+use crate::record::count_error;
 use crate::spec::OnError;
-
-/// What a retry may mend: serialization failure and deadlock, as in pgbench.
-fn is_retriable(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::Server(state) if &state == b"40001" || &state == b"40P01")
-}
-
-/// Count a start in the window of its intended time; one that comes when that window is over is carried over.
-fn book_start(counts: &mut WindowCounts, measured: bool, measuring: bool) {
-    counts.of(measured).scheduled += 1;
-    if measuring && !measured {
-        counts.carry(1);
-    }
-}
 
 impl<P: Poller> Worker<P> {
     /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
@@ -101,7 +89,7 @@ impl<P: Poller> Worker<P> {
                 .latency_limit_ns
                 .is_some_and(|limit| now - intended_ns > limit)
             {
-                self.book_unstarted(intended_ns, |counts| counts.skipped += 1);
+                self.book_unstarted(intended_ns, Unstarted::Skipped);
                 if let Some(left) = &mut self.clients[slot as usize].left {
                     *left -= 1;
                 }
@@ -119,16 +107,14 @@ impl<P: Poller> Worker<P> {
         }
         while let Some(offset_ns) = self.schedule.take(elapsed_ns) {
             let intended_ns = self.timeline.start_ns + offset_ns;
-            self.book_unstarted(intended_ns, |counts| counts.dropped += 1);
+            self.book_unstarted(intended_ns, Unstarted::Dropped);
         }
     }
 
-    /// A start that has come due and never happens: it belongs to the schedule of its time, and to the outcomes of
-    /// this one.
-    fn book_unstarted(&mut self, intended_ns: u64, outcome: impl FnOnce(&mut Counts)) {
-        let in_time = intended_ns >= self.timeline.measure_ns;
-        book_start(&mut self.record.counts, in_time, self.measuring);
-        outcome(self.record.counts.of(self.measuring));
+    /// A start that has come due and never happens.
+    fn book_unstarted(&mut self, intended_ns: u64, what: Unstarted) {
+        let measured = intended_ns >= self.timeline.measure_ns;
+        self.record.book_unstarted(what, measured, self.measuring);
     }
 
     fn begin(&mut self, slot: Slot, now: u64, intended_ns: u64) {
@@ -153,10 +139,8 @@ impl<P: Poller> Worker<P> {
             self.control.stall.wake(self.rest_ns, intended_ns);
         }
         self.active += 1;
-        let measuring = self.measuring && !burn_in;
-        let record = &mut *self.record;
-        book_start(&mut record.counts, measured, measuring);
-        book_start(&mut record.scripts[script].counts, measured, measuring);
+        let begun = client.transaction.begun();
+        self.record.book_start(&begun, self.measuring);
         if client.session.is_some() {
             self.advance(slot, now);
         } else {
@@ -279,7 +263,7 @@ impl<P: Poller> Worker<P> {
         // As pgbench: what is over the latency limit already is not tried again.
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
         let in_time = now.saturating_sub(client.transaction.intended_ns) <= limit_ns;
-        if is_retriable(failure.class)
+        if failure.class.is_retriable()
             && tries < self.config.tries_max
             && in_time
             && self.stage != Stage::Stopping
@@ -292,7 +276,7 @@ impl<P: Poller> Worker<P> {
             client.program.retry();
             return self.advance(slot, now);
         }
-        let aborts = self.config.on_error == OnError::AbortClient && !is_retriable(failure.class);
+        let aborts = self.config.on_error == OnError::AbortClient && !failure.class.is_retriable();
         self.end_failed(slot, now, failure);
         if aborts && self.clients[slot as usize].phase != Phase::Gone {
             self.idle.retain(|&idle| idle != slot);
@@ -318,11 +302,8 @@ impl<P: Poller> Worker<P> {
             failure,
             in_doubt: transaction.in_doubt,
         });
-        let measuring = self.measuring && !transaction.burn_in;
-        let record = &mut *self.record;
-        record.counts.of(measuring).failed += 1;
-        let script = &mut record.scripts[transaction.script];
-        script.counts.of(measuring).failed += 1;
+        self.record
+            .book_failed(&transaction.begun(), self.measuring);
         self.release(slot);
         self.note_rest(now);
     }
@@ -338,40 +319,16 @@ impl<P: Poller> Worker<P> {
         let record = &mut *self.record;
         record.rows += gain.rows;
         record.metrics += gain.metrics;
-        let measuring = self.measuring && !transaction.burn_in;
-        record.counts.of(measuring).done += 1;
-        let script = &mut record.scripts[transaction.script];
-        script.counts.of(measuring).done += 1;
-        let started_ns = if transaction.started_ns == 0 {
-            now
-        } else {
-            transaction.started_ns
+        let started_ns = match transaction.started_ns {
+            0 => now,
+            started_ns => started_ns,
         };
-        let response_ns = now.saturating_sub(transaction.intended_ns);
-        let service_ns = now.saturating_sub(started_ns);
-        // In a closed loop nothing waits between intention and start.
-        let response_ns = if self.config.under_a_rate {
-            response_ns
-        } else {
-            service_ns
+        let times = Times {
+            started_ns,
+            ended_ns: now,
         };
-        let is_late = self
-            .config
-            .latency_limit_ns
-            .is_some_and(|limit| response_ns > limit);
-        record.late += u64::from(is_late && transaction.measured);
-        // Of a transaction that straddles the end of the warm-up the latency is left out.
-        if transaction.measured == self.measuring {
-            script.service.record(service_ns);
-            script.response.record(response_ns);
-            record.response.record(response_ns);
-            if let Some(service) = &mut record.service {
-                service.record(service_ns);
-                record
-                    .lag
-                    .record(started_ns.saturating_sub(transaction.intended_ns));
-            }
-        }
+        let rules = self.config.rules();
+        record.book_done(&transaction.begun(), times, self.measuring, rules);
         self.release(slot);
         self.note_rest(now);
     }

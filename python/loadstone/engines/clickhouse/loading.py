@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from loadstone.engine.library import Client, Library
 from loadstone.engine.names import SCHEMA, literal, own_name
 from loadstone.engines.clickhouse.control import ClickError, click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from loadstone._core import TableBatch
+    from loadstone._core import RowBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.feeding import Batch
     from loadstone.engines.clickhouse.control import ClickControl
 
 _CLIENTS = "loadstone load"
@@ -26,7 +26,7 @@ select count() as merges from system.merges where database = {schema} and table 
 """
 
 
-class ClickLoader:
+class ClickLoader(Library):
     """What ClickHouse brings to a load."""
 
     errors = (ClickError,)
@@ -37,17 +37,10 @@ class ClickLoader:
         self._timeout_s = float(document["timeout_s"])
         self._connect = connect
 
-    def session(self) -> ClickSession:
-        """Open a connection for one worker."""
+    def connect(self, number: int) -> ClickSession:
+        """Open the connection of one client."""
+        del number
         return ClickSession(click(self._connect(_CLIENTS)), self._tables)
-
-    def expect(self, tags: Sequence[TableBatch]) -> None:
-        """Plain rows have no devices."""
-        del tags
-
-    def sqlstate(self, error: Exception) -> str:
-        """Return ClickHouse's own number of an error."""
-        return error.sqlstate if isinstance(error, ClickError) else type(error).__name__
 
     def finish(self) -> None:
         """Wait for the merges that the inserts have set off; what is in is on the disk already."""
@@ -62,16 +55,16 @@ class ClickLoader:
                 time.sleep(_POLL_S)
 
 
-class ClickSession:
+class ClickSession(Client):
     """One worker's connection."""
 
-    way = "arrow"
+    mode = "arrow"
 
     def __init__(self, control: ClickControl, tables: Mapping[str, Any]) -> None:
         self._control = control
         self._tables = tables
 
-    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
+    def send(self, batch: RowBatch, mark: Callable[[int], None] | None = None) -> None:
         """Insert a batch: as long as it is one block, it is in the table whole or not at all."""
         del mark
         for part in batch.tables:

@@ -83,7 +83,7 @@ class ClickTables(DriverTables):
                     f"It skips data by one column each: {', '.join(f'c:{name}' for name in _SKIPPING)}.",
                 )
 
-    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> ClickLoader:
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> ClickLoader:
         """Return what sends batches to ClickHouse."""
         return ClickLoader(document, connect)
 

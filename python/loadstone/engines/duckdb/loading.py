@@ -4,22 +4,21 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from loadstone.engine.library import Client, Library
 from loadstone.engine.names import literal, quoted
 from loadstone.engines.duckdb.database import duck, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from loadstone._core import TableBatch
+    from loadstone._core import RowBatch, TableBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.feeding import Batch
     from loadstone.engine.names import Qualified
     from loadstone.engines.duckdb.database import DuckControl
 
@@ -27,7 +26,7 @@ _INCOMING = "loadstone_incoming"
 _CLIENTS = "loadstone load"
 
 
-class DuckLoader:
+class DuckLoader(Library):
     """What DuckDB brings to a load."""
 
     errors = (duckdb.Error,)
@@ -35,22 +34,12 @@ class DuckLoader:
     def __init__(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> None:
         """Take a drive's document with its `load`."""
         self.load: Mapping[str, Any] = document["load"]
-        self.devices = Devices()
         self._connect = connect
 
-    def session(self) -> DuckSession:
-        """Open a connection for one worker."""
-        return DuckSession(duck(self._connect(_CLIENTS)), self.load, self.devices)
-
-    def expect(self, tags: Sequence[TableBatch]) -> None:
-        """Learn devices in the order of the stream: another worker may send their next rows first."""
-        if self.load["in_table_tag"]:
-            for part in tags:
-                self.devices.learn(pa.record_batch(part))
-
-    def sqlstate(self, error: Exception) -> str:
-        """Return the kind of an error: DuckDB has no SQLSTATEs."""
-        return type(error).__name__
+    def connect(self, number: int) -> DuckSession:
+        """Open the connection of one client."""
+        del number
+        return DuckSession(duck(self._connect(_CLIENTS)), self.load)
 
     def finish(self) -> None:
         """Write into the file what is only in the WAL."""
@@ -58,41 +47,18 @@ class DuckLoader:
             control.execute("checkpoint")
 
 
-class Devices:
-    """The first tag of every device, by its id: for rows that hold it beside the id."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._first: list[str | None] = [None]
-
-    def learn(self, tags: pa.RecordBatch) -> None:
-        """Take note of new rows of the table of devices."""
-        ids, first = tags.column(0).to_pylist(), tags.column(1).to_pylist()
-        with self._lock:
-            self._first.extend([None] * (max(ids) + 1 - len(self._first)))
-            for number, value in zip(ids, first, strict=True):
-                self._first[number] = value
-
-    def of(self, ids: pa.Array) -> pa.Array:
-        """Return the first tag of each of these devices."""
-        with self._lock:
-            known = pa.array(self._first, pa.string())
-        return known.take(ids)
-
-
-class DuckSession:
+class DuckSession(Client):
     """One worker's cursor."""
 
-    def __init__(self, control: DuckControl, load: Mapping[str, Any], devices: Devices) -> None:
+    def __init__(self, control: DuckControl, load: Mapping[str, Any]) -> None:
         self._control = control
         self._cursor = control.cursor
         self._load = load
-        self._devices = devices
-        self.way = "insert" if load["method"] == "insert" else "arrow"
-        self._insert = self._by_values if self.way == "insert" else self._by_arrow
+        self.mode = "insert" if load["method"] == "insert" else "arrow"
+        self._insert = self._by_values if self.mode == "insert" else self._by_arrow
         self._mark: Callable[[int], None] | None = None
 
-    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
+    def send(self, batch: RowBatch, mark: Callable[[int], None] | None = None) -> None:
         """Put a batch into the database in one transaction."""
         self._mark = mark
         run(self._cursor, "begin")
@@ -133,9 +99,8 @@ class DuckSession:
         rows = pa.record_batch(batch)
         where = self._load["tables"][batch.table]
         if self._load["in_table_tag"]:
-            wanted = (column.strip('"') for column in where["columns"])
-            (device,) = (name for name in wanted if name not in rows.schema.names)
-            rows = rows.append_column(device, self._devices.of(rows.column("tags_id")))
+            # The core puts the device's first tag before the other columns.
+            rows = rows.rename_columns([column.strip('"') for column in where["columns"]])
         self._insert(where["name"], where["columns"], where["columns"], rows)
 
     def _by_arrow(self, table: Qualified, columns: Sequence[str], values: Sequence[str], rows: Any) -> None:

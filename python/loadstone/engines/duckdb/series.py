@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from loadstone.engine.driving import drive_load
 from loadstone.engine.names import literal, quoted
 from loadstone.engine.series import SeriesAnswers, TableSize, common_notes, width_s
 from loadstone.engines.duckdb.database import refuse_ambiguous
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.series import Account, Circumstances, Dataset, Table
+    from loadstone.engine.library import Library
+    from loadstone.engine.series import Circumstances, Dataset, Table
     from loadstone.model import LoadMethod, SeriesTables
 
 BLOCKS = """
@@ -31,16 +31,9 @@ class ByCursors:
     title = "DuckDB"
     methods: tuple[LoadMethod, ...] = ("arrow", "insert")
 
-    def perform(
-        self,
-        document: Mapping[str, Any],
-        connect: Callable[[str], Control],
-        stopped: Callable[[], bool],
-        show: Callable[[Account], None] | None,
-        stepped: Callable[[Account], None] | None = None,
-    ) -> Account | None:
-        """Load by threads of our own, each with a cursor."""
-        return drive_load(document, DuckLoader(document, connect), stopped, show, stepped)
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library:
+        """Return what clients load with, each a cursor."""
+        return DuckLoader(document, connect)
 
     def microseconds(self, column: str) -> str:
         """Return an expression for a time as whole microseconds since 1970."""

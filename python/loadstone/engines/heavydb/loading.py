@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from loadstone.engine.library import Client, Library
 from loadstone.engine.names import own_name
 from loadstone.engines.heavydb.control import HeavyError, heavy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from loadstone._core import TableBatch
+    from loadstone._core import RowBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.feeding import Batch
     from loadstone.engines.heavydb.control import HeavyControl
 
 _CLIENTS = "loadstone load"
 
 
-class HeavyLoader:
+class HeavyLoader(Library):
     """What HeavyDB brings to a load."""
 
     errors = (HeavyError,)
@@ -30,32 +30,25 @@ class HeavyLoader:
         self._tables: Mapping[str, Any] = document["load"]["tables"]
         self._connect = connect
 
-    def session(self) -> HeavySession:
-        """Open a connection for one worker."""
+    def connect(self, number: int) -> HeavySession:
+        """Open the connection of one client."""
+        del number
         return HeavySession(heavy(self._connect(_CLIENTS)), self._tables)
-
-    def expect(self, tags: Sequence[TableBatch]) -> None:
-        """Plain rows have no devices."""
-        del tags
-
-    def sqlstate(self, error: Exception) -> str:
-        """Return a word for an error."""
-        return error.sqlstate if isinstance(error, HeavyError) else type(error).__name__
 
     def finish(self) -> None:
         """Do nothing more: each import ends with a checkpoint, and is in the files when it is answered."""
 
 
-class HeavySession:
+class HeavySession(Client):
     """One worker's connection."""
 
-    way = "arrow"
+    mode = "arrow"
 
     def __init__(self, control: HeavyControl, tables: Mapping[str, Any]) -> None:
         self._control = control
         self._tables = tables
 
-    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
+    def send(self, batch: RowBatch, mark: Callable[[int], None] | None = None) -> None:
         """Import a batch: HeavyDB has no transactions, and an import is what is answered as one."""
         del mark
         for part in batch.tables:

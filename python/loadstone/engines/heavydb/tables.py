@@ -60,7 +60,7 @@ class HeavyTables(DriverTables):
         "bool": "boolean",
     }
 
-    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> HeavyLoader:
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> HeavyLoader:
         """Return what sends batches to HeavyDB."""
         return HeavyLoader(document, connect)
 

@@ -16,6 +16,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from loadstone.engine.library import Client, Library
 from loadstone.engine.names import literal, own_name
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import reached
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from loadstone._core import TableBatch
+    from loadstone._core import RowBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.feeding import Batch
     from loadstone.engine.names import Qualified
     from loadstone.engines.questdb.control import QuestControl
 
@@ -40,7 +40,7 @@ where name in ({tables}) and (suspended or sequencerTxn <> writerTxn)
 _WITH_LOG = "select name from wal_tables() where name in ({tables})"
 
 
-class QuestLoader:
+class QuestLoader(Library):
     """What QuestDB brings to a load."""
 
     errors = (psycopg.Error, OSError)
@@ -53,17 +53,10 @@ class QuestLoader:
         self._connect = connect
         self._turn = threading.Lock()
 
-    def session(self) -> QuestSession:
-        """Open a connection for one worker."""
+    def connect(self, number: int) -> QuestSession:
+        """Open the connection of one client."""
+        del number
         return QuestSession(quest(self._connect(_CLIENTS)), self._load, self._turn)
-
-    def expect(self, tags: Sequence[TableBatch]) -> None:
-        """Plain rows have no devices."""
-        del tags
-
-    def sqlstate(self, error: Exception) -> str:
-        """Return an error's SQLSTATE, or its kind where it has none."""
-        return getattr(error, "sqlstate", None) or type(error).__name__
 
     def finish(self) -> None:
         """Wait until all rows can be seen: those that are in the write-ahead log only cannot be asked for."""
@@ -82,20 +75,20 @@ class QuestLoader:
                 time.sleep(_POLL_S)
 
 
-class QuestSession:
+class QuestSession(Client):
     """One worker's connection."""
 
     def __init__(self, control: QuestControl, load: Mapping[str, Any], turn: threading.Lock) -> None:
         self._control = control
         self._tables = tables = load["tables"]
         self._folder = reached(control).incoming if load["method"] != "insert" else None
-        self.way = "insert" if self._folder is None else "file"
+        self.mode = "insert" if self._folder is None else "file"
         names = ", ".join(literal(own_name(table["name"])) for table in tables.values())
         logged = control.execute(_WITH_LOG.format(tables=names).encode()).fetchone()
         self._turn = contextlib.nullcontext() if logged else turn
         """A table without a write-ahead log takes one writer at a time, and refuses others."""
 
-    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
+    def send(self, batch: RowBatch, mark: Callable[[int], None] | None = None) -> None:
         """Put a batch into the table in one transaction of its write-ahead log."""
         del mark
         for part in batch.tables:

@@ -77,7 +77,7 @@ class QuestTables(DriverTables):
             if index.method:
                 raise LoadstoneError(f"QuestDB cannot make the index {index}", "Name columns only.")
 
-    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> QuestLoader:
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> QuestLoader:
         """Return what sends batches to QuestDB."""
         return QuestLoader(document, connect)
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from loadstone.engine.library import Client, Library
 from loadstone.engines.vertica.errors import VerticaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from loadstone._core import TableBatch
+    from loadstone._core import RowBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.feeding import Batch
     from loadstone.engine.names import Qualified
 
 _CLIENTS = "loadstone load"
@@ -53,7 +53,7 @@ def _texts(column: pa.Array) -> pa.Array:
     return texts.fill_null(_NULL)
 
 
-class VerticaLoader:
+class VerticaLoader(Library):
     """What Vertica brings to a load."""
 
     errors = (VerticaError,)
@@ -63,32 +63,25 @@ class VerticaLoader:
         self._tables: Mapping[str, Any] = document["load"]["tables"]
         self._connect = connect
 
-    def session(self) -> VerticaSession:
-        """Open a connection for one worker."""
+    def connect(self, number: int) -> VerticaSession:
+        """Open the connection of one client."""
+        del number
         return VerticaSession(self._connect(_CLIENTS), self._tables)
-
-    def expect(self, tags: Sequence[TableBatch]) -> None:
-        """Plain rows have no devices."""
-        del tags
-
-    def sqlstate(self, error: Exception) -> str:
-        """Return the SQLSTATE of an error."""
-        return error.sqlstate if isinstance(error, VerticaError) else type(error).__name__
 
     def finish(self) -> None:
         """Do nothing more: each COPY commits itself, and its rows are in files when it is answered."""
 
 
-class VerticaSession:
+class VerticaSession(Client):
     """One worker's connection."""
 
-    way = "copy_text"
+    mode = "copy_text"
 
     def __init__(self, control: Any, tables: Mapping[str, Any]) -> None:
         self._control = control
         self._tables = tables
 
-    def send(self, batch: Batch, mark: Callable[[int], None] | None = None) -> None:
+    def send(self, batch: RowBatch, mark: Callable[[int], None] | None = None) -> None:
         """Put a batch in by a COPY, which is a transaction."""
         del mark
         for part in batch.tables:

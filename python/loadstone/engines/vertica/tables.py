@@ -63,7 +63,7 @@ class VerticaTables(DriverTables):
         "bool": "boolean",
     }
 
-    def loader(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> VerticaLoader:
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> VerticaLoader:
         """Return what sends batches to Vertica."""
         return VerticaLoader(document, connect)
 

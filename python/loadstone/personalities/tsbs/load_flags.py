@@ -151,6 +151,7 @@ def load_of(values: Values, engine: Engine) -> Load:
         insert_intervals=values.text("insert-intervals"),
         tables=_tables(values, engine),
         timeout_s=max(1.0, values.number("timeout") / _SECOND_NS),
+        seed=values.number("seed") or 1,
     )
 
 

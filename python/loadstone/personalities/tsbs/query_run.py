@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from loadstone.asking.threads import CHANGED, EngineAsker
+from loadstone.asking.clients import CHANGED, EngineAsker
 from loadstone.engine.driver import DriverEngine
 from loadstone.engine.family import PostgresFamily
 from loadstone.errors import RunFailedError
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from loadstone.asking.clients import Asker
     from loadstone.asking.performing import Manner
-    from loadstone.asking.threads import Asker
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.personalities.tsbs.query_answers import Answers
     from loadstone.target import OpenTarget
@@ -130,7 +130,7 @@ def _share_of_pace(manner: Manner, share: int) -> Any:
 
 
 def _shown(run: Run, opened: OpenTarget, out: Write) -> Manner:
-    """Return the manner: where queries or answers are shown, threads of Python carry them."""
+    """Return the manner: where queries or answers are shown, a library of Python carries them."""
     values = run.values
     explain, debug = values.on("show-explain"), values.number("debug") > 0
     if not (explain or debug or values.on("print-responses")):
@@ -156,7 +156,7 @@ def _asker(opened: OpenTarget, *, explain: bool) -> Asker:
 
 
 class _Explaining(EngineAsker):
-    """A target behind a Python driver that is asked for plans."""
+    """A target behind a client library that is asked for plans."""
 
     def answer(self, connection: Any, sql: str) -> Any:
         return self.engine.answer(connection, explained(sql))
@@ -319,7 +319,7 @@ def _beyond(
     histogram = samples.histograms(prewarmed=False)[ALL]
     lines = ["\nbeyond TSBS, measured by loadstone:\n", f" - target: {', '.join(o.label for o in opened)}\n"]
     if run.manner.asker is not None or isinstance(opened[0].engine, DriverEngine):
-        lines.append(" - timed by threads of Python around the database's own driver\n")
+        lines.append(" - timed around the calls of the database's own driver\n")
     lines.append(query_lines.percentile_line("service time, from the real start", histogram))
     if run.manner.pace.kind != "closed":
         lines.append(

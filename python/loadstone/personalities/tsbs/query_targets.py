@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,7 @@ class PostgresAsker:
     opened: OpenTarget
     engine: PostgresFamily
     explain: bool
+    arrow: bool = False
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -93,10 +94,6 @@ class PostgresAsker:
     def answer(self, connection: Control, sql: str) -> Any:
         """Run a query, or show its plan."""
         return ask_postgres(connection, explained(sql) if self.explain else sql)
-
-    def at_most(self, connection: Control, limit_s: float) -> AbstractContextManager[None]:
-        """Have the server end a query that takes too long."""
-        return self.engine.at_most(connection, limit_s)
 
     def cut_off(self, connection: Control, name: str) -> None:
         """Cancel the query under way."""
