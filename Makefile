@@ -37,6 +37,8 @@ check: build $(VENV)/.dev  ## every rule that a tool can check
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_qualified.py
 	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_documents.py
+	$(BIN)/python tools/document_types.py --check
 	$(BIN)/python -m mypy
 	$(BIN)/python -m mypy.stubtest loadstone._core
 

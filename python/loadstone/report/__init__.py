@@ -93,5 +93,5 @@ def _environment(drawings: Drawings) -> Environment:
         """Return a chart's picture; the library escapes the text that it puts into the SVG."""
         return Markup(drawings.pictures.get(chart.id, ""))  # noqa: S704 - see above
 
-    environment.filters["drawing"] = drawing
+    environment.filters |= {"drawing": drawing}
     return environment

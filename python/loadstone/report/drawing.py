@@ -109,7 +109,7 @@ class _ChartProcess:
         answer = json.loads(line)
         if "failed" in answer:
             raise DrawingError(f"the chart library failed: {answer['failed']}")
-        return str(answer["done"])
+        return str(answer["done"])  # no document: an answer of the chart process
 
     def _begun(self) -> subprocess.Popen[str]:
         if self._process is None:

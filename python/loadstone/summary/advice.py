@@ -55,7 +55,7 @@ def advise(steps: StepsFigures, loaded: Loaded) -> Advice | None:
     knee = steps.knee
     if knee is None:
         return None
-    if loaded.bulk and loaded.bulk.table.get("partition_rows"):
+    if loaded.bulk and loaded.bulk.table.get("partition_rows"):  # no document: the wishes as planned
         return _advice([judge_flat(steps)[1]])
     rows = partition_rows(steps)
     rate = _rate(_before(steps, rows)) if rows else None
@@ -215,10 +215,10 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
             "No column is known to grow with the rows: choose one that does, a time or a serial number, and "
             f"let each range of it hold about {in_words(rows)} rows.",
         )
-    total = int(bulk.rows.get("rows") or 0)
+    total = bulk.rows.rows or 0
     where = Circumstances(
         version_number=_version_number(loaded.version),
-        first=int(bulk.rows.get("first") or 0),
+        first=bulk.rows.first or 0,
         rows=max(rows, min(total, rows * PARTITIONS)),
     )
     wishes = msgspec.convert(bulk.table, TableWishes)

@@ -176,8 +176,8 @@ def _decode(payload: str) -> tuple[int, NDArray[np.int64]]:
     if header.significant_figures != 3 or header.lowest_trackable_value != 1:  # noqa: PLR2004 - our format's digits
         raise ValueError("not three significant digits of nanoseconds")
     found = decoder.init_counts(LENGTH)
-    if not found["total"]:
+    if not found["total"]:  # no document: what the codec found
         return 0, np.zeros(0, dtype=np.int64)
-    first, last = found["min_nonzero_index"], found["max_nonzero_index"]
+    first, last = found["min_nonzero_index"], found["max_nonzero_index"]  # no document: what the codec found
     counts = np.frombuffer(decoder.get_counts(), dtype=np.int64)[first : last + 1].copy()
     return first, counts

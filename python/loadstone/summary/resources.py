@@ -169,7 +169,8 @@ def usage_between(monitor: Sequence[Sample], start_ns: int, end_ns: int) -> Usag
     steps = _steps(inside, 0)
     if not steps:
         return None
-    limits = (step.figures["group_limit_bytes"] or 0 for step in steps)
+    limit = "group_limit_bytes"
+    limits = (step.figures[limit] or 0 for step in steps)
     return Usage(
         **_means(steps, _USAGE),
         memory_limit_bytes=max(limits, default=0) or None,
@@ -208,10 +209,12 @@ def _step(before: Sample, after: Sample, length_s: float, t_s: float) -> _Step:
         figures[name] = None if delta is None else delta / length_s
     figures |= {name: read(after) for name, read in GAUGES.items()}
     figures |= _cpu(before, after, length_s) | _gpu(after)
-    figures["machine_cpu"] = _machine_cpu(before, after)
     host = after.host or Host()
     total, available = host.memory_total_bytes, host.memory_available_bytes
-    figures["memory_used_bytes"] = None if total is None or available is None else total - available
+    figures |= {
+        "machine_cpu": _machine_cpu(before, after),
+        "memory_used_bytes": None if total is None or available is None else total - available,
+    }
     begun = (_delta(before, after, _counter(f"checkpoints_{why}")) or 0 for why in ("timed", "requested"))
     waits = (after.engine and after.engine.waits) or {}
     return _Step(t_s, length_s, figures, int(sum(begun)), waits)
@@ -231,8 +234,8 @@ def _cpu(before: Sample, after: Sample, length_s: float) -> dict[str, float | No
         None if server is None else server / capacity,
         None if client is None else client / capacity,
         max(0.0, busy - (server or 0) - (client or 0)) / capacity,
-        (deltas["steal"] or 0) / capacity,
-        (deltas["iowait"] or 0) / capacity,
+        (deltas["steal"] or 0) / capacity,  # no document: figures by the names of fields
+        (deltas["iowait"] or 0) / capacity,  # no document: figures by the names of fields
         busy / capacity,
     )
     return dict(zip(CPU_SHARES, shares, strict=True))
@@ -253,7 +256,7 @@ def _machine_cpu(before: Sample, after: Sample) -> float | None:
     )
     whole = sum(value or 0 for value in known.values())
     if whole:
-        return 1 - ((known["idle"] or 0) + (known["iowait"] or 0)) / whole
+        return 1 - sum(known[name] or 0 for name in ("idle", "iowait")) / whole
     return _machine(lambda machine: machine.cpu_busy)(after)
 
 

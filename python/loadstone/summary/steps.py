@@ -97,7 +97,7 @@ def _knee(rows_before: tuple[float, ...], seconds: tuple[float, ...]) -> KneeFig
 def _point(line: Step, origin_ns: int) -> StepFigures:
     counters, sizes = line.counters or {}, line.sizes or StepSizes()
     rows, seconds = line.rows, line.seconds or 0
-    wal = counters.get("wal_bytes")
+    wal = counters.get("wal_bytes")  # no document: counters by name
     begun = [counters.get(name) for name in ("checkpoints_timed", "checkpoints_requested")]
     known = [count for count in begun if count is not None]
     return StepFigures(
@@ -128,7 +128,7 @@ def _over(value: float | None, rows: float) -> float | None:
 
 
 def _hit_ratio(counters: Mapping[str, float | None]) -> float | None:
-    hit, read = counters.get("blks_hit"), counters.get("blks_read")
+    hit, read = counters.get("blks_hit"), counters.get("blks_read")  # no document: counters by name
     return hit / (hit + read) if hit is not None and read is not None and hit + read else None
 
 

@@ -313,7 +313,7 @@ class AskedQuestion(Struct, frozen=True):
 
 
 class AskedInTurn(Struct, frozen=True):
-    """Questions that were asked one by one."""
+    """Queries that ran one by one."""
 
     runs: list[AskedRun]
     questions: list[AskedQuestion] | None = None
@@ -326,7 +326,7 @@ class AskedInTurn(Struct, frozen=True):
 
 
 class AskedDrive(Struct, frozen=True):
-    """drive.json of questions that were asked one by one."""
+    """drive.json of queries that ran one by one."""
 
     asking: AskedInTurn
     state: str | None = None

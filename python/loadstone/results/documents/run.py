@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from loadstone.results.documents.base import Amount, Ns, Scalar, Struct, Words
+from loadstone.results.documents.base import Amount, Count, Ns, Scalar, Struct, Words
 
 
 class Run(Struct, frozen=True):
@@ -55,10 +55,17 @@ class PlannedScenario(Struct, frozen=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class PlannedRows(Struct, frozen=True):
+    """Which rows a bulk load was to have."""
+
+    rows: Count | None = None
+    first: Count | None = None
+
+
 class PlannedBulk(Struct, frozen=True):
     """What a bulk load was to do, as far as the advice needs it."""
 
-    rows: dict[str, Any]
+    rows: PlannedRows
     table: dict[str, Any]
 
 

@@ -136,7 +136,7 @@ class StatementCounters(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True):
-    """What a remote server tells of its machine."""
+    """What a remote server reports about its machine."""
 
     cpu_s: CpuTimes | None = None
     cpu_busy: Number | None = None

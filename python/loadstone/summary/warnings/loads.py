@@ -40,7 +40,7 @@ def judge_load(phase: PhaseFigures) -> Iterator[Warning]:
 def judge_disks(files: RunFiles, phases: Sequence[PhaseFigures]) -> Iterator[Warning]:
     """Say where the results share a disk with the data of a bulk load, whose device bytes are counted."""
     places = files.environment.storage or {}
-    results = places.get("results")
+    results = places.get("results")  # no document: places by name
     loaded = {phase.target for phase in phases if phase.storage or phase.steps}
     for target in sorted(loaded):
         data = places.get(f"data of {target}")

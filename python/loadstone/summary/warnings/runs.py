@@ -189,4 +189,4 @@ def _is_unencrypted(target: Target) -> bool:
     if isinstance(target.encrypted, bool):
         return not target.encrypted and target.local is False
     query = parse_qs(urlsplit(target.url or "").query)
-    return target.local is False and query.get("sslmode") == ["disable"]
+    return target.local is False and query.get("sslmode") == ["disable"]  # no document: a query string

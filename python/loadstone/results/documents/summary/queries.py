@@ -106,7 +106,7 @@ class AskedTarget(Figures, kw_only=True):
 
 
 class Asked(Figures, kw_only=True):
-    """Queries that were asked one by one."""
+    """Queries that ran one by one."""
 
     scenario: str | None
     id: str | None

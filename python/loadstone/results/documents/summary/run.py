@@ -16,7 +16,7 @@ Level = Literal["info", "warning", "error"]
 
 
 class PlanFigures(Figures, kw_only=True):
-    """What was asked of the run."""
+    """The options of the run."""
 
     size: Value
     seed: Value
