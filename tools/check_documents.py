@@ -66,11 +66,15 @@ def subscripts(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and text of each string subscript, and of each `get` of a string, that has no reason."""
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
-        if _is_subscript(node) and EXCEPTION not in lines[node.end_lineno - 1]:
+        if (
+            isinstance(node, ast.expr)
+            and _is_subscript(node)
+            and EXCEPTION not in lines[(node.end_lineno or 1) - 1]
+        ):
             yield node.lineno, ast.unparse(node)
 
 
-def _is_subscript(node: ast.AST) -> bool:
+def _is_subscript(node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript):
         key = node.slice
         # A string in an annotation is a type.
