@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.procfs import Host, Monotone, ProcessTree, disks_of, own_process, parent_of
+from loadstone.procfs import Host, Monotone, ProcessTree, disks_of, own_process
 
 Process = subprocess.Popen[str]
 Start = Callable[[str], Process]
@@ -196,10 +196,6 @@ class TestProcessTree:
         assert {sample["processes"] for sample in samples} == {201}
         sizes = [sample["rss_bytes"] for sample in samples]
         assert max(sizes) < 1.1 * min(sizes)
-
-    def test_the_parent_of_a_process(self) -> None:
-        assert parent_of(os.getpid()) == os.getppid()
-        assert parent_of(2**22 + 1) is None
 
 
 class TestMonotone:

@@ -263,7 +263,7 @@ HYPERTABLE = (
 def timescale() -> Iterator[EmbeddedServer]:
     """An installed server with TimescaleDB where that is installed too."""
     with EmbeddedServer(Order("pg:system")) as plain, POSTGRES.connect(plain.connection) as control:
-        there = POSTGRES.extension_available(control, "timescaledb")
+        there = "extension:timescaledb" in POSTGRES.capabilities(control)
     loader = {"shared_preload_libraries": "timescaledb", "timescaledb.telemetry_level": "off"}
     with EmbeddedServer(Order("pg:system", settings=loader if there else {})) as running:
         yield running
@@ -271,7 +271,7 @@ def timescale() -> Iterator[EmbeddedServer]:
 
 def test_timescaledbs_own_sum_agrees_before_and_after_compression(timescale: EmbeddedServer) -> None:
     with TIMESCALE.connect(TIMESCALE.with_schema(timescale.connection)) as control:
-        if not POSTGRES.extension_available(control, "timescaledb"):
+        if "extension:timescaledb" not in POSTGRES.capabilities(control):
             with pytest.raises(LoadstoneError, match="the server has no TimescaleDB"):
                 TIMESCALE.identify(control)
             return

@@ -210,12 +210,6 @@ def _detail(pid: int) -> _Detail | None:
     return _Detail(resident - shared, shared, read, write)
 
 
-def parent_of(pid: int) -> int | None:
-    """Return the parent of a process: for a PostgreSQL backend that is its postmaster. None if it is gone."""
-    stat = _stat(pid)
-    return stat.parent if stat else None
-
-
 class ProcessTree:
     """Counters of a server: a process, its descendants, and those of them that have ended.
 

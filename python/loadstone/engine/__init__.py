@@ -215,10 +215,6 @@ class Engine(ABC):
         found = self.capabilities(connection)
         return {word: _why_missing(word, self.title) for word in sorted(requirements - found)}
 
-    def extension_available(self, connection: Control, name: str) -> bool:
-        """Tell whether the server has the files of an extension."""
-        return f"extension:{name}" in self.capabilities(connection)
-
     @abstractmethod
     def checkpoint(self, connection: Control) -> str | None:
         """Have all changed pages written; returns why it could not be done, or None."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
 
-TAGS = "tags"
 ADDITIONAL = "additional_tags"
 _PARTITIONS_MOST = 10_000
 _HASH_SINCE = 110000

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 ALL, COLD, WARM = "all queries", "cold queries", "warm queries"
 
-_DIGITS_MAX = 20_000
-"""Up to here, four digits tell every microsecond apart."""
 _SUB_BUCKETS = 32_768
 _HIGHEST_US = 3_600_000_000
 _BUCKETS = 18

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Write = Callable[[str], object]
 
 PROGRAM = "loadstone tsbs run-queries"
-_MINUTE_NS = 60 * 10**9
 _SECOND_NS = 10**9
 
 FLAGS = (
