@@ -146,7 +146,7 @@ pub(crate) fn understand(raw: Raw<'_>) -> Result<Message<'_>, WireError> {
         b'D' => Message::DataRow(DataRow {
             counted: Counted::new("DataRow", body)?,
         }),
-        b'E' => Message::Error(ServerError::new(body)),
+        b'E' => Message::Error(error(body)?),
         b'G' => Message::CopyIn,
         b'H' => Message::CopyOut,
         b'I' => Message::EmptyQuery,
@@ -188,6 +188,19 @@ fn text<'a>(what: &'static str, body: &'a [u8]) -> Result<&'a [u8], WireError> {
         _ => Err(WireError::Malformed {
             what,
             at: HEADER_BYTES + body.len(),
+        }),
+    }
+}
+
+/// An error of a statement. Every server gives it an SQLSTATE: without one the tag is wrong, and the message
+/// may have been an acknowledgement.
+fn error(body: &[u8]) -> Result<ServerError<'_>, WireError> {
+    let found = ServerError::new(body);
+    match found.field(b'C') {
+        Some([_, _, _, _, _]) => Ok(found),
+        _ => Err(WireError::Malformed {
+            what: "ErrorResponse",
+            at: HEADER_BYTES,
         }),
     }
 }
