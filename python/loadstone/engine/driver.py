@@ -1,6 +1,6 @@
-"""The base of every engine that only a Python driver reaches, in this process or over the network.
+"""The base of every engine behind a client library, in this process or over the network.
 
-The Rust driver has no part in it: what runs on such an engine is timed by threads around the Python driver.
+The core drives it through the library's calls: see `engine/library.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEADLINES = Deadlines()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a database is that a Python driver opens; nothing is touched yet."""
+    """Where a database is that a client library opens; nothing is touched yet."""
 
     id: str
     """A word for it that may become a folder name."""
@@ -86,7 +86,7 @@ class Interruptible(Protocol):
 
 
 class DriverEngine(Engine):
-    """An engine that only a Python driver reaches."""
+    """An engine behind a client library."""
 
     sets_sessions = False
     """Whether settings hold for our connections alone, and so can be given where the database is not ours."""

@@ -1,4 +1,4 @@
-"""What plain tables have in common in engines that only a Python driver reaches and that keep columns."""
+"""What plain tables have in common in engines behind a client library that keep columns."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Hand(contextlib.AbstractContextManager["Hand"]):
         return self._own
 
     def clients(self) -> Connection | None:
-        """Return how the driver's clients connect; None where they are behind a Python driver."""
+        """Return how the driver's clients connect; None where they are behind a library."""
         connection, engine = self._opened.connection, self._opened.engine
         if connection is None or not isinstance(engine, PostgresFamily):
             return None

@@ -1,7 +1,7 @@
 """A load: tables made, rows sent, content verified, all of it in one account.
 
 `perform_load` serves command lines and scenarios alike, for engines that the core's driver reaches and for
-those behind a Python driver.
+those behind a client library.
 """
 
 from __future__ import annotations
