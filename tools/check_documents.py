@@ -40,7 +40,6 @@ PLAIN: dict[str, int] = {
     "report/storage.py": 80,
     "report/systems.py": 10,
     "report/terminal.py": 98,
-    "report/transactions.py": 54,
     "report/view.py": 215,
     "report/widths.py": 50,
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,8 @@ def charts_in(content: Any) -> Iterator[Chart]:
         yield content
     elif isinstance(content, dict):
         yield from charts_in(list(content.values()))
+    elif is_dataclass(content):
+        yield from charts_in([getattr(content, part.name) for part in fields(content)])
     elif isinstance(content, (list, tuple)):
         for item in content:
             yield from charts_in(item)
