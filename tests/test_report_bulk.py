@@ -355,7 +355,7 @@ def test_a_grid_gets_heat_maps_curves_and_the_law_that_it_was_made_with(tmp_path
     assert "Throughput, tps: scale = 10, protocol = prepared" in html
     assert html.count("var(--heat-5)") > 4
     (of,) = blocks(found, {})
-    maps = [chart.data["points"][0].columns["level"] for chart in of["heat"]]
+    maps = [chart.data["points"][0].columns["level"] for chart in of.heat]
     assert len(maps) == 4
     assert {max(levels) for levels in maps} == {5}, "each has a scale of its own"
     assert html.count("The darkest shade is the highest of this map") == 4

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 NONE = "–"
 SMALL = 0.1
@@ -49,10 +50,29 @@ def rate(value: float | None) -> str:
     return digits(value) if abs(value) < _THOUSAND else f"{value:,.0f}"
 
 
-def stated(entry: Mapping[str, float | None] | None) -> str:
+class Rated(Protocol):
+    """A rate with its interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+Stated = Rated | Mapping[str, float | None] | None
+"""A rate by its type; modules that read the summary as plain JSON have a mapping."""
+
+
+def _bounds(entry: Stated) -> tuple[float | None, float | None, float | None]:
+    if isinstance(entry, Mapping):
+        value, low, high = (entry.get(name) for name in ("value", "low", "high"))
+        return value, low, high
+    return (entry.value, entry.low, entry.high) if entry else (None, None, None)
+
+
+def stated(entry: Stated) -> str:
     """Return a rate with its interval's digits; without an interval it gets three, for more nobody knows."""
-    value = (entry or {}).get("value")
-    if value is None or (entry or {}).get("low") is not None:
+    value, low, _ = _bounds(entry)
+    if value is None or low is not None:
         return rate(value)
     return rate(float(f"{value:.3g}"))
 
@@ -169,17 +189,18 @@ def moment(iso: str | None) -> str:
     return f"{at.day} {at:%b %Y, %H:%M} {zone}"
 
 
-def interval(entry: dict[str, float | None] | None) -> str:
+def interval(entry: Stated) -> str:
     """Return the spread of a rate as `± 1.6 %` (symmetric) or `low..high`; nothing where there is none."""
-    if not entry or entry.get("low") is None or not entry.get("value"):
+    value, low, high = _bounds(entry)
+    if low is None or not value:
         return ""
-    value, low, high = (float(entry[name] or 0) for name in ("value", "low", "high"))
+    high = high or 0.0
     if math.isclose(high - value, value - low, rel_tol=0.01, abs_tol=value * 1e-6):
         return f"± {digits((high - low) / 2 / value * 100, 2)} %"
     return f"{rate(low)} … {rate(high)}"
 
 
-def variant(values: dict[str, object]) -> str:
+def variant(values: Mapping[str, object]) -> str:
     """Return a variant in words: index = brin, clients = 8; what is empty means nothing special."""
     shown = {name: value for name, value in values.items() if value not in ("", None)}
     return ", ".join(f"{name} = {word(value)}" for name, value in shown.items())

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from loadstone.report import formats
 from loadstone.report.charts import Block, Chart, Table, filled
 from loadstone.report.curves import Axis, Curve, Extras, colour, curves, linear, logarithmic
+from loadstone.results.documents.summary import Grid, ScalingFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.report.charts import Width
-
-Json = dict[str, Any]
+    from loadstone.results.documents.summary import Cell, FittedRange, ScalingCurvePoint, Value
 
 HEAT = tuple(f"var(--heat-{number})" for number in range(6))
 ACROSS, UP = "clients", "threads"
@@ -22,31 +25,78 @@ NS_PER_MS = 1e6
 FITTED, BAND = "var(--series-1)", "var(--series-1)"
 
 
-def blocks(summary: Json, names: Mapping[str, str]) -> list[Json]:
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """The cells that one map shows."""
+
+    label: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """A cell, and its values in the order of the parameters."""
+
+    values: list[Value]
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The law fitted to one series, in words."""
+
+    label: str
+    chart: Chart | None
+    reason: str | None
+    note: str | None
+    points: int
+    lambda_: str
+    sigma: str
+    kappa: str
+    peak_n: str
+    peak_tps: str
+    r2: str
+
+
+@dataclass(frozen=True, slots=True)
+class GridBlock:
+    """What the page says of a grid."""
+
+    id: str
+    title: str
+    target: str
+    parameters: list[str]
+    heat: list[Chart]
+    curves: list[Chart]
+    fits: list[Fit]
+    method: str
+    cells: list[CellRow]
+
+
+def blocks(summary: Mapping[str, object], names: Mapping[str, str]) -> list[GridBlock]:
     """Return a block for each grid; `names` are the targets' names for people, empty where there is one."""
     found = []
-    for number, grid in enumerate(summary.get("grids") or []):
-        fits = [
-            fit
-            for fit in summary.get("scaling") or []
-            if all(fit[name] == grid[name] for name in ("scenario", "id", "target"))
-        ]
-        found.append(_block(f"grid-{number}", grid, fits, names.get(grid["target"], "")))
+    grids = msgspec.convert(summary.get("grids") or [], list[Grid])  # no document: the page's border
+    scaling = msgspec.convert(summary.get("scaling") or [], list[ScalingFigures])  # no document: as above
+    for number, grid in enumerate(grids):
+        same = (grid.scenario, grid.id, grid.target)
+        fits = [fit for fit in scaling if (fit.scenario, fit.id, fit.target) == same]
+        found.append(_block(f"grid-{number}", grid, fits, names.get(grid.target, "")))
     return found
 
 
-def scaling_words(entry: Json) -> str:
+def scaling_words(entry: ScalingFigures) -> str:
     """Say what the law reads out of one series of measurements."""
-    fit = entry["fit"]
+    fit = entry.fit
     if fit is None:
-        return str(entry["sentence"])
-    parts = [f"{_of(fit['lambda'])} tps of one alone"]
-    parts += [f"contention {_of(fit['sigma'])}", f"coherency {_of(fit['kappa'])}"]
-    return f"{entry['sentence']} {', '.join(parts)}; R² {formats.digits(fit['r2'], 3)}."
+        return str(entry.sentence)
+    parts = [f"{_of(fit.lambda_)} tps of one alone"]
+    parts += [f"contention {_of(fit.sigma)}", f"coherency {_of(fit.kappa)}"]
+    return f"{entry.sentence} {', '.join(parts)}; R² {formats.digits(fit.r2, 3)}."
 
 
-def _block(identity: str, grid: Json, fits: Sequence[Json], target: str) -> Json:
-    axes = _axes(grid["parameters"], grid["cells"])
+def _block(identity: str, grid: Grid, fits: Sequence[ScalingFigures], target: str) -> GridBlock:
+    axes = _axes(grid.parameters, grid.cells)
     facets = _facets(grid, axes)
     charts = []
     if len(axes) > 1:
@@ -54,46 +104,44 @@ def _block(identity: str, grid: Json, fits: Sequence[Json], target: str) -> Json
         charts += [_heat(f"{identity}-heat-{at}", facet, axes, width) for at, facet in enumerate(facets)]
     for at, facet in enumerate(facets):
         charts += _curves(f"{identity}-{at}", facet, axes)
-    return {
-        "id": identity,
-        "title": grid["title"],
-        "target": target,
-        "parameters": grid["parameters"],
-        "heat": [chart for chart in charts if "-heat-" in chart.id],
-        "curves": [chart for chart in charts if "-heat-" not in chart.id],
-        "fits": _fits(identity, fits),
-        "method": next((fit["method"] for fit in fits if fit.get("method")), ""),
-        "cells": [
-            {**cell, "values": [cell["variant"].get(p) for p in grid["parameters"]]} for cell in grid["cells"]
-        ],
-    }
+    return GridBlock(
+        id=identity,
+        title=str(grid.title),
+        target=target,
+        parameters=grid.parameters,
+        heat=[chart for chart in charts if "-heat-" in chart.id],
+        curves=[chart for chart in charts if "-heat-" not in chart.id],
+        fits=[_fit(f"{identity}-fit-{at}", fit) for at, fit in enumerate(fits)],
+        method=next((fit.method for fit in fits if fit.method), ""),
+        cells=[CellRow([cell.variant.get(name) for name in grid.parameters], cell) for cell in grid.cells],
+    )
 
 
-def _axes(parameters: Sequence[str], cells: Sequence[Json]) -> list[str]:
+def _axes(parameters: Sequence[str], cells: Sequence[Cell]) -> list[str]:
     """Return the parameters that go across and up: clients and threads, if they are swept."""
-    values = {name: {str(cell["variant"].get(name)) for cell in cells} for name in parameters}
+    values = {name: {str(cell.variant.get(name)) for cell in cells} for name in parameters}
     swept = [name for name in parameters if len(values[name]) > 1] or list(parameters[:1])
     ranked = sorted(swept, key=lambda name: (name != ACROSS, name != UP, -len(values[name])))
     return ranked[:2]
 
 
-def _facets(grid: Json, axes: Sequence[str]) -> list[Json]:
+def _facets(grid: Grid, axes: Sequence[str]) -> list[Facet]:
     """Return one facet for each combination of the other parameters."""
     others = [
         name
-        for name in grid["parameters"]
-        if name not in axes and len({str(cell["variant"].get(name)) for cell in grid["cells"]}) > 1
+        for name in grid.parameters
+        if name not in axes and len({str(cell.variant.get(name)) for cell in grid.cells}) > 1
     ]
-    found: dict[str, list[Json]] = {}
-    for cell in grid["cells"]:
-        words = formats.variant({name: cell["variant"].get(name) for name in others})
+    found: dict[str, list[Cell]] = {}
+    for cell in grid.cells:
+        words = formats.variant({name: cell.variant.get(name) for name in others})
         found.setdefault(words, []).append(cell)
-    return [{"label": label, "cells": cells} for label, cells in found.items()]
+    return [Facet(label, cells) for label, cells in found.items()]
 
 
-def _heat(identity: str, facet: Json, axes: Sequence[str], width: Width) -> Chart:
+def _heat(identity: str, facet: Facet, axes: Sequence[str], width: Width) -> Chart:
     across, up = axes
-    cells = facet["cells"]
+    cells = facet.cells
     highest = _highest(cells)
     xs, ys = (_values(cells, name) for name in (across, up))
     spec = filled(
@@ -108,19 +156,17 @@ def _heat(identity: str, facet: Json, axes: Sequence[str], width: Width) -> Char
             "colours": list(HEAT),
         },
     )
-    known = [cell for cell in cells if cell["tps"]]
+    known = [cell for cell in cells if cell.tps]
     columns: dict[str, Sequence[Any]] = {
-        "x": [cell["variant"][across] for cell in known],
-        "y": [cell["variant"][up] for cell in known],
-        "level": [_level(cell["tps"]["value"], highest) for cell in known],
-        "text": [formats.rate(cell["tps"]["value"]) for cell in known],
-        "latency": [formats.milliseconds(cell["mean_ns"]) for cell in known],
+        "x": [cell.variant[across] for cell in known],
+        "y": [cell.variant[up] for cell in known],
+        "level": [_level(_rate(cell), highest) for cell in known],
+        "text": [formats.rate(_rate(cell)) for cell in known],
+        "latency": [formats.milliseconds(cell.mean_ns) for cell in known],
     }
-    best = max(known, key=lambda cell: cell["tps"]["value"], default=None)
-    words = (
-        f"highest {formats.rate(best['tps']['value'])} tps at {_place(best, axes)}" if best else "no figures"
-    )
-    title = f"Throughput, tps{': ' + facet['label'] if facet['label'] else ''}"
+    best = max(known, key=_rate, default=None)
+    words = f"highest {formats.rate(_rate(best))} tps at {_place(best, axes)}" if best else "no figures"
+    title = f"Throughput, tps{': ' + facet.label if facet.label else ''}"
     return Chart(
         identity,
         title,
@@ -130,28 +176,26 @@ def _heat(identity: str, facet: Json, axes: Sequence[str], width: Width) -> Char
         _heat_table(cells, axes, (xs, ys)),
         width,
         "The darkest shade is the highest of this map; others have scales of their own."
-        if facet["label"]
+        if facet.label
         else "",
         legend=list(zip(_levels(highest), HEAT, strict=True)),
     )
 
 
-def _heat_table(cells: Sequence[Json], axes: Sequence[str], values: tuple[list[Any], list[Any]]) -> Table:
+def _heat_table(cells: Sequence[Cell], axes: Sequence[str], values: tuple[list[Any], list[Any]]) -> Table:
     across, up = axes
-    held = {(cell["variant"][across], cell["variant"][up]): cell for cell in cells}
+    held = {(cell.variant[across], cell.variant[up]): cell for cell in cells}
     rows = [(f"{up} = {y}", *(_tps(held.get((x, y))) for x in values[0])) for y in values[1]]
     return Table((f"tps by {up}", *(f"{across} = {x}" for x in values[0])), rows)
 
 
-def _curves(identity: str, facet: Json, axes: Sequence[str]) -> list[Chart]:
+def _curves(identity: str, facet: Facet, axes: Sequence[str]) -> list[Chart]:
     across = axes[0]
-    if not all(isinstance(cell["variant"].get(across), int | float) for cell in facet["cells"]):
+    if not all(isinstance(cell.variant.get(across), int | float) for cell in facet.cells):
         return []
-    more = f": {facet['label']}" if facet["label"] else ""
-    tps = _lines(facet, axes, lambda cell: cell["tps"]["value"])
-    latency = _lines(
-        facet, axes, lambda cell: None if cell["mean_ns"] is None else cell["mean_ns"] / NS_PER_MS
-    )
+    more = f": {facet.label}" if facet.label else ""
+    tps = _lines(facet, axes, _rate)
+    latency = _lines(facet, axes, lambda cell: None if cell.mean_ns is None else cell.mean_ns / NS_PER_MS)
     xs = sorted({x for line in tps for x in line.x if x > 0})
     if len(xs) < 2:  # noqa: PLR2004 - one point is no curve
         return []
@@ -173,93 +217,86 @@ def _course(identity: str, title: str, lines: Sequence[Curve], axes: tuple[Axis,
     return curves(identity=(identity, title, f"{words}."), lines=lines, axes=axes, width="half", height=180)
 
 
-def _lines(facet: Json, axes: Sequence[str], figure: Callable[[Json], float | None]) -> list[Curve]:
+def _lines(facet: Facet, axes: Sequence[str], figure: Callable[[Cell], float | None]) -> list[Curve]:
     across = axes[0]
-    by: dict[str, list[Json]] = {}
-    for cell in facet["cells"]:
-        label = f"{axes[1]} = {cell['variant'].get(axes[1])}" if len(axes) > 1 else "measured"
-        if cell["tps"]:
+    by: dict[str, list[Cell]] = {}
+    for cell in facet.cells:
+        label = f"{axes[1]} = {cell.variant.get(axes[1])}" if len(axes) > 1 else "measured"
+        if cell.tps:
             by.setdefault(label, []).append(cell)
     return [
         Curve(
             label,
             colour(at),
-            [cell["variant"][across] for cell in cells],
+            [_number(cell, across) for cell in cells],
             [figure(cell) for cell in cells],
         )
         for at, (label, cells) in enumerate(
-            (label, sorted(cells, key=lambda cell: float(cell["variant"][across])))
-            for label, cells in by.items()
+            (label, sorted(cells, key=lambda cell: _number(cell, across))) for label, cells in by.items()
         )
     ]
 
 
-def _scaling(identity: str, entry: Json) -> Chart | None:
+def _scaling(identity: str, entry: ScalingFigures) -> Chart | None:
     """Draw the measurements, the fitted law with its band, and the place of its peak."""
-    points = [point for point in entry["points"] if point["tps"] is not None]
-    if not points or entry["fit"] is None or not entry["curve"]:
+    points = entry.points
+    if not points or entry.fit is None or not entry.curve:
         return None
-    curve = entry["curve"]
+    curve = entry.curve
     name, measured = "fitted law", "measured"
-    xs = [point["n"] for point in curve]
+    xs = [point.n for point in curve]
     lines = [
-        Curve(name, FITTED, xs, [point["tps"] for point in curve]),
-        Curve(measured, "var(--series-2)", [p["n"] for p in points], [None for _ in points]),
+        Curve(name, FITTED, xs, [point.tps for point in curve]),
+        Curve(measured, "var(--series-2)", [p.n for p in points], [None for _ in points]),
     ]
-    peak = entry["fit"]["peak_n"]
-    inside = peak and peak["value"] <= max(xs)
+    peak = entry.fit.peak_n
+    inside = [peak] if peak and peak.value <= max(xs) else []
+    band = [(p.low, p.high) for p in curve if p.low is not None and p.high is not None]
     extras = Extras(
-        areas=[(name, xs, [p["low"] for p in curve], [p["high"] for p in curve])]
-        if all(p["low"] is not None for p in curve)
+        areas=[(name, xs, [low for low, _ in band], [high for _, high in band])]
+        if len(band) == len(curve)
         else [],
-        rules=[(name, peak["value"], f"peak at {formats.digits(peak['value'], 3)}")] if inside else [],
-        dots=[(measured, p["n"], p["tps"], ("circle", 50)) for p in points],
+        rules=[(name, at.value, f"peak at {formats.digits(at.value, 3)}") for at in inside],
+        dots=[(measured, p.n, p.tps, ("circle", 50)) for p in points],
     )
-    title = formats.variant(entry["fixed"]) or f"Throughput by {entry['over']}"
-    rows = [(f"{p['n']:g}", formats.rate(p["tps"]), formats.rate(_at(curve, p["n"]))) for p in points]
+    title = formats.variant(entry.fixed) or f"Throughput by {entry.over}"
+    rows = [(f"{p.n:g}", formats.rate(p.tps), formats.rate(_at(curve, p.n))) for p in points]
     return curves(
         identity=(identity, title, scaling_words(entry)),
         lines=lines,
-        axes=(Axis(entry["over"], {"zero": True}), Axis("tps")),
+        axes=(Axis(entry.over, {"zero": True}), Axis("tps")),
         extras=extras,
         width="third",
         height=170,
-        table=Table((entry["over"], "measured, tps", "fitted, tps"), rows),
+        table=Table((entry.over, "measured, tps", "fitted, tps"), rows),
     )
 
 
-def _fits(identity: str, fits: Sequence[Json]) -> list[Json]:
-    return [
-        {
-            "label": formats.variant(fit["fixed"]) or "all",
-            "chart": _scaling(f"{identity}-fit-{at}", fit),
-            **_fit_row(fit),
-        }
-        for at, fit in enumerate(fits)
-    ]
+def _fit(identity: str, entry: ScalingFigures) -> Fit:
+    fit = entry.fit
+    return Fit(
+        label=formats.variant(entry.fixed) or "all",
+        chart=_scaling(identity, entry),
+        reason=entry.reason if fit is None else None,
+        note=entry.reason if fit is not None else None,
+        points=len(entry.points),
+        lambda_=_of(fit and fit.lambda_),
+        sigma=_of(fit and fit.sigma),
+        kappa=_of(fit and fit.kappa),
+        peak_n=_of(fit and fit.peak_n),
+        peak_tps=_of(fit and fit.peak_tps),
+        r2=formats.digits(fit.r2, 3) if fit else formats.NONE,
+    )
 
 
-def _fit_row(entry: Json) -> Json:
-    fit = entry["fit"] or {}
-    return {
-        "reason": entry["reason"] if entry["fit"] is None else None,
-        "note": entry["reason"] if entry["fit"] is not None else None,
-        "over": entry["over"],
-        "points": len(entry["points"]),
-        **{name: _of(fit.get(name)) for name in ("lambda", "sigma", "kappa", "peak_n", "peak_tps")},
-        "r2": formats.digits(fit["r2"], 3) if fit.get("r2") is not None else formats.NONE,
-    }
-
-
-def _of(entry: Json | None) -> str:
+def _of(entry: FittedRange | None) -> str:
     """Return a value with its 95 % interval."""
-    if not entry or entry.get("value") is None:
+    if not entry:
         return formats.NONE
-    value = formats.digits(entry["value"], 3)
-    if entry.get("low") is None:
-        return value
-    low, high = (formats.digits(entry[name], 3) for name in ("low", "high"))
-    return f"{value} ({low} … {high})" if entry.get("high") is not None else f"{value} ({low} or more)"
+    value, low = formats.digits(entry.value, 3), formats.digits(entry.low, 3)
+    if entry.high is None:
+        return f"{value} ({low} or more)"
+    return f"{value} ({low} … {formats.digits(entry.high, 3)})"
 
 
 def _across(title: str, xs: Sequence[float]) -> Axis:
@@ -269,8 +306,18 @@ def _across(title: str, xs: Sequence[float]) -> Axis:
     return Axis(title, {"zero": False, "nice": False}, xs)
 
 
-def _highest(cells: Sequence[Json]) -> float:
-    return max((cell["tps"]["value"] for cell in cells if cell["tps"]), default=0.0) or 1.0
+def _highest(cells: Sequence[Cell]) -> float:
+    return max((_rate(cell) for cell in cells if cell.tps), default=0.0) or 1.0
+
+
+def _rate(cell: Cell) -> float:
+    return (cell.tps and cell.tps.value) or 0.0
+
+
+def _number(cell: Cell, name: str) -> float:
+    """Return the value of a parameter whose values are numbers."""
+    value = cell.variant[name]
+    return value if isinstance(value, int | float) else float(value or 0)
 
 
 def _levels(highest: float) -> list[str]:
@@ -283,23 +330,21 @@ def _level(value: float, highest: float) -> int:
     return min(len(HEAT) - 1, max(0, math.ceil(value / highest * len(HEAT)) - 1))
 
 
-def _values(cells: Sequence[Json], name: str) -> list[Any]:
+def _values(cells: Sequence[Cell], name: str) -> list[Any]:
     """Return the values of a parameter: numbers by size, words as they were given."""
-    found = list(dict.fromkeys(cell["variant"].get(name) for cell in cells))
+    found = list(dict.fromkeys(cell.variant.get(name) for cell in cells))
     return sorted(found) if all(isinstance(value, int | float) for value in found) else found
 
 
-def _place(cell: Json, axes: Sequence[str]) -> str:
-    return formats.variant({name: cell["variant"][name] for name in axes})
+def _place(cell: Cell, axes: Sequence[str]) -> str:
+    return formats.variant({name: cell.variant[name] for name in axes})
 
 
-def _tps(cell: Json | None) -> str:
+def _tps(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    return formats.rate(cell["tps"]["value"]) if cell["tps"] else str(cell["reason"] or formats.NONE)
+    return formats.rate(cell.tps.value) if cell.tps else str(cell.reason or formats.NONE)
 
 
-def _at(curve: Sequence[Json], n: float) -> float | None:
-    nearest: Json = min(curve, key=lambda point: abs(point["n"] - n))
-    found: float | None = nearest["tps"]
-    return found
+def _at(curve: Sequence[ScalingCurvePoint], n: float) -> float:
+    return min(curve, key=lambda point: abs(point.n - n)).tps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import beside, formats, grid, pictures, questions, stepped, storage, transactions
@@ -48,7 +49,7 @@ def view(summary: Json) -> Json:
         "storage": storage.blocks(parts),
         "transactions": transactions.blocks(parts),
         "grids": [
-            {**block, "title": phase_title(entry, summary)}
+            replace(block, title=phase_title(entry, summary))
             for entry, block in zip(
                 summary["grids"], grid.blocks(summary, names if several_targets else {}), strict=True
             )
