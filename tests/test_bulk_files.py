@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from bulkdesk import BULK, UNION, USUAL, check_whole, load, opened_at, value
 
@@ -88,16 +88,17 @@ def test_files_fill_a_table_that_was_made_for_them(server: OpenTarget, tmp_path:
     assert [column["type"] for column in loaded["table"]["columns"]] == ["int32", "text", "text"]
 
 
+@pytest.mark.parametrize("packed", ["gzip", "zstd"])
 def test_binary_files_need_a_table_that_is_there(
-    server: OpenTarget, database: Database, tmp_path: Path
+    server: OpenTarget, database: Database, tmp_path: Path, packed: str
 ) -> None:
     check_whole(load(server, replace(BULK, rows=UNION, step_rows=0), tmp_path))
-    path = tmp_path / "rows.bin.gz"
+    path = tmp_path / "rows.bin"
     copy = "copy loadstone.test to stdout (format binary)"
     with (
         database.connect() as connection,
         connection.cursor().copy(copy) as rows,
-        gzip.open(path, "wb") as file,
+        pa.output_stream(path, compression=packed) as file,
     ):
         for part in rows:
             file.write(part)

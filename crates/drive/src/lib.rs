@@ -18,6 +18,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod files;
+pub mod formats;
 pub mod generate;
 mod io;
 mod limits;

@@ -153,6 +153,9 @@ pub enum SourceError {
         /// What went wrong.
         source: std::io::Error,
     },
+    /// Whoever reads it failed.
+    #[error("{0}")]
+    Failed(std::io::Error),
     /// It cannot be generated as asked.
     #[error("{0}")]
     Refused(String),

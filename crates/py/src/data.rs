@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use pyo3::types::PyCapsule;
 use crate::errors::drive_error;
 
 /// The names that the Arrow `PyCapsule` interface gives its capsules.
-const SCHEMA: &CStr = c"arrow_schema";
+pub(crate) const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
 /// Rows of a data set, in the order of its stream.
@@ -38,34 +38,36 @@ impl DataStream {
         })
     }
 
-    fn dataset(&self) -> String {
-        self.lock().dataset_document()
+    fn dataset(&self, py: Python<'_>) -> String {
+        self.with(py, |stream| stream.dataset_document())
     }
 
     fn read(&self, py: Python<'_>, rows: usize) -> PyResult<Option<Vec<TableBatch>>> {
-        let read = py.detach(|| self.lock().read(rows)).map_err(drive_error)?;
+        let read = self.with(py, |stream| stream.read(rows));
+        let read = read.map_err(drive_error)?;
         Ok(read.map(|batches| batches.into_iter().map(TableBatch::from).collect()))
     }
 
-    fn fingerprints(&self) -> PyResult<String> {
-        let document = self.lock().fingerprints_document();
+    fn fingerprints(&self, py: Python<'_>) -> PyResult<String> {
+        let document = self.with(py, |stream| stream.fingerprints_document());
         document.ok_or_else(|| PyRuntimeError::new_err("this stream takes no fingerprints"))
     }
 
     #[getter]
-    fn rows(&self) -> u64 {
-        self.lock().rows()
+    fn rows(&self, py: Python<'_>) -> u64 {
+        self.with(py, |stream| stream.rows())
     }
 
     #[getter]
-    fn metrics(&self) -> u64 {
-        self.lock().metrics()
+    fn metrics(&self, py: Python<'_>) -> u64 {
+        self.with(py, |stream| stream.metrics())
     }
 }
 
 impl DataStream {
-    fn lock(&self) -> MutexGuard<'_, CoreStream> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Call without the interpreter's lock: whoever reads may need it while it has the stream's.
+    fn with<T: Send>(&self, py: Python<'_>, call: impl FnOnce(&mut CoreStream) -> T + Send) -> T {
+        py.detach(|| call(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -143,7 +145,7 @@ impl TableBatch {
     }
 }
 
-fn arrow_error(error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn arrow_error(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("the rows cannot cross into Python: {error}"))
 }
 

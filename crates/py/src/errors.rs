@@ -1,6 +1,7 @@
 //! The one place where errors of the core become exceptions of Python.
 
 use loadstone_drive::DriveError as CoreDriveError;
+use loadstone_gen::dataset::SourceError;
 use loadstone_script::ScriptError as CoreScriptError;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -19,10 +20,18 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FetchError", py.get_type::<FetchError>())
 }
 
-/// `DriveError(message, hint)`, or `ScriptError` where a script is to blame.
+/// `DriveError(message, hint)`, or `ScriptError` where a script is to blame; an exception of Python that ended a read
+/// goes on as it is.
 pub(crate) fn drive_error(error: CoreDriveError) -> PyErr {
     match error {
         CoreDriveError::Script(error) => script_error(error),
+        CoreDriveError::Data(SourceError::Failed(source)) => source.into(),
+        CoreDriveError::Data(SourceError::Input { source, .. })
+        | CoreDriveError::System { source, .. }
+            if is_interrupt(&source) =>
+        {
+            source.into()
+        }
         error => DriveError::new_err((error.to_string(), error.hint())),
     }
 }
@@ -36,6 +45,14 @@ pub(crate) fn script_error(error: CoreScriptError) -> PyErr {
         error.column,
         error.hint,
     ))
+}
+
+/// Whether Python code that the core called was interrupted, by Ctrl-C for example.
+fn is_interrupt(error: &std::io::Error) -> bool {
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<PyErr>());
+    inner.is_some_and(|error| Python::attach(|py| !error.is_instance_of::<PyException>(py)))
 }
 
 /// `DriveError` of a refusal by the operating system.

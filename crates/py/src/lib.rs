@@ -5,6 +5,7 @@ mod data;
 mod drive;
 mod errors;
 mod fetch;
+mod formats;
 mod generation;
 mod go_rand;
 mod library;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("is_debug_build", cfg!(debug_assertions))?;
+    loadstone_drive::formats::provide(Box::new(formats::PythonFormats));
     errors::register(module)?;
     module.add_class::<adbc::AdbcAnswer>()?;
     module.add_class::<adbc::AdbcConnection>()?;

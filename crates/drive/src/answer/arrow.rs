@@ -11,9 +11,11 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, downcast_dictionary_array};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, RecordBatch, downcast_dictionary_array, make_array,
+};
+use arrow_data::transform::MutableArrayData;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, Schema, TimeUnit};
-use arrow_select::take::take;
 
 use super::{Cell, Digest, Digester, Kind};
 use crate::client::library::ArrowStream;
@@ -134,10 +136,16 @@ impl Column {
 }
 
 fn unpacked(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    fn of<K: ArrowDictionaryKeyType>(
-        array: &arrow_array::DictionaryArray<K>,
-    ) -> Result<ArrayRef, ArrowError> {
-        take(array.values(), array.keys(), None)
+    fn of<K: ArrowDictionaryKeyType>(array: &DictionaryArray<K>) -> Result<ArrayRef, ArrowError> {
+        let entries = array.values().to_data();
+        let mut plain = MutableArrayData::new(vec![&entries], true, array.len());
+        for row in 0..array.len() {
+            match array.key(row) {
+                Some(key) => plain.try_extend(0, key, key + 1)?,
+                None => plain.try_extend_nulls(1)?,
+            }
+        }
+        Ok(make_array(plain.freeze()))
     }
     downcast_dictionary_array!(
         array => of(array),

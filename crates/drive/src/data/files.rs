@@ -175,7 +175,7 @@ struct Opened {
 
 impl Opened {
     fn new(path: PathBuf, spec: &FilesSpec) -> Result<Self, DriveError> {
-        let opened = File::open(&path).and_then(super::plain);
+        let opened = File::open(&path).and_then(|file| super::plain(file, Some(&path)));
         let reader = opened.map_err(|source| DriveError::System {
             what: format!("opening {}", path.display()),
             source,

@@ -1,10 +1,13 @@
 //! The rows of a chunk by the client that is to send them.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, RecordBatch, UInt32Array};
-use arrow_schema::ArrowError;
-use arrow_select::take::take_record_batch;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int32Type, TimestampNanosecondType,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 use loadstone_gen::dataset::{Chunk, Dataset, TableRows};
 
 /// One piece for each lane; all rows of a device's state, and its tags, go to the same lane.
@@ -73,8 +76,8 @@ fn scatter(
         .column(key)
         .as_primitive_opt::<Int32Type>()
         .ok_or_else(|| ArrowError::SchemaError("ids are no 32-bit integers".to_owned()))?;
-    let mut chosen: Vec<Vec<u32>> = vec![Vec::with_capacity(rows.num_rows() / lanes + 1); lanes];
-    for (row, &id) in (0_u32..).zip(ids.values()) {
+    let mut chosen: Vec<Vec<usize>> = vec![Vec::with_capacity(rows.num_rows() / lanes + 1); lanes];
+    for (row, &id) in ids.values().iter().enumerate() {
         let lane = usize::try_from(id.unsigned_abs()).unwrap_or(0) % lanes;
         chosen[lane].push(row);
     }
@@ -84,7 +87,41 @@ fn scatter(
             if rows_of_lane.is_empty() {
                 return Ok(None);
             }
-            take_record_batch(rows, &UInt32Array::from(rows_of_lane)).map(Some)
+            take(rows, &rows_of_lane).map(Some)
         })
         .collect()
+}
+
+/// Some rows, in the order in which they are named.
+fn take(rows: &RecordBatch, chosen: &[usize]) -> Result<RecordBatch, ArrowError> {
+    let columns = rows.columns().iter().map(|column| pick(column, chosen));
+    RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)
+}
+
+/// Some values of a column, of the types that time series have.
+fn pick(column: &ArrayRef, chosen: &[usize]) -> Result<ArrayRef, ArrowError> {
+    Ok(match column.data_type() {
+        DataType::Int32 => Arc::new(values::<Int32Type>(column, chosen)),
+        DataType::Float32 => Arc::new(values::<Float32Type>(column, chosen)),
+        DataType::Float64 => Arc::new(values::<Float64Type>(column, chosen)),
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
+            let times = values::<TimestampNanosecondType>(column, chosen);
+            Arc::new(times.with_timezone_opt(zone.clone()))
+        }
+        DataType::Utf8 => {
+            let texts = column.as_string::<i32>();
+            let text = |&row: &usize| texts.is_valid(row).then(|| texts.value(row));
+            Arc::new(chosen.iter().map(text).collect::<StringArray>())
+        }
+        other => {
+            let message = format!("rows of devices have no values of the type {other}");
+            return Err(ArrowError::SchemaError(message));
+        }
+    })
+}
+
+fn values<T: ArrowPrimitiveType>(column: &ArrayRef, chosen: &[usize]) -> PrimitiveArray<T> {
+    let column = column.as_primitive::<T>();
+    let value = |&row: &usize| column.is_valid(row).then(|| column.value(row));
+    chosen.iter().map(value).collect()
 }

@@ -1,7 +1,10 @@
 //! Loads of rows that lie in files: sent as they are, each file's shape checked.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use loadstone_drive::{Drive, DriveSpec};
 use loadstone_wire::postgres::Behaviour;
 use proptest::prelude::*;
@@ -126,6 +129,12 @@ fn a_row_of_another_shape_fails_the_load_in_order(io: &str) {
     assert_eq!(account["load"]["rows"], 3000);
 }
 
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 fn the_sink_takes_every_format(io: &str) {
     let server = Server::new(Behaviour::default());
     let folder = TempDir::new().unwrap();
@@ -147,7 +156,7 @@ fn the_sink_takes_every_format(io: &str) {
         ("csv", csv, json!({"data": {"header": true}}), 2),
         ("text", b"a\tb\n".as_slice(), json!({}), 1),
     ] {
-        let packed = zstd::encode_all(bytes, 1).unwrap();
+        let packed = gzip(bytes);
         for bytes in [bytes, &packed] {
             let files = write(format, bytes);
             let account = run(&into_sink(
