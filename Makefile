@@ -13,7 +13,7 @@ CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overfl
     --config profile.release.package.loadstone-$(crate).$(choice)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check fmt bench fuzz wheel clean
+.PHONY: help run build test quick check fmt bench fuzz wheel clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -27,6 +27,14 @@ test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers a
 	$(BIN)/python tests/browser.py
 	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
+
+quick: build $(VENV)/.dev  ## rules and Python tests that need neither a server nor a browser
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_qualified.py
+	$(BIN)/python tools/check_words.py
+	$(BIN)/python -m pytest --quick --quiet --numprocesses $(WORKERS) --dist worksteal
 
 check: build $(VENV)/.dev  ## every rule that a tool can check
 	cargo fmt --all --check

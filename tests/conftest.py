@@ -26,6 +26,44 @@ settings.register_profile("loadstone", deadline=None)
 settings.load_profile("loadstone")
 
 _numbers = count(1)
+_OF_SERVERS = {"builds", "postgres"}
+"""Fixtures that every fixture with a server or the whole command uses."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="leave out what needs a server or a browser, or is slow"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("quick"):
+        # Whichever way a test comes to its server.
+        EmbeddedServer.start = _skip  # type: ignore[assignment,method-assign]
+
+
+def _skip(*_: object) -> None:
+    pytest.skip("needs a server")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("quick"):
+        return
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (left_out if _is_long(item) else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def _is_long(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return (
+        bool(fixtures & _OF_SERVERS)
+        or "e2e" in item.path.parts
+        or item.get_closest_marker("slow") is not None
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")
