@@ -146,7 +146,7 @@ def test_an_engine_in_our_process_is_what_both_take() -> None:
 
 def test_pictures_name_an_engine_in_our_process_as_both(summary: dict[str, Any]) -> None:
     (block, *_) = beside(summary, {"pg18": "PostgreSQL", "duckdb": "DuckDB"}, _Labels())
-    cpu = next(chart for chart in block["charts"] if chart.id.endswith("-cpu"))
+    cpu = next(chart for chart in block.charts if chart.id.endswith("-cpu"))
     assert "DuckDB and Loadstone together: mean" in cpu.description
     assert "PostgreSQL: mean" in cpu.description
     ours = next(target for target in summary["targets"] if target["id"] == "duckdb")

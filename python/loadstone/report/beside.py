@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from loadstone.report import formats
 from loadstone.report.curves import Axis, Curve, colour, curves, linear
 from loadstone.report.pictures import time_unit
+from loadstone.results.documents.summary import PhaseFigures, TargetFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.report.charts import Chart
-
-Json = dict[str, Any]
+    from loadstone.results.documents.summary import CoursePoint
 
 MOST_VARIANTS = 4
 """Up to here each variant has its own charts; of more, one chart goes through all of them."""
@@ -29,38 +32,55 @@ OURS = (
 """What is of our own machine, and so says nothing of a server on another one."""
 
 
-def blocks(summary: Json, names: Mapping[str, str], labels: Mapping[tuple[str, str], str]) -> list[Json]:
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Charts of one phase, and variant of it, on several targets."""
+
+    id: str
+    phase: PhaseFigures
+    label: str
+    charts: list[Chart]
+
+
+def blocks(
+    summary: Mapping[str, Any], names: Mapping[str, str], labels: Mapping[tuple[str, str], str]
+) -> list[Overlay]:
     """Return charts of each phase that ran on several targets.
 
     `names` are the targets' names for people, `labels` the words for a phase's variant by (target, folder).
     """
-    members: dict[tuple[str, str], list[Json]] = {}
-    remote = {target["id"] for target in summary["targets"] if target.get("local") is False}
-    ours = {target["id"] for target in summary["targets"] if target.get("in_process")}
+    targets = msgspec.convert(summary["targets"], list[TargetFigures])  # no document: the page's border
+    every = msgspec.convert(summary["phases"], list[PhaseFigures])  # no document: as above
+    remote = {target.id for target in targets if target.local is False}
+    ours = {target.id for target in targets if target.in_process}
     names = {**names, **{target: f"{names.get(target, target)} and Loadstone together" for target in ours}}
-    for phase in summary["phases"]:
-        if phase["drive"] and phase["repeat"] == 1:
-            hidden = dict.fromkeys(OURS) if phase["target"] in remote else {}
-            course = [{**point, **hidden} for point in phase["course"]]
-            if phase["target"] in ours:
-                course = [_together(point) for point in course]
-            members.setdefault((phase["scenario"], phase["id"]), []).append({**phase, "course": course})
+    members: dict[tuple[str | None, str | None], list[PhaseFigures]] = {}
+    for phase in every:
+        if phase.drive and phase.repeat == 1:
+            hidden = dict.fromkeys(OURS) if phase.target in remote else {}
+            phase.course = [msgspec.structs.replace(point, **hidden) for point in phase.course]
+            if phase.target in ours:
+                phase.course = [_together(point) for point in phase.course]
+            members.setdefault((phase.scenario, phase.id), []).append(phase)
     found = []
     for number, phases in enumerate(members.values()):
-        if len({phase["target"] for phase in phases}) > 1:
+        if len({phase.target for phase in phases}) > 1:
             found += _phase(f"beside-{number}", phases, names, labels)
     return found
 
 
 def _phase(
-    identity: str, phases: Sequence[Json], names: Mapping[str, str], labels: Mapping[tuple[str, str], str]
-) -> list[Json]:
-    variants: dict[str, dict[str, list[Json]]] = {}
+    identity: str,
+    phases: Sequence[PhaseFigures],
+    names: Mapping[str, str],
+    labels: Mapping[tuple[str, str], str],
+) -> list[Overlay]:
+    variants: dict[str, dict[str, list[PhaseFigures]]] = {}
     for phase in phases:
-        label = labels[phase["target"], phase["folder"]]
-        variants.setdefault(label, {}).setdefault(phase["target"], []).append(phase)
+        label = labels[phase.target, phase.folder]
+        variants.setdefault(label, {}).setdefault(phase.target, []).append(phase)
     if len(variants) > MOST_VARIANTS:
-        whole: dict[str, list[Json]] = {}
+        whole: dict[str, list[PhaseFigures]] = {}
         for targets in variants.values():
             for target, found in targets.items():
                 whole.setdefault(target, []).extend(found)
@@ -70,32 +90,31 @@ def _phase(
         courses = {names.get(target, target): _joined(found) for target, found in targets.items()}
         charts = _charts(f"{identity}-{at}", {name: points for name, points in courses.items() if points})
         if charts:
-            blocks.append({"id": f"{identity}-{at}", "phase": phases[0], "label": label, "charts": charts})
+            blocks.append(Overlay(f"{identity}-{at}", phases[0], label, charts))
     return blocks
 
 
-def _joined(phases: Sequence[Json]) -> list[Json]:
+def _joined(phases: Sequence[PhaseFigures]) -> list[CoursePoint]:
     """Lay the phases of one target behind each other, without the time between them."""
-    points: list[Json] = []
+    points: list[CoursePoint] = []
     begun_s = 0.0
-    for phase in sorted(phases, key=lambda phase: int(phase["number"])):
-        course = phase["course"]
-        points += [{**point, "t_s": point["t_s"] + begun_s} for point in course]
-        begun_s += (phase["end_s"] or 0.0) - (phase["start_s"] or 0.0)
+    for phase in sorted(phases, key=lambda phase: phase.number or 0):
+        points += [msgspec.structs.replace(point, t_s=point.t_s + begun_s) for point in phase.course]
+        begun_s += (phase.end_s or 0.0) - (phase.start_s or 0.0)
     return points
 
 
-def _charts(identity: str, courses: Mapping[str, Sequence[Json]]) -> list[Chart]:
+def _charts(identity: str, courses: Mapping[str, Sequence[CoursePoint]]) -> list[Chart]:
     if len(courses) < 2:  # noqa: PLR2004 - one target has nothing to be laid over
         return []
-    unit, scale, _ = time_unit(max(point["t_s"] for points in courses.values() for point in points))
+    unit, scale, _ = time_unit(max(point.t_s for points in courses.values() for point in points))
     charts: list[Chart] = []
     for name, title, word, figure in _PANELS:
         lines = [
             Curve(
                 target,
                 colour(at),
-                [round(point["t_s"] / scale, 4) for point in points],
+                [round(point.t_s / scale, 4) for point in points],
                 [figure(point) for point in points],
             )
             for at, (target, points) in enumerate(courses.items())
@@ -119,41 +138,48 @@ def _charts(identity: str, courses: Mapping[str, Sequence[Json]]) -> list[Chart]
     return charts
 
 
-def _together(point: Json) -> Json:
+def _together(point: CoursePoint) -> CoursePoint:
     """Take what our process takes for the server's: the engine works inside it."""
-    return {**point, "cpu_server": point["cpu_client"], "server_rss_bytes": point["client_rss_bytes"]}
+    return msgspec.structs.replace(
+        point, cpu_server=point.cpu_client, server_rss_bytes=point.client_rss_bytes
+    )
 
 
-def _cpu(point: Json) -> float | None:
-    share = _first(point, "machine_cpu", "cpu_server", "cpu_busy")
+def _cpu(point: CoursePoint) -> float | None:
+    share = _first(point.machine_cpu, point.cpu_server, point.cpu_busy)
     # Ticks of the two counters never fall together: a share may come out a little above the whole.
     return None if share is None else 100 * min(1.0, share)
 
 
-def _memory(point: Json) -> float | None:
+def _memory(point: CoursePoint) -> float | None:
     held = _first(
-        point, "machine_memory_bytes", "group_memory_bytes", "server_rss_bytes", "memory_used_bytes"
+        point.machine_memory_bytes,
+        point.group_memory_bytes,
+        point.server_rss_bytes,
+        point.memory_used_bytes,
     )
     return None if held is None else held / GIBI
 
 
-def _operations(point: Json) -> float | None:
-    for whose in ("machine", "disk"):
-        known = [point[f"{whose}_{way}_ops_per_s"] for way in ("read", "write")]
-        if None not in known:
-            return float(sum(known))
+def _operations(point: CoursePoint) -> float | None:
+    for read, write in (
+        (point.machine_read_ops_per_s, point.machine_write_ops_per_s),
+        (point.disk_read_ops_per_s, point.disk_write_ops_per_s),
+    ):
+        if read is not None and write is not None:
+            return float(read + write)
     return None
 
 
-def _first(point: Json, *names: str) -> float | None:
-    return next((point[name] for name in names if point[name] is not None), None)
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
 
 
-def _gpu(point: Json) -> float | None:
-    return None if point["gpu_utilisation"] is None else 100 * point["gpu_utilisation"]
+def _gpu(point: CoursePoint) -> float | None:
+    return None if point.gpu_utilisation is None else 100 * point.gpu_utilisation
 
 
-_PANELS: tuple[tuple[str, str, str, Callable[[Json], float | None]], ...] = (
+_PANELS: tuple[tuple[str, str, str, Callable[[CoursePoint], float | None]], ...] = (
     ("cpu", "CPU of the server", "% of the machine", _cpu),
     ("memory", "Memory of the server", "GiB", _memory),
     ("iops", "Disk operations of the machine", "ops/s", _operations),

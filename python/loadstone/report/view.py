@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from loadstone.report.charts import Chart
+    from loadstone.results.documents.summary import PhaseFigures
 
 Json = dict[str, Any]
 
@@ -55,7 +56,7 @@ def view(summary: Json) -> Json:
             )
         ],
         "beside": [
-            {**block, "title": phase_title(block["phase"], summary)}
+            {"title": phase_title(_named(block.phase), summary), "label": block.label, "charts": block.charts}
             for block in beside.blocks(summary, names, labels)
         ],
         "resources": [_resources(target, summary) for target in targets],
@@ -188,6 +189,10 @@ def chunks(summary: Json) -> list[Json]:
             where = {"scenario": groups[0]["scenario"], "phase": groups[0]["id"], "title": title}
             found.append({"id": f"phase-{len(found)}", **where, "groups": groups, "members": drawn})
     return found
+
+
+def _named(phase: PhaseFigures) -> Json:
+    return {"scenario": phase.scenario, "id": phase.id, "title": phase.title}
 
 
 def phase_title(entry: Json, summary: Json) -> str:
