@@ -45,16 +45,15 @@
 //! What it cannot see: a change of one number by less than the tolerance of its whole column.
 
 pub(crate) mod arrow;
-mod binary;
 mod digester;
 mod render;
-mod text;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 pub(crate) use self::digester::Digester;
 pub(crate) use self::render::{Rows, whole};
+use crate::protocol::value::{Form, Kind, utc};
 
 /// Agreement of sums, relative to the sum of absolute values.
 const SUM_TOLERANCE: f64 = 1e-9;
@@ -66,102 +65,6 @@ const WEIGHT_MAX: f64 = 3.0;
 const VALUE_TOLERANCE: f64 = 1e-12;
 /// What a span may differ by in any case, microseconds.
 const SPAN_TOLERANCE_US: f64 = 0.5;
-
-/// Kinds of columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Number,
-    Span,
-    Time,
-    Text,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Number => "number",
-            Self::Span => "span",
-            Self::Time => "time",
-            Self::Text => "text",
-        }
-    }
-}
-
-/// One value as the digest sees it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Cell<'a> {
-    Number(f64),
-    /// Microseconds; infinite where the server says so.
-    Span(f64),
-    /// Microseconds since 1970 UTC; the extremes stand for infinity.
-    Time(i64),
-    Text(&'a [u8]),
-}
-
-/// What a column's values come as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Bool,
-    Int2,
-    Int4,
-    Int8,
-    Oid,
-    Float4,
-    Float8,
-    Numeric,
-    Date,
-    TimeOfDay,
-    Timestamp,
-    Interval,
-    Text,
-    Jsonb,
-    Bytea,
-    Uuid,
-    /// No type that we know. In binary form its bytes can be compared only with those of the same server family.
-    Other,
-}
-
-impl Form {
-    /// The form of a type of PostgreSQL's catalog (its numbers are fixed in `pg_type.dat`).
-    pub(crate) fn of(type_oid: u32) -> Self {
-        match type_oid {
-            16 => Self::Bool,
-            17 => Self::Bytea,
-            20 => Self::Int8,
-            21 => Self::Int2,
-            23 => Self::Int4,
-            26 => Self::Oid,
-            // "char", name, text, json, unknown, bpchar, varchar
-            18 | 19 | 25 | 114 | 705 | 1042 | 1043 => Self::Text,
-            700 => Self::Float4,
-            701 => Self::Float8,
-            1082 => Self::Date,
-            1083 => Self::TimeOfDay,
-            1114 | 1184 => Self::Timestamp,
-            1186 => Self::Interval,
-            1700 => Self::Numeric,
-            2950 => Self::Uuid,
-            3802 => Self::Jsonb,
-            _ => Self::Other,
-        }
-    }
-
-    pub(crate) fn kind(self) -> Kind {
-        match self {
-            Self::Bool
-            | Self::Int2
-            | Self::Int4
-            | Self::Int8
-            | Self::Oid
-            | Self::Float4
-            | Self::Float8
-            | Self::Numeric => Kind::Number,
-            Self::TimeOfDay | Self::Interval => Kind::Span,
-            Self::Date | Self::Timestamp => Kind::Time,
-            Self::Text | Self::Jsonb | Self::Bytea | Self::Uuid | Self::Other => Kind::Text,
-        }
-    }
-}
 
 /// A value that is not what its type's form demands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -295,7 +198,7 @@ impl Column {
         }
         let (here, there) = ((self.min_us, self.max_us), (other.min_us, other.max_us));
         if self.kind == Kind::Time && here != there {
-            let from_to = |(min, max)| format!("{} to {}", text::utc(min), text::utc(max));
+            let from_to = |(min, max)| format!("{} to {}", utc(min), utc(max));
             return format!(
                 "times differ: {} here, {} there",
                 from_to(here),

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::client::Absence;
 use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::load::StepAccount;
@@ -14,6 +13,7 @@ use crate::output::Output;
 use crate::program::Gain;
 use crate::record::{Latency, Record, WindowCounts};
 use crate::timeline::Timeline;
+use crate::worker::client::Absence;
 
 /// What a worker tells the collector.
 #[derive(Debug)]

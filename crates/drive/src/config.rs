@@ -1,21 +1,15 @@
-//! The specification, made ready: work, resolved address, times in nanoseconds.
-
-use std::sync::Arc;
+//! The specification, made ready: work, and times in nanoseconds.
 
 use loadstone_gen::random::SeedSequence;
-use loadstone_wire::postgres::{
-    ChannelBinding, Password, RootCertificates, Settings, TlsFiles, TlsMode,
-};
 
-use crate::client::{Client, Phase};
-use crate::endpoint::Endpoint;
 use crate::error::DriveError;
 use crate::pace::Schedule;
-use crate::program::Failure;
+use crate::protocol::{Failure, Protocol};
 use crate::record::booking::Rules;
 use crate::record::{ErrorClass, Record};
-use crate::spec::{Connection, DriveSpec, OnError};
+use crate::spec::{DriveSpec, OnError};
 use crate::work::{Draw, Labels, Work};
+use crate::worker::client::{Client, Phase};
 
 /// What all workers share and none changes.
 #[derive(Debug)]
@@ -24,11 +18,8 @@ use crate::work::{Draw, Labels, Work};
     reason = "independent settings of a drive"
 )]
 pub(crate) struct Config {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) settings: Arc<Settings>,
     /// Asked of each session before it works. Not of those that serve one transaction: it would be in their time.
     pub(crate) session_check: Option<String>,
-    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) work: Work,
     pub(crate) labels: Labels,
     /// The work is a load: COPY is expected.
@@ -61,9 +52,9 @@ pub(crate) fn ns(seconds: f64) -> u64 {
 }
 
 impl Config {
-    /// Parse, resolve and check everything that can be known before connecting.
-    pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
-        Self::with_work(spec, Work::new(spec)?)
+    /// Parse and check everything that can be known before connecting.
+    pub(crate) fn new<P: Protocol>(spec: &DriveSpec) -> Result<Self, DriveError> {
+        Ok(Self::with_work(spec, Work::new::<P>(spec)?))
     }
 
     /// The same where clients reach the database through a library.
@@ -74,38 +65,23 @@ impl Config {
                 "leave connection and connect_per_transaction out",
             ));
         }
-        let nowhere = serde_json::from_value(serde_json::json!(
-            {"host": "/", "port": 0, "user": "", "database": ""}
-        ));
-        let there = DriveSpec {
-            connection: nowhere.ok(),
-            ..spec.clone()
-        };
         let work = Work::for_library(spec)?;
         Ok(Self {
             by_library: true,
-            ..Self::with_work(&there, work)?
+            ..Self::with_work(spec, work)
         })
     }
 
     /// The same for work that is at hand.
-    pub(crate) fn with_work(spec: &DriveSpec, work: Work) -> Result<Self, DriveError> {
-        let connection = spec.connection.as_ref().ok_or_else(|| {
-            let message = "it is not said where to connect".to_owned();
-            DriveError::bad_spec(message, "give connection, or a library")
-        })?;
-        let endpoint = Endpoint::resolve(connection)?;
-        let (settings, tls) = session_settings(connection, endpoint.unix)?;
+    pub(crate) fn with_work(spec: &DriveSpec, work: Work) -> Self {
+        let connection = spec.connection.as_ref();
         let timeout_ns = ns(spec.timeout_s);
-        Ok(Self {
-            settings: Arc::new(settings),
-            session_check: (connection.session_check.clone())
+        Self {
+            session_check: (connection.and_then(|c| c.session_check.clone()))
                 .filter(|_| !spec.connect_per_transaction),
-            tls,
-            endpoint,
             interval_ns: ns(spec.interval_s).max(1_000_000),
             timeout_ns,
-            connect_timeout_ns: ns(connection.connect_timeout_s),
+            connect_timeout_ns: connection.map_or(0, |c| ns(c.connect_timeout_s)),
             grace_ns: timeout_ns.min(2_000_000_000),
             latency_limit_ns: spec.latency_limit_ms.map(|ms| ns(ms / 1e3)),
             transactions_per_client: spec.transactions_per_client,
@@ -118,7 +94,7 @@ impl Config {
             labels: work.labels(),
             is_load: work.is_load(),
             work,
-        })
+        }
     }
 
     /// What decides how latencies count.
@@ -162,7 +138,11 @@ impl Config {
     ///
     /// Random streams belong to clients, not to threads: the same seed gives every client the same choices however
     /// many threads share the work.
-    pub(crate) fn cast(&self, spec: &DriveSpec, threads: usize) -> (Vec<Client>, Vec<Schedule>) {
+    pub(crate) fn cast<P: Protocol>(
+        &self,
+        spec: &DriveSpec,
+        threads: usize,
+    ) -> (Vec<Client<P>>, Vec<Schedule>) {
         let (draws, mut seeds) = Self::draw(spec);
         let clients = draws
             .iter()
@@ -202,78 +182,4 @@ impl Config {
             .collect();
         (draws, seeds)
     }
-}
-
-type SessionSettings = (Settings, Option<Arc<rustls::ClientConfig>>);
-
-fn session_settings(
-    connection: &Connection,
-    unix_socket: bool,
-) -> Result<SessionSettings, DriveError> {
-    let tls: TlsMode = connection.sslmode.parse().map_err(|_| {
-        DriveError::bad_spec(
-            format!("unknown sslmode {:?}", connection.sslmode),
-            "use disable, allow, prefer, require, verify-ca or verify-full",
-        )
-    })?;
-    let channel_binding: ChannelBinding = connection.channel_binding.parse().map_err(|_| {
-        DriveError::bad_spec(
-            format!("unknown channel_binding {:?}", connection.channel_binding),
-            "use disable, prefer or require",
-        )
-    })?;
-    let settings = Settings {
-        user: connection.user.clone(),
-        database: connection.database.clone(),
-        password: connection
-            .password
-            .as_ref()
-            .map(|p| Password::new(p.0.clone())),
-        application_name: connection.application_name.clone(),
-        parameters: connection.parameters.clone().into_iter().collect(),
-        tls,
-        channel_binding,
-        host: connection.host.clone(),
-        unix_socket,
-    };
-    let config = if unix_socket || tls == TlsMode::Disable {
-        None
-    } else {
-        let files = TlsFiles {
-            root: root_certificates(connection)?,
-            client_certificate: read_pem("sslcert", connection.sslcert.as_deref())?,
-            client_key: read_pem("sslkey", connection.sslkey.as_deref())?.map(Password::new),
-        };
-        Some(
-            files
-                .client_config(tls)
-                .map_err(|e| DriveError::bad_spec(e.to_string(), ""))?,
-        )
-    };
-    Ok((settings, config))
-}
-
-fn root_certificates(connection: &Connection) -> Result<Option<RootCertificates>, DriveError> {
-    if connection.sslrootcert.as_deref() != Some("system") {
-        let given = read_pem("sslrootcert", connection.sslrootcert.as_deref())?;
-        return Ok(given.map(RootCertificates::Given));
-    }
-    let Some(file) = openssl_probe::probe().cert_file else {
-        return Err(DriveError::bad_spec(
-            "sslrootcert=system, and this system has no file of trusted authorities".to_owned(),
-            "install the package ca-certificates, or name a file",
-        ));
-    };
-    let text = read_pem("sslrootcert", file.to_str())?;
-    Ok(text.map(RootCertificates::System))
-}
-
-fn read_pem(option: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, DriveError> {
-    let Some(path) = path else { return Ok(None) };
-    std::fs::read(path).map(Some).map_err(|error| {
-        DriveError::bad_spec(
-            format!("{option}={path} cannot be read: {error}"),
-            "name a readable PEM file",
-        )
-    })
 }

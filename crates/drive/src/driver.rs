@@ -9,11 +9,12 @@ use std::time::Duration;
 use crate::account::{self, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
-use crate::client::Client;
 use crate::client::library::Library;
+use crate::client::postgres::Postgres;
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Finish, Progress, Report, StepProgress};
 use crate::config::Config;
+use crate::connector::Connector;
 use crate::control::Control;
 use crate::error::DriveError;
 use crate::io::Poller;
@@ -23,9 +24,11 @@ use crate::limits;
 use crate::load::LoadWork;
 use crate::output::Output;
 use crate::pace::Schedule;
+use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::spec::{DriveSpec, IoChoice};
 use crate::timeline::Timeline;
+use crate::worker::client::Client;
 use crate::worker::{Assignment, Worker};
 
 /// Time between the word to start and the first transaction, so that all threads see it.
@@ -54,8 +57,14 @@ type Supervise = Box<dyn FnOnce(Option<Output>) -> Account + Send>;
 impl Drive {
     /// Check the specification and parse the scripts; nothing is connected yet.
     pub fn new(spec: DriveSpec) -> Result<Self, DriveError> {
+        Self::over::<Postgres>(spec)
+    }
+
+    /// The same over any protocol.
+    pub(crate) fn over<P: Protocol>(spec: DriveSpec) -> Result<Self, DriveError> {
         let run = Run {
-            config: Arc::new(Config::new(&spec)?),
+            config: Arc::new(Config::new::<P>(&spec)?),
+            connector: Arc::new(Connector::<P>::new(spec.connected()?)?),
             spec: spec.clone(),
             control: Arc::default(),
             progress: Arc::default(),
@@ -219,19 +228,20 @@ fn broken(who: &str) -> DriveError {
 }
 
 /// What the supervisor's thread works with.
-struct Run {
+struct Run<P: Protocol> {
     spec: DriveSpec,
     config: Arc<Config>,
+    connector: Arc<Connector<P>>,
     control: Arc<Control>,
     progress: Arc<Mutex<Progress>>,
 }
 
-impl Run {
+impl<P: Protocol> Run<P> {
     fn supervise(&self, output: Option<Output>) -> Account {
         let begun_ns = now_ns();
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = self.spec.threads_or(cores);
-        let canceller = Canceller::start(&self.config)?;
+        let canceller = Canceller::start(&self.connector)?;
         if let Some(load) = self.config.work.load() {
             load.begin()?;
         }
@@ -287,16 +297,16 @@ impl Run {
         &self,
         threads: usize,
         reports: &Sender<Report>,
-        canceller: &Canceller,
+        canceller: &Canceller<P>,
         blanks: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
-    ) -> Vec<Assignment> {
-        let (clients, schedules) = self.config.cast(&self.spec, threads);
+    ) -> Vec<Assignment<P>> {
+        let (clients, schedules) = self.config.cast::<P>(&self.spec, threads);
         deal(clients, threads)
             .into_iter()
             .zip(schedules)
             .enumerate()
             .map(
-                |(number, (clients, schedule)): (usize, (Vec<Client>, Schedule))| {
+                |(number, (clients, schedule)): (usize, (Vec<Client<P>>, Schedule))| {
                     let (give, take) = sync_channel(RECORDS_PER_WORKER);
                     blanks.push(give);
                     Assignment {
@@ -304,6 +314,7 @@ impl Run {
                         clients,
                         schedule,
                         config: Arc::clone(&self.config),
+                        connector: Arc::clone(&self.connector),
                         control: Arc::clone(&self.control),
                         reports: reports.clone(),
                         cancels: canceller.sender(),
@@ -331,7 +342,7 @@ impl Run {
 }
 
 /// Clients to threads, as evenly as possible, in order.
-fn deal(clients: Vec<Client>, threads: usize) -> Vec<Vec<Client>> {
+fn deal<T>(clients: Vec<T>, threads: usize) -> Vec<Vec<T>> {
     let total = clients.len();
     let mut clients = clients.into_iter();
     (0..threads)
@@ -344,7 +355,10 @@ fn deal(clients: Vec<Client>, threads: usize) -> Vec<Vec<Client>> {
         .collect()
 }
 
-fn spawn(assignment: Assignment, choice: IoChoice) -> Option<thread::JoinHandle<()>> {
+fn spawn<P: Protocol>(
+    assignment: Assignment<P>,
+    choice: IoChoice,
+) -> Option<thread::JoinHandle<()>> {
     let name = format!("drive-{}", assignment.number);
     let meeting = Arc::clone(&assignment.control);
     let body = move || {
@@ -387,30 +401,30 @@ fn set_timer_slack() {
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
-fn work(assignment: Assignment, choice: IoChoice) {
+fn work<P: Protocol>(assignment: Assignment<P>, choice: IoChoice) {
     let slots = slots(&assignment);
     match choice {
-        IoChoice::Epoll => run_on::<EpollPoller>(assignment),
-        IoChoice::IoUring => run_on::<UringPoller>(assignment),
+        IoChoice::Epoll => run_on::<P, EpollPoller>(assignment),
+        IoChoice::IoUring => run_on::<P, UringPoller>(assignment),
         IoChoice::Auto => match UringPoller::new(slots) {
             Ok(poller) => Worker::with_poller(assignment, poller).run(),
             // ENOSYS, EPERM (seccomp, sysctl), ENOMEM (old memlock limits): epoll does the same work.
-            Err(_) => run_on::<EpollPoller>(assignment),
+            Err(_) => run_on::<P, EpollPoller>(assignment),
         },
     }
 }
 
 /// One for each connection, and one for the waker where there is one.
-fn slots(assignment: &Assignment) -> usize {
+fn slots<P: Protocol>(assignment: &Assignment<P>) -> usize {
     assignment.clients.len() + usize::from(assignment.config.work.waits())
 }
 
-fn run_on<P: Poller>(assignment: Assignment) {
-    match P::new(slots(&assignment)) {
+fn run_on<P: Protocol, I: Poller>(assignment: Assignment<P>) {
+    match I::new(slots(&assignment)) {
         Ok(poller) => Worker::with_poller(assignment, poller).run(),
         Err(source) => {
             let error = DriveError::System {
-                what: format!("setting up {}", P::NAME),
+                what: format!("setting up {}", I::NAME),
                 source,
                 hint: "use --io auto, or allow it to this process".to_owned(),
             };
@@ -418,3 +432,6 @@ fn run_on<P: Poller>(assignment: Assignment) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

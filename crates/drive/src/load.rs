@@ -20,6 +20,7 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -49,6 +50,7 @@ use crate::program::library_load::LibraryLoad;
 use crate::program::load::LoadProgram;
 use crate::program::transaction::TransactionProgram;
 use crate::program::{Gain, Program, Readiness};
+use crate::protocol::{Bulk, Protocol};
 use crate::waker::Waker;
 use crate::work::{Draw, Labels, ScriptLabel};
 
@@ -154,6 +156,11 @@ struct ByLibrary {
     finish_ns: AtomicU64,
 }
 
+/// In the place of a protocol where a library takes the rows as they are.
+struct NoMessages;
+
+impl Bulk for NoMessages {}
+
 /// What the making thread does.
 type Make = Box<dyn FnOnce() + Send>;
 
@@ -165,14 +172,17 @@ impl std::fmt::Debug for LoadWork {
 
 impl LoadWork {
     /// Open the source, and find a place for each of its tables.
-    pub(crate) fn new(spec: &LoadSpec, clients: usize) -> Result<Self, DriveError> {
+    pub(crate) fn new<B: Bulk + 'static>(
+        spec: &LoadSpec,
+        clients: usize,
+    ) -> Result<Self, DriveError> {
         if spec.method == Method::Arrow {
             return Err(DriveError::bad_spec(
                 "rows go as Arrow through a library only".to_owned(),
                 "use copy_binary, copy_text or insert",
             ));
         }
-        Self::open(spec, clients, None)
+        Self::open::<B>(spec, clients, None)
     }
 
     /// The same for clients that reach the database through a library.
@@ -186,10 +196,10 @@ impl LoadWork {
             hash_workers: false,
             ..spec.clone()
         };
-        Self::open(&spec, clients, Some(library))
+        Self::open::<NoMessages>(&spec, clients, Some(library))
     }
 
-    fn open(
+    fn open<B: Bulk + 'static>(
         spec: &LoadSpec,
         clients: usize,
         library: Option<ByLibrary>,
@@ -213,7 +223,7 @@ impl LoadWork {
             None => (1, clients.clamp(2, SHARED_LANE_MAX)),
         };
         let shared = Arc::new(Shared {
-            tables: Arc::new(Tables::new(spec, &dataset)?),
+            tables: Arc::new(Tables::new::<B>(spec, &dataset)?),
             queue: Queue::new(lanes, length, spec.rhythm()),
             making: Making::default(),
             wait_ns: AtomicU64::new(0),
@@ -221,10 +231,10 @@ impl LoadWork {
             tally: Mutex::default(),
         });
         let producer: Make = if let Some(long) = long {
-            let producer = pieces(spec, long, &shared, clients)?;
+            let producer = pieces::<B>(spec, long, &shared, clients)?;
             Box::new(|| producer.run())
         } else {
-            let producer = Producer {
+            let producer = Producer::<B> {
                 supply,
                 shared: Arc::clone(&shared),
                 lanes,
@@ -233,6 +243,7 @@ impl LoadWork {
                 place: Place::new(spec.rhythm().rows),
                 skip: Ranges::new(&spec.skip),
                 by_library: library.is_some(),
+                protocol: PhantomData,
             };
             Box::new(|| producer.run())
         };
@@ -338,7 +349,7 @@ impl LoadWork {
         }
     }
 
-    pub(crate) fn program(&self, draw: &Draw) -> Box<dyn Program + Send> {
+    pub(crate) fn program<P: Protocol>(&self, draw: &Draw) -> Box<dyn Program<P> + Send> {
         let number = draw.client;
         let interval = self.interval(number);
         let shared = Arc::clone(&self.shared);
@@ -428,12 +439,12 @@ fn open(spec: &LoadSpec) -> Result<(Supply, Arc<Dataset>), DriveError> {
 }
 
 /// What makes long transactions: rows that begin anywhere, once for each client.
-fn pieces(
+fn pieces<B: Bulk>(
     spec: &LoadSpec,
     long: LongSpec,
     shared: &Arc<Shared>,
     clients: usize,
-) -> Result<LongProducer, DriveError> {
+) -> Result<LongProducer<B>, DriveError> {
     let rows = match &spec.data {
         DataSpec::Rows(rows) => rows.rows,
         _ => 0,
@@ -450,5 +461,6 @@ fn pieces(
             long,
         },
         skip: Ranges::new(&spec.skip),
+        protocol: PhantomData,
     })
 }

@@ -10,18 +10,17 @@ pub(crate) mod transaction;
 
 use std::sync::Arc;
 
-use loadstone_wire::postgres::{Frontend, Message};
 use serde::Serialize;
 
-use crate::record::ErrorClass;
+use crate::protocol::{Failure, Message, Protocol};
 use crate::waker::Waker;
 
 /// What a program wants next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Messages were appended: send them and resume after so many `ReadyForQuery`.
+    /// Messages were appended: send them and resume after so many [`Message::Answered`].
     Exchange {
-        /// `ReadyForQuery` messages to await.
+        /// How many to await.
         answers: u32,
     },
     /// Resume after this time.
@@ -35,29 +34,6 @@ pub(crate) enum Step {
     Done,
     /// The transaction cannot go on.
     Failed(Failure),
-}
-
-/// Why a transaction failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) class: ErrorClass,
-    pub(crate) message: String,
-    /// How to mend it, where the protocol knows.
-    pub(crate) hint: &'static str,
-}
-
-impl Failure {
-    pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self {
-            class,
-            message: message.into(),
-            hint: "",
-        }
-    }
-
-    pub(crate) fn script(message: impl Into<String>) -> Self {
-        Self::new(ErrorClass::Script, message)
-    }
 }
 
 /// Whether a client's next transaction can begin.
@@ -104,8 +80,8 @@ pub(crate) enum End<'a> {
     },
 }
 
-/// One client's behaviour.
-pub(crate) trait Program {
+/// One client's behaviour, over any protocol.
+pub(crate) trait Program<P: Protocol> {
     /// The client runs on a worker that this wakes from its wait.
     fn attach(&mut self, _waker: &Arc<Waker>) {}
 
@@ -117,7 +93,7 @@ pub(crate) trait Program {
 
     /// All that was appended has been sent: append more of the same exchange, if there is more; long ones go in
     /// pieces, so that the server works on the first while the others are copied.
-    fn more(&mut self, _frontend: &mut Frontend<'_>) {}
+    fn more(&mut self, _frontend: &mut P::Frontend<'_>) {}
 
     /// What was sent and is not answered may have been carried out for good.
     fn may_be_stored(&self) -> bool {
@@ -145,10 +121,10 @@ pub(crate) trait Program {
 
     /// Run until something must be awaited. Appends messages to `frontend` and, for each statement in them,
     /// its number to `statements`.
-    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step;
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step;
 
     /// One message of the answer.
-    fn message(&mut self, message: &Message<'_>);
+    fn message(&mut self, message: &Message<'_, P>);
 
     /// The answer is complete: `failed` when the server reported an error.
     fn answered(&mut self, failed: bool) -> Result<(), Failure>;

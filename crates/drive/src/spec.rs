@@ -228,6 +228,14 @@ impl DriveSpec {
         Ok(spec)
     }
 
+    /// Where to connect.
+    pub(crate) fn connected(&self) -> Result<&Connection, DriveError> {
+        self.connection.as_ref().ok_or_else(|| {
+            let message = "it is not said where to connect".to_owned();
+            DriveError::bad_spec(message, "give connection, or a library")
+        })
+    }
+
     /// Threads to use: as asked, else one for every eight cores, never more than clients.
     #[must_use]
     pub fn threads_or(&self, cores: usize) -> usize {

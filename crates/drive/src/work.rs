@@ -12,6 +12,7 @@ use crate::error::DriveError;
 use crate::load::LoadWork;
 use crate::program::Program;
 use crate::program::queries::QueryWork;
+use crate::protocol::Protocol;
 use crate::record::{Record, ScriptRecord};
 use crate::spec::DriveSpec;
 
@@ -104,10 +105,10 @@ impl Labels {
 
 impl Work {
     /// Read and check what the specification asks for.
-    pub(crate) fn new(spec: &DriveSpec) -> Result<Self, DriveError> {
+    pub(crate) fn new<P: Protocol>(spec: &DriveSpec) -> Result<Self, DriveError> {
         match (&spec.scripts, &spec.load, &spec.queries) {
             (Some(_), None, None) => ScriptWork::new(spec).map(Self::Scripts),
-            (None, Some(load), None) => LoadWork::new(load, spec.clients).map(Self::Load),
+            (None, Some(load), None) => LoadWork::new::<P>(load, spec.clients).map(Self::Load),
             (None, None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
                 "a drive has one kind of work".to_owned(),
@@ -149,11 +150,15 @@ impl Work {
     }
 
     /// The program of one client.
-    pub(crate) fn program(&self, spec: &DriveSpec, draw: &Draw) -> Box<dyn Program + Send> {
+    pub(crate) fn program<P: Protocol>(
+        &self,
+        spec: &DriveSpec,
+        draw: &Draw,
+    ) -> Box<dyn Program<P> + Send> {
         match self {
             Self::Scripts(scripts) => scripts.program(spec, draw),
             Self::Load(load) => load.program(draw),
-            Self::Queries(queries) => queries.program(draw),
+            Self::Queries(queries) => queries.program(),
         }
     }
 
@@ -166,7 +171,7 @@ impl Work {
         }
     }
 
-    /// A COPY that begins where none is expected has thrown away the Sync that was sent behind it.
+    /// Statements are followed by a sync of their own.
     pub(crate) fn is_extended(&self) -> bool {
         match self {
             Self::Scripts(scripts) => scripts.mode() != QueryMode::Simple,

@@ -4,6 +4,7 @@
 //! few times a turn, not once a transaction: a statement begins when its batch is handed over, and ends when the
 //! wait that brought its answer returned. Both stamps err on the long side, by the batch's own handling at most.
 
+pub(crate) mod client;
 mod connect;
 mod intervals;
 mod limits;
@@ -18,16 +19,16 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use crate::cancel;
-use crate::client::{Client, Phase};
+use self::client::{Client, Phase};
 use crate::clock::{CpuTime, now_ns};
 use crate::collector::{Finish, Outage, Pauses, Report};
 use crate::config::Config;
+use crate::connector::Connector;
 use crate::control::{Control, Go};
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
 use crate::pace::Schedule;
-use crate::program::Failure;
+use crate::protocol::{Failure, Protocol};
 use crate::record::{ErrorClass, Record, WindowCounts};
 use crate::timeline::Timeline;
 use crate::waker::Waker;
@@ -39,15 +40,16 @@ const ASLEEP_DRAIN_NS: u64 = 60_000_000_000;
 const SWEEP_NS: u64 = 50_000_000;
 
 /// What a worker is given.
-pub(crate) struct Assignment {
+pub(crate) struct Assignment<P: Protocol> {
     pub(crate) number: usize,
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<Client<P>>,
     pub(crate) schedule: Schedule,
     pub(crate) config: Arc<Config>,
+    pub(crate) connector: Arc<Connector<P>>,
     pub(crate) control: Arc<Control>,
     pub(crate) reports: Sender<Report>,
     /// Takes what the server is to give up.
-    pub(crate) cancels: Sender<cancel::Key>,
+    pub(crate) cancels: Sender<P::CancelKey>,
     /// Empty records to write into.
     pub(crate) blanks: Receiver<Box<Record>>,
 }
@@ -62,12 +64,13 @@ enum Stage {
     Stopping,
 }
 
-pub(crate) struct Worker<P: Poller> {
+pub(crate) struct Worker<P: Protocol, I: Poller> {
     number: usize,
     config: Arc<Config>,
+    connector: Arc<Connector<P>>,
     control: Arc<Control>,
-    poller: P,
-    clients: Vec<Client>,
+    poller: I,
+    clients: Vec<Client<P>>,
     schedule: Schedule,
     timeline: Timeline,
     /// Clients that can start a transaction, longest idle first.
@@ -116,18 +119,19 @@ pub(crate) struct Worker<P: Poller> {
     cpu_at_measure: CpuTime,
     iterations: u64,
     reports: Sender<Report>,
-    cancels: Sender<cancel::Key>,
+    cancels: Sender<P::CancelKey>,
     blanks: Receiver<Box<Record>>,
 }
 
-impl<P: Poller> Worker<P> {
+impl<P: Protocol, I: Poller> Worker<P, I> {
     /// A worker ready to connect its clients.
-    pub(crate) fn with_poller(assignment: Assignment, poller: P) -> Self {
+    pub(crate) fn with_poller(assignment: Assignment<P>, poller: I) -> Self {
         let Assignment {
             number,
             clients,
             schedule,
             config,
+            connector,
             control,
             reports,
             cancels,
@@ -176,6 +180,7 @@ impl<P: Poller> Worker<P> {
             cpu_at_measure: CpuTime::default(),
             iterations: 0,
             config,
+            connector,
             control,
             clients,
             reports,
@@ -291,7 +296,7 @@ impl<P: Poller> Worker<P> {
         self.poller
             .wait(timeout_ns)
             .map_err(|source| DriveError::System {
-                what: format!("waiting for the network with {}", P::NAME),
+                what: format!("waiting for the network with {}", I::NAME),
                 source,
                 hint: String::new(),
             })
@@ -395,7 +400,7 @@ impl<P: Poller> Worker<P> {
         if self.active > 0 {
             return false;
         }
-        let is_over = |client: &Client| client.phase == Phase::Gone || !client.has_left();
+        let is_over = |client: &Client<P>| client.phase == Phase::Gone || !client.has_left();
         match self.timeline.deadline_ns {
             Some(deadline) => now >= deadline || (self.ended && self.clients.iter().all(is_over)),
             None => self.clients.iter().all(is_over),
@@ -415,7 +420,7 @@ impl<P: Poller> Worker<P> {
         let _ = self.reports.send(Report::Finished(
             self.number,
             Finish {
-                io: P::NAME,
+                io: I::NAME,
                 cpu: CpuTime::of_this_thread().since(self.cpu_at_measure),
                 iterations: self.iterations,
                 outages: self.outages,

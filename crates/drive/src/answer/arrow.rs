@@ -17,8 +17,9 @@ use arrow_array::{
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, Schema, TimeUnit};
 
-use super::{Cell, Digest, Digester, Kind};
+use super::{Digest, Digester};
 use crate::client::library::ArrowStream;
+use crate::protocol::value::{Cell, Kind, utc};
 
 const DAY_US: f64 = 86_400e6;
 const MONTH_DAYS: f64 = 30.0;
@@ -382,7 +383,8 @@ fn quoted(array: &ArrayRef, row: usize) -> String {
 fn plain(column: &Column) -> String {
     match column.cell(0) {
         Some(Cell::Number(value) | Cell::Span(value)) => value.to_string(),
-        Some(Cell::Time(us)) => super::text::utc(us),
+        Some(Cell::Time(us)) => utc(us),
+        Some(Cell::Int(value)) => value.to_string(),
         Some(Cell::Text(text)) => String::from_utf8_lossy(text).into_owned(),
         None => String::new(),
     }

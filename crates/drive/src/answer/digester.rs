@@ -1,8 +1,8 @@
 //! Rows in, digest out: nothing is allocated for a row once the widest has been seen.
 
-use loadstone_wire::postgres::{DataRow, RowDescription};
-
-use super::{Cell, Column, Digest, Form, Kind, Unreadable, binary, text};
+use super::{Column, Digest, Unreadable};
+use crate::protocol::value::{Cell, Form, Kind};
+use crate::protocol::{self, Columns, Row};
 
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 const TWO_POW_32: f64 = 4_294_967_296.0;
@@ -75,26 +75,25 @@ impl Digester {
     }
 
     /// The columns of the rows that follow.
-    pub(crate) fn describe(&mut self, description: &RowDescription<'_>) {
+    pub(crate) fn describe(&mut self, columns: &impl Columns) {
         self.clear();
-        for (number, column) in description.columns().map_while(Result::ok).enumerate() {
+        for (number, column) in columns.columns().enumerate() {
             self.accounts.push(Account::new(number, &column));
         }
     }
 
     /// One row.
-    pub(crate) fn row(&mut self, row: &DataRow<'_>) -> Result<(), Unreadable> {
+    pub(crate) fn row<R: Row>(&mut self, row: &R) -> Result<(), Unreadable> {
         self.key.clear();
         self.values.clear();
         let mut mix = 0.0;
-        let values = row.values().map_while(Result::ok);
-        for (number, (value, account)) in values.zip(&mut self.accounts).enumerate() {
+        for (number, (value, account)) in row.values().zip(&mut self.accounts).enumerate() {
             let Some(value) = value else {
                 self.key.push(255);
                 continue;
             };
-            let read = account.read(value, &mut self.key, &mut self.scratch);
-            let read = read.ok_or_else(|| account.unreadable(number, value))?;
+            let read = account.read::<R>(value, &mut self.key, &mut self.scratch);
+            let read = read.ok_or_else(|| account.unreadable::<R>(number, value))?;
             if let Inexact::Finite(value) = read {
                 if account.column.kind == Kind::Number {
                     mix += account.factor * bent_log2(value);
@@ -161,8 +160,8 @@ impl Digester {
 }
 
 impl Account {
-    fn new(number: usize, column: &loadstone_wire::postgres::Column<'_>) -> Self {
-        let form = Form::of(column.type_oid);
+    fn new(number: usize, column: &protocol::Column<'_>) -> Self {
+        let form = column.form;
         let name = String::from_utf8_lossy(column.name).to_lowercase();
         let mut account = Self::blank(number, name, form.kind());
         account.column.type_oid =
@@ -201,8 +200,13 @@ impl Account {
     }
 
     /// Book what is exact in a value, and say what is not. `None`: unreadable.
-    fn read(&mut self, value: &[u8], key: &mut Vec<u8>, scratch: &mut Vec<u8>) -> Option<Inexact> {
-        let cell = read(self.form, self.is_binary, value, scratch)?;
+    fn read<R: Row>(
+        &mut self,
+        value: &[u8],
+        key: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Inexact> {
+        let cell = R::cell(self.form, self.is_binary, value, scratch)?;
         Some(self.book(&cell, key))
     }
 
@@ -222,6 +226,8 @@ impl Account {
                 (column.min_us, column.max_us) = (column.min_us.min(us), column.max_us.max(us));
                 key.extend_from_slice(&bytes);
             }
+            #[expect(clippy::cast_precision_loss, reason = "a digest compares doubles")]
+            Cell::Int(value) => return Inexact::Finite(value as f64),
             Cell::Number(value) | Cell::Span(value) => {
                 if value.is_finite() {
                     return Inexact::Finite(value);
@@ -234,13 +240,13 @@ impl Account {
         Inexact::Nothing
     }
 
-    fn unreadable(&self, number: usize, value: &[u8]) -> Unreadable {
+    fn unreadable<R: Row>(&self, number: usize, value: &[u8]) -> Unreadable {
         Unreadable {
             number,
             name: self.column.name.clone(),
             form: self.form,
             value: String::from_utf8_lossy(&value[..value.len().min(SHOWN_BYTES)]).into_owned(),
-            hint: if self.is_binary { "" } else { text::HINT },
+            hint: if self.is_binary { "" } else { R::TEXT_HINT },
         }
     }
 
@@ -251,20 +257,6 @@ impl Account {
             weighted: self.weighted.total(),
             ..self.column.clone()
         }
-    }
-}
-
-/// One value, in whichever form it comes.
-pub(super) fn read<'a>(
-    form: Form,
-    is_binary: bool,
-    value: &'a [u8],
-    scratch: &'a mut Vec<u8>,
-) -> Option<Cell<'a>> {
-    if is_binary {
-        binary::cell(form, value, scratch)
-    } else {
-        text::cell(form, value, scratch)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Rows of an answer as JSON, for people who want to see them.
 
-use loadstone_wire::postgres::{DataRow, RowDescription};
 use serde_json::{Value, json};
 
-use super::{Cell, Form, Kind, digester, text};
+use crate::protocol::value::{Cell, Form, Kind, utc};
+use crate::protocol::{Columns, Row};
 
 /// The first rows of an answer.
 #[derive(Debug, Default)]
@@ -23,25 +23,27 @@ impl Rows {
         }
     }
 
-    pub(crate) fn describe(&mut self, description: &RowDescription<'_>) {
-        let columns = description.columns().map_while(Result::ok);
+    pub(crate) fn describe(&mut self, columns: &impl Columns) {
         self.columns = columns
+            .columns()
             .map(|c| {
                 let name = String::from_utf8_lossy(c.name).into_owned();
-                (name, Form::of(c.type_oid), c.is_binary)
+                (name, c.form, c.is_binary)
             })
             .collect();
         self.kept.clear();
     }
 
-    pub(crate) fn row(&mut self, row: &DataRow<'_>) {
+    pub(crate) fn row<R: Row>(&mut self, row: &R) {
         if self.kept.len() == self.max {
             return;
         }
         let scratch = &mut self.scratch;
-        let values = row.values().map_while(Result::ok).zip(&self.columns);
+        let values = row.values().zip(&self.columns);
         let values = values.map(|(value, &(_, form, is_binary))| {
-            value.map_or(Value::Null, |value| shown(form, is_binary, value, scratch))
+            value.map_or(Value::Null, |value| {
+                shown::<R>(form, is_binary, value, scratch)
+            })
         });
         self.kept.push(Value::Array(values.collect()));
     }
@@ -55,29 +57,26 @@ impl Rows {
 
 /// The first value of a row as a whole number: of times the microseconds since 1970 UTC.
 #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-pub(crate) fn whole(form: Form, is_binary: bool, value: &[u8]) -> Option<i64> {
-    match digester::read(form, is_binary, value, &mut Vec::new())? {
+pub(crate) fn whole<R: Row>(form: Form, is_binary: bool, value: &[u8]) -> Option<i64> {
+    match R::cell(form, is_binary, value, &mut Vec::new())? {
+        Cell::Int(value) => Some(value),
         Cell::Number(value) | Cell::Span(value) => value.is_finite().then_some(value as i64),
         Cell::Time(us) => Some(us),
         Cell::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
     }
 }
 
-fn shown(form: Form, is_binary: bool, value: &[u8], scratch: &mut Vec<u8>) -> Value {
-    if form == Form::Int8 && is_binary {
-        // A double would lose its last digits.
-        return value
-            .try_into()
-            .map_or(Value::Null, |v| json!(i64::from_be_bytes(v)));
-    }
-    let Some(cell) = digester::read(form, is_binary, value, scratch) else {
+fn shown<R: Row>(form: Form, is_binary: bool, value: &[u8], scratch: &mut Vec<u8>) -> Value {
+    let Some(cell) = R::cell(form, is_binary, value, scratch) else {
         return json!(String::from_utf8_lossy(value));
     };
     match cell {
+        // A double would lose its last digits.
+        Cell::Int(value) => json!(value),
         Cell::Number(value) if form == Form::Bool => json!(value != 0.0),
         Cell::Number(value) => number(form, value),
         Cell::Span(us) => number(form, us),
-        Cell::Time(us) => json!(text::utc(us)),
+        Cell::Time(us) => json!(utc(us)),
         Cell::Text(text) => {
             debug_assert_eq!(form.kind(), Kind::Text);
             json!(String::from_utf8_lossy(text))

@@ -2,11 +2,12 @@
     clippy::unnecessary_wraps,
     reason = "values of a row are optional: NULL is None"
 )]
-use loadstone_wire::postgres::{Message, decode};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::client::postgres::decoded;
+use crate::protocol::Message;
 
 const INT8: u32 = 20;
 const TEXT: u32 = 25;
@@ -48,13 +49,13 @@ fn data_row(row: &[Value]) -> Vec<u8> {
 fn attempt(types: &[u32], is_binary: bool, rows: &[Vec<Value>]) -> Result<Digest, Unreadable> {
     let mut digester = Digester::default();
     let columns = description(types, is_binary);
-    let Ok(Some((Message::RowDescription(columns), _))) = decode(&columns) else {
+    let Some(Message::Columns(columns)) = decoded(&columns) else {
         panic!("no description")
     };
     digester.describe(&columns);
     for row in rows {
         let bytes = data_row(row);
-        let Ok(Some((Message::DataRow(row), _))) = decode(&bytes) else {
+        let Some(Message::Row(row)) = decoded(&bytes) else {
             panic!("no row")
         };
         digester.row(&row)?;
@@ -206,7 +207,7 @@ proptest! {
         count in any::<i64>(), mean in any::<f64>(), name in "[^\0]{0,8}", us in -3_000_000_000_000_000_i64..9_000_000_000_000_000,
     ) {
         let time = us + 946_684_800_000_000;
-        let shown = text::utc(time).replace('T', " ").replace('Z', "+00");
+        let shown = utc(time).replace('T', " ").replace('Z', "+00");
         prop_assume!(!shown.starts_with('-'));
         let texts = [shown, name.clone(), count.to_string(), mean.to_string(), "0".to_owned()];
         let texts = vec![texts.iter().map(|value| text(value)).collect()];
@@ -224,7 +225,7 @@ proptest! {
 
     #[test]
     fn days_are_counted_as_the_calendar_does(days in -700_000_i64..3_000_000) {
-        let shown = text::utc(days * 86_400_000_000);
+        let shown = utc(days * 86_400_000_000);
         prop_assume!(!shown.starts_with('-') && !shown.starts_with("0000"));
         let digest = read(1082, &shown[..shown.find('T').unwrap()]).unwrap();
         prop_assert_eq!(digest.columns[0].min_us, days * 86_400_000_000);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::client::library::{Call, LibraryClient, LibraryError};
-use crate::program::{End, Failure, Gain, Readiness};
+use crate::program::{End, Gain, Readiness};
+use crate::protocol::Failure;
 
 /// One client's behaviour: as [`crate::program::Program`], with one call in the place of messages.
 pub(crate) trait BlockingProgram: Send {

@@ -26,7 +26,7 @@ pub(crate) struct Batch {
     pub(crate) parts: Vec<(usize, u64)>,
     /// Labels of the statements, in order.
     pub(crate) statements: Vec<u32>,
-    /// `ReadyForQuery` messages that the server will answer with.
+    /// How many answers the server will give.
     pub(crate) answers: u32,
 }
 

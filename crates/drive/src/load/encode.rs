@@ -1,9 +1,10 @@
 //! Rows into the messages of one transaction, sent in one pipeline.
 //!
-//! COPY goes by the simple protocol, without waiting for the server's word that it wants data: after an error it
-//! passes over the data that still comes, and every query has its own `ReadyForQuery`, so both sides always know
-//! where they are. INSERTs go by the extended protocol, between simple BEGIN and COMMIT.
+//! Data follows the statement that takes it, without waiting for the server's word that it wants some: after an
+//! error it passes over what still comes, and every query is answered by itself, so both sides always know where
+//! they are. INSERTs are prepared statements, between BEGIN and COMMIT as queries.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -11,23 +12,17 @@ use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use loadstone_gen::dataset::{Chunk, Dataset, TableRows};
-use loadstone_gen::encode::{EncodeError, copy_binary, copy_text};
+use loadstone_gen::encode::EncodeError;
 use loadstone_gen::fingerprint::{self, FingerprintError};
 use loadstone_gen::packed::Packed;
 use loadstone_gen::rows::logical_bytes;
-use loadstone_wire::postgres::{WireError, bulk};
 
 use super::batch::{Batch, Content};
-use super::spec::Method;
 use super::tables::{Tables, Target, shape_name};
 use super::tags::{FirstTags, as_json, as_literals};
 use crate::data::FileRows;
 use crate::error::DriveError;
-
-/// About how long one piece of COPY data is: the server reads each whole into its memory.
-const PIECE_BYTES: usize = 64 * 1024;
-/// About how long one value is, with its length.
-const VALUE_BYTES: usize = 12;
+use crate::protocol::{Bulk, RowFormat, RowsError, Unencodable};
 
 /// Why rows cannot be sent.
 #[derive(Debug, thiserror::Error)]
@@ -39,23 +34,34 @@ pub(crate) enum BatchError {
     #[error("no fingerprint: {0}")]
     Fingerprint(#[from] FingerprintError),
     #[error(transparent)]
-    Wire(#[from] WireError),
+    Unencodable(#[from] Unencodable),
+}
+
+impl From<RowsError> for BatchError {
+    fn from(error: RowsError) -> Self {
+        match error {
+            RowsError::Encode(error) => Self::Encode(error),
+            RowsError::Unencodable(error) => Self::Unencodable(error),
+        }
+    }
 }
 
 /// Turns the rows of batches into their messages.
 #[derive(Debug)]
-pub(crate) struct Encoder {
+pub(crate) struct Encoder<B: Bulk> {
     tables: Arc<Tables>,
     first_tags: FirstTags,
     scratch: Vec<u8>,
+    protocol: PhantomData<fn() -> B>,
 }
 
-impl Encoder {
+impl<B: Bulk> Encoder<B> {
     pub(crate) fn new(tables: Arc<Tables>) -> Self {
         Self {
             tables,
             first_tags: FirstTags::default(),
             scratch: Vec::new(),
+            protocol: PhantomData,
         }
     }
 
@@ -76,7 +82,7 @@ impl Encoder {
     ) -> Result<Batch, BatchError> {
         let tables = Arc::clone(&self.tables);
         let mut batch = Batch::whole(number, content, memory);
-        batch.query(Tables::BEGIN, "BEGIN")?;
+        batch.query::<B>(Tables::BEGIN, "BEGIN")?;
         if let (Some(target), Some(tags)) = (&tables.tags, &piece.tags) {
             self.put_tags(target, tags, &mut batch)?;
         }
@@ -88,19 +94,19 @@ impl Encoder {
                 .transpose()?
                 .map(Packed::from);
             let rows = tagged.as_ref().unwrap_or(rows);
-            match tables.method {
-                Method::CopyBinary | Method::CopyText | Method::Arrow => {
-                    batch.query(Tables::rows_label(*table), &target.copy)?;
-                    put_copy(tables.method, rows, &mut batch.bytes)?;
+            match tables.copies() {
+                Some(format) => {
+                    batch.query::<B>(Tables::rows_label(*table), &target.copy)?;
+                    B::put_rows(format, rows, &mut batch.bytes)?;
                 }
-                Method::Insert => self.put_insert(*table, rows, &mut batch)?,
+                None => self.put_insert(*table, rows, &mut batch)?,
             }
         }
-        if tables.method == Method::Insert {
-            bulk::sync(&mut batch.bytes);
+        if tables.copies().is_none() {
+            B::put_sync(&mut batch.bytes);
             batch.answers += 1;
         }
-        put_end(&tables, &mut batch)?;
+        put_end::<B>(&tables, &mut batch)?;
         Ok(batch)
     }
 
@@ -113,35 +119,30 @@ impl Encoder {
         memory: Vec<u8>,
     ) -> Result<Batch, DriveError> {
         let tables = &self.tables;
-        let refused = |error: WireError| DriveError::bad_spec(error.to_string(), "");
+        let refused = |error: Unencodable| DriveError::bad_spec(error.to_string(), "");
         let mut batch = Batch::whole(number, Content::default(), memory);
-        batch.query(Tables::BEGIN, "BEGIN").map_err(refused)?;
+        batch.query::<B>(Tables::BEGIN, "BEGIN").map_err(refused)?;
         batch
-            .query(Tables::rows_label(0), &tables.series[0].copy)
+            .query::<B>(Tables::rows_label(0), &tables.series[0].copy)
             .map_err(refused)?;
-        let binary = tables.method == Method::CopyBinary;
-        if binary {
-            put_pieces(copy_binary::HEADER, &mut batch.bytes).map_err(refused)?;
-        }
+        let format = tables.copies().unwrap_or(RowFormat::Text);
+        B::put_data_begin(format, &mut batch.bytes).map_err(refused)?;
         let (mut bytes, mut put) = (0, Ok(()));
         let rows = files.next(most, &mut |found| {
             bytes += found.bytes.len() as u64;
             if put.is_ok() {
-                put = put_pieces(found.bytes, &mut batch.bytes);
+                put = B::put_data(found.bytes, &mut batch.bytes);
             }
         })? as u64;
         put.map_err(refused)?;
-        if binary {
-            put_pieces(&copy_binary::TRAILER, &mut batch.bytes).map_err(refused)?;
-        }
-        bulk::copy_done(&mut batch.bytes);
+        B::put_data_end(format, &mut batch.bytes).map_err(refused)?;
         batch.content = Content {
             rows,
             metrics: rows * tables.series[0].schema.fields().len() as u64,
             logical_bytes: bytes,
             ..Content::default()
         };
-        put_end(tables, &mut batch).map_err(refused)?;
+        put_end::<B>(tables, &mut batch).map_err(refused)?;
         Ok(batch)
     }
 
@@ -157,12 +158,16 @@ impl Encoder {
             .then(|| as_json(tags, &target.schema))
             .transpose()?;
         let tags = json.as_ref().unwrap_or(tags);
-        if self.tables.method == Method::Insert {
+        if self.tables.copies().is_none() {
             let sql = target.insert_into() + &as_literals(tags);
-            return Ok(batch.query(Tables::TAGS, &sql)?);
+            return Ok(batch.query::<B>(Tables::TAGS, &sql)?);
         }
-        batch.query(Tables::TAGS, &target.copy)?;
-        put_copy(Method::CopyText, &tags.clone().into(), &mut batch.bytes)
+        batch.query::<B>(Tables::TAGS, &target.copy)?;
+        Ok(B::put_rows(
+            RowFormat::Text,
+            &tags.clone().into(),
+            &mut batch.bytes,
+        )?)
     }
 
     fn put_insert(
@@ -183,18 +188,15 @@ impl Encoder {
                 (shape_name(shape), 1 << log2)
             } else {
                 let count = left.min(target.rows_max());
-                bulk::parse("", &target.insert_sql(count), &mut batch.bytes)?;
+                B::put_prepare("", &target.insert_sql(count), &mut batch.bytes)?;
                 (String::new(), count)
             };
             let columns = rows.num_columns();
             self.scratch.clear();
-            copy_binary(&rows.slice(first, count), &mut self.scratch)?;
-            let parameters = u16::try_from(count * columns).unwrap_or(u16::MAX);
-            bulk::bind_binary::<WireError>(&name, parameters, &mut batch.bytes, |out| {
-                put_values(&self.scratch, columns, usize::MAX, out);
-                Ok(())
-            })?;
-            bulk::execute_and_flush(&mut batch.bytes);
+            B::put_values(&rows.slice(first, count), &mut self.scratch)?;
+            B::put_execute(&name, columns, count, &self.scratch, &mut batch.bytes)?;
+            // The server says at once that it is done with it.
+            B::put_flush(&mut batch.bytes);
             batch.statements.push(Tables::rows_label(table));
             first += count;
         }
@@ -203,8 +205,8 @@ impl Encoder {
 }
 
 impl Batch {
-    fn query(&mut self, label: u32, sql: &str) -> Result<(), WireError> {
-        bulk::query(sql, &mut self.bytes)?;
+    fn query<B: Bulk>(&mut self, label: u32, sql: &str) -> Result<(), Unencodable> {
+        B::put_query(sql, &mut self.bytes)?;
         self.statements.push(label);
         self.answers += 1;
         Ok(())
@@ -212,71 +214,11 @@ impl Batch {
 }
 
 /// The ledger's row, and COMMIT.
-fn put_end(tables: &Tables, batch: &mut Batch) -> Result<(), WireError> {
+fn put_end<B: Bulk>(tables: &Tables, batch: &mut Batch) -> Result<(), Unencodable> {
     if let Some(sql) = tables.ledger_sql(batch.number, batch.content.rows) {
-        batch.query(tables.ledger_label(), &sql)?;
+        batch.query::<B>(tables.ledger_label(), &sql)?;
     }
-    batch.query(tables.commit_label(), "COMMIT")
-}
-
-/// Bytes as COPY data.
-fn put_pieces(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
-    for piece in bytes.chunks(PIECE_BYTES) {
-        bulk::copy_data::<WireError>(out, |out| {
-            out.extend_from_slice(piece);
-            Ok(())
-        })?;
-    }
-    Ok(())
-}
-
-/// Rows as COPY data, in pieces, with what begins and ends them.
-fn put_copy(method: Method, rows: &Packed, out: &mut Vec<u8>) -> Result<(), BatchError> {
-    let binary = method == Method::CopyBinary;
-    let step = (PIECE_BYTES / (2 + VALUE_BYTES * rows.num_columns())).max(1);
-    for first in (0..rows.num_rows()).step_by(step) {
-        let count = step.min(rows.num_rows() - first);
-        let slice = rows.slice(first, count);
-        bulk::copy_data::<BatchError>(out, |out| {
-            if !binary {
-                return Ok(copy_text(&slice, out)?);
-            }
-            if first == 0 {
-                out.extend_from_slice(copy_binary::HEADER);
-            }
-            copy_binary(&slice, out)?;
-            if first + count == rows.num_rows() {
-                out.extend_from_slice(&copy_binary::TRAILER);
-            }
-            Ok(())
-        })?;
-    }
-    bulk::copy_done(out);
-    Ok(())
-}
-
-/// The values of the first `rows` tuples as Bind has them: the same, without each tuple's count of columns. Returns
-/// the tuples after them.
-pub(super) fn put_values<'t>(
-    tuples: &'t [u8],
-    columns: usize,
-    rows: usize,
-    out: &mut Vec<u8>,
-) -> &'t [u8] {
-    let (mut rest, mut put) = (tuples, 0);
-    while rest.len() > 2 && put < rows {
-        rest = &rest[2..];
-        let mut length = 0;
-        for _ in 0..columns {
-            let value = rest.get(length..length + 4).and_then(|l| l.first_chunk());
-            let bytes = value.map_or(-1, |bytes| i32::from_be_bytes(*bytes));
-            length += 4 + usize::try_from(bytes).unwrap_or(0);
-        }
-        out.extend_from_slice(&rest[..length]);
-        rest = &rest[length..];
-        put += 1;
-    }
-    rest
+    batch.query::<B>(tables.commit_label(), "COMMIT")
 }
 
 /// What a piece holds.

@@ -4,20 +4,20 @@
 //! sent before an answer is awaited, and every client has a lane and a source of its own, so that the pieces of
 //! several transactions are made side by side.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use loadstone_gen::dataset::{Source, TableRows};
-use loadstone_gen::encode::copy_binary;
-use loadstone_wire::postgres::{WireError, bulk};
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
 use super::batch::{Batch, Content};
-use super::encode::{BatchError, content, put_values};
+use super::encode::{BatchError, content};
 use super::producer::Stop;
 use super::ranges::Ranges;
 use super::tables::{Tables, shape_name};
+use crate::protocol::Bulk;
 
 /// Pieces of a transaction that wait for its client.
 pub(crate) const LANE_LENGTH: usize = 4;
@@ -85,12 +85,13 @@ pub(crate) struct Account {
 }
 
 /// Makes the pieces of all transactions.
-pub(crate) struct LongProducer {
+pub(crate) struct LongProducer<B: Bulk> {
     pub(crate) shared: Arc<Shared>,
     /// The rows once for each client.
     pub(crate) sources: Vec<Box<dyn Source>>,
     pub(crate) plan: Plan,
     pub(crate) skip: Ranges,
+    pub(crate) protocol: PhantomData<fn() -> B>,
 }
 
 /// Which rows each transaction has.
@@ -140,7 +141,7 @@ struct Lane {
     made: u64,
 }
 
-impl LongProducer {
+impl<B: Bulk> LongProducer<B> {
     /// Make all pieces.
     pub(crate) fn run(mut self) {
         let stopped = self.make_all();
@@ -246,29 +247,24 @@ impl LongProducer {
         let target = &self.shared.tables.series[part.table];
         let (rows, columns) = (part.rows.num_rows(), part.rows.num_columns());
         let mut tuples = Vec::new();
-        copy_binary(&part.rows, &mut tuples)?;
+        B::put_values(&part.rows, &mut tuples)?;
         let mut rest = &tuples[..];
         for first in (0..rows).step_by(long.statement_rows) {
             let count = long.statement_rows.min(rows - first);
             let name = if count == long.statement_rows {
                 shape_name(Tables::shape(part.table, 0))
             } else {
-                bulk::parse("", &target.insert_sql(count), &mut piece.bytes)?;
+                B::put_prepare("", &target.insert_sql(count), &mut piece.bytes)?;
                 String::new()
             };
-            let parameters = u16::try_from(count * columns).unwrap_or(u16::MAX);
-            bulk::bind_binary::<WireError>(&name, parameters, &mut piece.bytes, |out| {
-                rest = put_values(rest, columns, count, out);
-                Ok(())
-            })?;
-            bulk::execute(&mut piece.bytes);
+            rest = B::put_execute(&name, columns, count, rest, &mut piece.bytes)?;
             if !long.pipeline {
-                bulk::sync(&mut piece.bytes);
+                B::put_sync(&mut piece.bytes);
                 piece.parts.push((piece.bytes.len(), count as u64));
             }
         }
         if long.pipeline {
-            bulk::sync(&mut piece.bytes);
+            B::put_sync(&mut piece.bytes);
             piece.parts.push((piece.bytes.len(), rows as u64));
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The thread that makes batches: takes rows from the source, encodes them, and hands them over.
 
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::split;
 use crate::clock::CpuTime;
 use crate::data::FileRows;
 use crate::error::DriveError;
+use crate::protocol::Bulk;
 
 /// Where the rows come from.
 pub(crate) enum Supply {
@@ -25,7 +27,7 @@ pub(crate) enum Supply {
 }
 
 /// What the thread is given.
-pub(crate) struct Producer {
+pub(crate) struct Producer<B: Bulk> {
     pub(crate) supply: Supply,
     pub(crate) shared: Arc<Shared>,
     pub(crate) lanes: usize,
@@ -36,11 +38,12 @@ pub(crate) struct Producer {
     pub(crate) skip: Ranges,
     /// Batches are for a library.
     pub(crate) by_library: bool,
+    pub(crate) protocol: PhantomData<fn() -> B>,
 }
 
 /// What rows are made into.
-enum Form {
-    Messages(Encoder),
+enum Form<B: Bulk> {
+    Messages(Encoder<B>),
     Arrow(Arrows),
 }
 
@@ -136,7 +139,7 @@ impl From<DriveError> for Stop {
     }
 }
 
-impl Producer {
+impl<B: Bulk> Producer<B> {
     /// Make all batches.
     pub(crate) fn run(mut self) {
         let stopped = self.make_all();
@@ -206,7 +209,7 @@ impl Producer {
     }
 
     /// Make the batches of the next rows; returns how many rows there were.
-    fn take(&mut self, index: u64, rows: usize, form: &mut Form) -> Result<u64, Stop> {
+    fn take(&mut self, index: u64, rows: usize, form: &mut Form<B>) -> Result<u64, Stop> {
         match &mut self.supply {
             Supply::Values(source) => {
                 let dataset = Arc::clone(source.dataset());
@@ -239,7 +242,7 @@ impl Producer {
         index: u64,
         chunk: Chunk,
         dataset: &Dataset,
-        form: &mut Form,
+        form: &mut Form<B>,
     ) -> Result<(), Stop> {
         let tables = Arc::clone(&self.shared.tables);
         match (&chunk.tags, &mut *form) {

@@ -10,9 +10,10 @@ use loadstone_gen::encode::json_field;
 use super::spec::{LoadSpec, Method, TableSpec};
 use crate::data::{DataSpec, FileFormat};
 use crate::error::DriveError;
+use crate::protocol::{Bulk, RowFormat};
 use crate::work::StatementLabel;
 
-/// PostgreSQL counts the parameters of a statement in 16 bits.
+/// Protocols count the parameters of a statement in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
 /// Rows of the largest statement that is kept prepared: beyond it the cost of a row falls no more.
 const PREPARED_ROWS_MAX: usize = 512;
@@ -23,6 +24,8 @@ const TAGS: &str = "tags";
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) method: Method,
+    /// The format of its rows, where they are data of a statement that takes rows.
+    format: Option<RowFormat>,
     pub(crate) prepared: bool,
     pub(crate) tags: Option<Target>,
     /// In the order of the data set.
@@ -50,9 +53,9 @@ pub(crate) struct Target {
 
 impl Tables {
     /// Match the data set's tables with those of the specification.
-    pub(crate) fn new(spec: &LoadSpec, dataset: &Dataset) -> Result<Self, DriveError> {
+    pub(crate) fn new<B: Bulk>(spec: &LoadSpec, dataset: &Dataset) -> Result<Self, DriveError> {
         let tags = match &dataset.tags {
-            Some(table) => tags_target(spec, table)?,
+            Some(table) => tags_target::<B>(spec, table)?,
             None => None,
         };
         if dataset.tags.is_none() && (spec.jsonb_tags || spec.in_table_tag) {
@@ -66,15 +69,21 @@ impl Tables {
         let tables = dataset.tables.iter();
         Ok(Self {
             method: spec.method,
+            format: format(spec),
             prepared: spec.prepared,
             tags,
             series: tables
-                .map(|table| series_target(spec, table, first_tag))
+                .map(|table| series_target::<B>(spec, table, first_tag))
                 .collect::<Result<_, _>>()?,
             ledger: spec.ledger.clone(),
             jsonb_tags: spec.jsonb_tags,
             in_table_tag: spec.in_table_tag,
         })
+    }
+
+    /// The format of the rows behind a statement that takes rows; `None`: they are sent by INSERT.
+    pub(crate) fn copies(&self) -> Option<RowFormat> {
+        self.format
     }
 
     pub(crate) const BEGIN: u32 = 0;
@@ -162,11 +171,11 @@ fn shapes_of_one() -> usize {
 }
 
 impl Target {
-    fn new(
+    fn new<B: Bulk>(
         asked: &TableSpec,
         table: &str,
         schema: SchemaRef,
-        format: &str,
+        format: RowFormat,
     ) -> Result<Self, DriveError> {
         let wanted = schema.fields().len();
         if asked.columns.len() != wanted {
@@ -190,7 +199,7 @@ impl Target {
         let largest = (PARAMETERS_MAX / wanted).min(PREPARED_ROWS_MAX).ilog2();
         Ok(Self {
             label: table.to_owned(),
-            copy: format!("COPY {} {columns} FROM STDIN{format}", asked.name),
+            copy: B::rows_statement(&asked.name, &columns, format),
             name: asked.name.clone(),
             columns,
             schema,
@@ -241,7 +250,7 @@ fn asked(spec: &LoadSpec, table: &str, schema: &Schema) -> Result<Option<TableSp
     }
 }
 
-fn tags_target(spec: &LoadSpec, table: &Table) -> Result<Option<Target>, DriveError> {
+fn tags_target<B: Bulk>(spec: &LoadSpec, table: &Table) -> Result<Option<Target>, DriveError> {
     let schema = if spec.jsonb_tags {
         let id = Field::new("id", DataType::Int32, false);
         Arc::new(Schema::new(vec![id, json_field("tagset")]))
@@ -252,10 +261,10 @@ fn tags_target(spec: &LoadSpec, table: &Table) -> Result<Option<Target>, DriveEr
         return Ok(None);
     };
     // Text, whatever the method: it suits every type that a tag's column may have.
-    Target::new(&asked, TAGS, schema, "").map(Some)
+    Target::new::<B>(&asked, TAGS, schema, RowFormat::Text).map(Some)
 }
 
-fn series_target(
+fn series_target<B: Bulk>(
     spec: &LoadSpec,
     table: &Table,
     first_tag: Option<&Arc<Field>>,
@@ -273,12 +282,18 @@ fn series_target(
             "only tags may be left out",
         )
     })?;
-    let format = match (spec.method, &spec.data) {
-        (Method::CopyBinary, _) => " (FORMAT binary)",
-        (_, DataSpec::Files(files)) if files.format == FileFormat::Csv => " (FORMAT csv)",
-        (Method::CopyText | Method::Insert | Method::Arrow, _) => "",
-    };
-    Target::new(&asked, &table.name, schema, format)
+    let format = format(spec).unwrap_or(RowFormat::Text);
+    Target::new::<B>(&asked, &table.name, schema, format)
+}
+
+/// The format of rows behind a statement that takes rows.
+fn format(spec: &LoadSpec) -> Option<RowFormat> {
+    match (spec.method, &spec.data) {
+        (Method::Insert | Method::Arrow, _) => None,
+        (Method::CopyBinary, _) => Some(RowFormat::Binary),
+        (_, DataSpec::Files(files)) if files.format == FileFormat::Csv => Some(RowFormat::Csv),
+        (Method::CopyText, _) => Some(RowFormat::Text),
+    }
 }
 
 /// A name as SQL takes it.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use loadstone_gen::random::Prng;
 
-use super::{End, Failure, Gain, Readiness};
+use super::{End, Gain, Readiness};
 use crate::blocking::BlockingProgram;
 use crate::client::library::{Call, LibraryClient, LibraryError, RowBatch};
 use crate::clock::now_ns;
 use crate::load::{Batch, Fate, Interval, LongAccount, Shared};
+use crate::protocol::Failure;
 use crate::waker::Waker;
 
 pub(crate) struct LibraryLoad {

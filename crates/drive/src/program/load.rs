@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use loadstone_gen::random::Prng;
-use loadstone_wire::postgres::{Frontend, Message};
 
-use super::{End, Failure, Gain, Program, Readiness, Step};
+use super::{End, Gain, Program, Readiness, Step};
 use crate::load::{Batch, Interval, Shared, shape_name};
+use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
 
 /// How much of a batch is handed over at once: it is copied twice on its way, and should still lie in a near cache.
@@ -62,7 +62,7 @@ impl LoadProgram {
 
     fn put(
         &mut self,
-        frontend: &mut Frontend<'_>,
+        frontend: &mut impl Frontend,
         statements: &mut Vec<u32>,
     ) -> Result<Step, Failure> {
         let Some(batch) = &self.batch else {
@@ -75,9 +75,7 @@ impl LoadProgram {
                 frontend.encoded(&batch.bytes[from..to]);
                 from = to;
                 let sql = self.shared.tables.shape_sql(shape);
-                frontend
-                    .parse(&shape_name(shape), sql.as_bytes())
-                    .map_err(|error| Failure::script(error.to_string()))?;
+                frontend.prepare(&shape_name(shape), sql.as_bytes())?;
                 self.parsing.push_back(shape);
             }
         }
@@ -95,7 +93,7 @@ impl LoadProgram {
     }
 }
 
-impl Program for LoadProgram {
+impl<P: Protocol> Program<P> for LoadProgram {
     fn attach(&mut self, waker: &Arc<Waker>) {
         self.waker = Some(Arc::clone(waker));
     }
@@ -132,7 +130,7 @@ impl Program for LoadProgram {
         self.sent = false;
     }
 
-    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step {
         if self.sent {
             return Step::Done;
         }
@@ -140,7 +138,7 @@ impl Program for LoadProgram {
         self.put(frontend, statements).unwrap_or_else(Step::Failed)
     }
 
-    fn more(&mut self, frontend: &mut Frontend<'_>) {
+    fn more(&mut self, frontend: &mut P::Frontend<'_>) {
         if let Some(batch) = self.batch.as_ref().filter(|_| self.sent) {
             let end = batch.bytes.len().min(self.put_bytes + PIECE_BYTES);
             frontend.encoded(&batch.bytes[self.put_bytes..end]);
@@ -148,8 +146,8 @@ impl Program for LoadProgram {
         }
     }
 
-    fn message(&mut self, message: &Message<'_>) {
-        if matches!(message, Message::ParseComplete)
+    fn message(&mut self, message: &Message<'_, P>) {
+        if matches!(message, Message::Prepared)
             && let Some(shape) = self.parsing.pop_front()
         {
             self.parsed[shape as usize] = true;

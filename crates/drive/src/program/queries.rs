@@ -27,12 +27,13 @@ use self::client::QueryProgram;
 use self::feed::Feed;
 use self::library::LibraryQueries;
 use self::probe::{Probe, ProbeProgram};
-use super::Program;
 use crate::blocking::{self, BlockingProgram};
 use crate::error::DriveError;
+use crate::program::Program;
+use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::spec::DriveSpec;
-use crate::work::{Draw, Labels};
+use crate::work::Labels;
 
 /// The queries of a drive.
 #[derive(Debug, Clone, Deserialize)]
@@ -199,7 +200,7 @@ impl QueryWork {
         Labels::plain(&self.labels)
     }
 
-    pub(crate) fn program(&self, _draw: &Draw) -> Box<dyn Program + Send> {
+    pub(crate) fn program<P: Protocol>(&self) -> Box<dyn Program<P> + Send> {
         match &self.probe {
             Some(probe) => Box::new(ProbeProgram::new(Arc::clone(probe))),
             None => Box::new(QueryProgram::new(Arc::clone(&self.shared))),

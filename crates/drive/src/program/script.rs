@@ -11,10 +11,10 @@ use loadstone_script::{
     Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, Statement, Symbols, VarId,
     Vars, shell_command,
 };
-use loadstone_wire::postgres::{Frontend, Message};
 
 use self::shell::Shell;
-use super::{End, Failure, Gain, Program, Step};
+use super::{End, Gain, Program, Step};
+use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
 
 /// The scripts of a run, parsed once and shared by all clients.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl ScriptProgram {
             .map_err(|error| Failure::script(error.to_string()))
     }
 
-    fn send(&mut self, command: usize, frontend: &mut Frontend<'_>) -> Result<u32, Failure> {
+    fn send(&mut self, command: usize, frontend: &mut impl Frontend) -> Result<u32, Failure> {
         let set = Arc::clone(&self.set);
         let flat = set.offsets[self.script] as usize + command;
         let CommandKind::Sql(statement) = &set.scripts[self.script].commands[command].kind else {
@@ -177,7 +177,7 @@ impl ScriptProgram {
                 frontend.query(&self.texts)
             }
             QueryMode::Extended => frontend
-                .parse("", statement.prepared.as_bytes())
+                .prepare("", statement.prepared.as_bytes())
                 .and_then(|()| self.bind("", statement, frontend)),
             QueryMode::Prepared => {
                 let name = &set.names[flat];
@@ -185,12 +185,12 @@ impl ScriptProgram {
                     Ok(())
                 } else {
                     self.parsing.push_back(flat);
-                    frontend.parse(name, statement.prepared.as_bytes())
+                    frontend.prepare(name, statement.prepared.as_bytes())
                 };
                 parsed.and_then(|()| self.bind(name, statement, frontend))
             }
         };
-        encoded.map_err(|error| Failure::script(error.to_string()))?;
+        encoded?;
         u32::try_from(flat).map_err(|_| Failure::script("too many commands"))
     }
 
@@ -198,8 +198,8 @@ impl ScriptProgram {
         &mut self,
         name: &str,
         statement: &Statement,
-        frontend: &mut Frontend<'_>,
-    ) -> Result<(), loadstone_wire::postgres::WireError> {
+        frontend: &mut impl Frontend,
+    ) -> Result<(), Unencodable> {
         self.texts.clear();
         self.ranges.clear();
         for &var in &statement.params {
@@ -208,15 +208,12 @@ impl ScriptProgram {
             self.ranges.push(set.then_some((from, self.texts.len())));
         }
         let texts = &self.texts;
-        frontend.bind_text(
+        frontend.execute(
             name,
             self.ranges
                 .iter()
                 .map(|r| r.map(|(from, to)| &texts[from..to])),
-        )?;
-        frontend.describe_portal();
-        frontend.execute();
-        Ok(())
+        )
     }
 
     fn expect_capture(&mut self, statement: &Statement) {
@@ -236,28 +233,28 @@ impl ScriptProgram {
         }
     }
 
-    fn capture(&mut self, message: &Message<'_>) {
+    fn capture<P: Protocol>(&mut self, message: &Message<'_, P>) {
         let captured = &mut self.captured;
         match message {
-            Message::RowDescription(description) => {
+            Message::Columns(columns) => {
                 captured.rows = 0;
                 captured.columns.clear();
                 if !captured.every_result {
                     captured.values.clear();
                 }
-                for name in description.names().map_while(Result::ok) {
-                    let full = format!("{}{}", captured.prefix, String::from_utf8_lossy(name));
+                for column in columns.columns() {
+                    let name = String::from_utf8_lossy(column.name);
+                    let full = format!("{}{name}", captured.prefix);
                     // A name that no script mentions can never be read: its value is not kept.
                     captured.columns.push(self.set.symbols.get(&full));
                 }
             }
-            Message::DataRow(row) => {
+            Message::Row(row) => {
                 if captured.rows == 0 || captured.every_result {
                     captured
                         .values
                         .retain(|(var, _)| !captured.columns.contains(&Some(*var)));
-                    for (value, column) in row.values().map_while(Result::ok).zip(&captured.columns)
-                    {
+                    for (value, column) in row.values().zip(&captured.columns) {
                         if let Some(var) = column {
                             captured.values.push((*var, value.map(Box::from)));
                         }
@@ -265,7 +262,7 @@ impl ScriptProgram {
                 }
                 captured.rows += 1;
             }
-            Message::CommandComplete(_) | Message::EmptyQuery => {
+            Message::Done => {
                 captured.last_rows = Some(captured.rows);
                 captured.rows = 0;
             }
@@ -329,7 +326,7 @@ impl ScriptProgram {
         Ok(None)
     }
 
-    fn pipeline(&mut self, command: usize, frontend: &mut Frontend<'_>) -> Option<Step> {
+    fn pipeline(&mut self, command: usize, frontend: &mut impl Frontend) -> Option<Step> {
         let set = Arc::clone(&self.set);
         match set.scripts[self.script].commands[command].kind {
             CommandKind::StartPipeline => {}
@@ -348,7 +345,7 @@ impl ScriptProgram {
 
     fn advance(
         &mut self,
-        frontend: &mut Frontend<'_>,
+        frontend: &mut impl Frontend,
         statements: &mut Vec<u32>,
     ) -> Result<Step, Failure> {
         if let Some(step) = self.await_shell()? {
@@ -379,7 +376,7 @@ impl ScriptProgram {
     }
 }
 
-impl Program for ScriptProgram {
+impl<P: Protocol> Program<P> for ScriptProgram {
     fn begin(&mut self) -> usize {
         self.script = self.set.choose(&mut self.chooser);
         self.at_start = self.prng;
@@ -400,13 +397,13 @@ impl Program for ScriptProgram {
         Gain::default()
     }
 
-    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step {
         self.advance(frontend, statements)
             .unwrap_or_else(Step::Failed)
     }
 
-    fn message(&mut self, message: &Message<'_>) {
-        if matches!(message, Message::ParseComplete)
+    fn message(&mut self, message: &Message<'_, P>) {
+        if matches!(message, Message::Prepared)
             && let Some(flat) = self.parsing.pop_front()
         {
             self.prepared[flat] = true;

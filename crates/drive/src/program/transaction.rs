@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use loadstone_wire::postgres::{Frontend, Message, WireError};
-
-use super::{End, Failure, Gain, Program, Readiness, Step};
+use super::{End, Gain, Program, Readiness, Step};
 use crate::clock::now_ns;
 use crate::load::{Batch, Content, Fate, Found, LongAccount, Shared, Tables, shape_name};
+use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
 
 /// Pause before the next piece is looked for again: making one is many times faster than having it stored.
@@ -66,20 +65,16 @@ impl TransactionProgram {
         }
     }
 
-    fn begin_transaction(&mut self, frontend: &mut Frontend<'_>) -> Result<Step, Failure> {
+    fn begin_transaction(&mut self, frontend: &mut impl Frontend) -> Result<Step, Failure> {
         let mut answers = 1;
         if !self.parsed {
             let sql = self.shared.tables.series[0].insert_sql(self.statement_rows);
             let name = shape_name(Tables::shape(0, 0));
-            frontend
-                .parse(&name, sql.as_bytes())
-                .map_err(|error| unsayable(&error))?;
+            frontend.prepare(&name, sql.as_bytes())?;
             frontend.sync();
             answers += 1;
         }
-        frontend
-            .query(b"BEGIN")
-            .map_err(|error| unsayable(&error))?;
+        frontend.query(b"BEGIN")?;
         (self.stage, self.start_ns) = (Stage::Open, Some(now_ns()));
         Ok(Step::Exchange { answers })
     }
@@ -87,7 +82,7 @@ impl TransactionProgram {
     /// The next part of the rows, or COMMIT after the last.
     fn go_on(
         &mut self,
-        frontend: &mut Frontend<'_>,
+        frontend: &mut impl Frontend,
         statements: &mut Vec<u32>,
     ) -> Result<Step, Failure> {
         if self.piece.is_none() && !self.last {
@@ -112,21 +107,17 @@ impl TransactionProgram {
 
     fn commit(
         &mut self,
-        frontend: &mut Frontend<'_>,
+        frontend: &mut impl Frontend,
         statements: &mut Vec<u32>,
     ) -> Result<Step, Failure> {
         let tables = &self.shared.tables;
         let mut answers = 1;
         if let Some(sql) = tables.ledger_sql(self.number, self.answered) {
-            frontend
-                .query(sql.as_bytes())
-                .map_err(|error| unsayable(&error))?;
+            frontend.query(sql.as_bytes())?;
             statements.push(tables.ledger_label());
             answers += 1;
         }
-        frontend
-            .query(b"COMMIT")
-            .map_err(|error| unsayable(&error))?;
+        frontend.query(b"COMMIT")?;
         statements.push(tables.commit_label());
         self.stage = Stage::Committing;
         Ok(Step::Exchange { answers })
@@ -149,11 +140,7 @@ impl TransactionProgram {
     }
 }
 
-fn unsayable(error: &WireError) -> Failure {
-    Failure::script(error.to_string())
-}
-
-impl Program for TransactionProgram {
+impl<P: Protocol> Program<P> for TransactionProgram {
     fn attach(&mut self, waker: &Arc<Waker>) {
         self.waker = Some(Arc::clone(waker));
     }
@@ -185,7 +172,7 @@ impl Program for TransactionProgram {
         // Refused by the specification: what was sent is not kept.
     }
 
-    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step {
         let step = match self.stage {
             Stage::Fresh => {
                 statements.push(Tables::BEGIN);
@@ -197,8 +184,8 @@ impl Program for TransactionProgram {
         step.unwrap_or_else(Step::Failed)
     }
 
-    fn message(&mut self, message: &Message<'_>) {
-        self.parsed |= matches!(message, Message::ParseComplete);
+    fn message(&mut self, message: &Message<'_, P>) {
+        self.parsed |= matches!(message, Message::Prepared);
     }
 
     fn answered(&mut self, failed: bool) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use crate::config::ns;
 use crate::error::DriveError;
 use crate::program::Program;
 use crate::program::script::{ScriptProgram, ScriptSet};
+use crate::protocol::Protocol;
 use crate::spec::{DriveSpec, ScriptSpec, Variable};
 
 /// The scripts of a drive with their weights.
@@ -75,7 +76,11 @@ impl ScriptWork {
         })
     }
 
-    pub(super) fn program(&self, spec: &DriveSpec, draw: &Draw) -> Box<dyn Program + Send> {
+    pub(super) fn program<P: Protocol>(
+        &self,
+        spec: &DriveSpec,
+        draw: &Draw,
+    ) -> Box<dyn Program<P> + Send> {
         let vars = self.variables(spec, draw.client, draw.default_seed);
         let set = Arc::clone(&self.set);
         Box::new(ScriptProgram::new(set, vars, draw.stream, draw.chooser))

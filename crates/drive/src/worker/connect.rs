@@ -4,18 +4,15 @@ use std::cmp::Reverse;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use loadstone_wire::postgres::{Session, WireError};
-
-use super::traffic::{connection_failure, protocol_failure};
+use super::client::{Absence, Phase, SendState};
+use super::traffic::connection_failure;
 use super::{Stage, Worker};
-use crate::cancel;
-use crate::client::{Absence, Phase, SendState};
 use crate::collector::Outage;
 use crate::config::Config;
-use crate::endpoint::Attempt;
+use crate::connector::Attempt;
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
-use crate::program::Failure;
+use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
 use crate::record::ErrorClass;
 use crate::spec::OnError;
 
@@ -27,7 +24,7 @@ const BACKOFF_MAX_NS: u64 = 2_000_000_000;
 /// Pause before a full listening queue is tried again.
 const BUSY_NS: u64 = 5_000_000;
 
-impl<P: Poller> Worker<P> {
+impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Begin as many connections as may be under way at once.
     pub(super) fn connect_waiting(&mut self, now: u64) {
         while self.connecting < CONNECTING_MAX {
@@ -50,7 +47,7 @@ impl<P: Poller> Worker<P> {
         self.connecting += 1;
         client.phase = Phase::Connecting;
         client.until_ns = client.connect_ns + self.config.connect_timeout_ns;
-        let socket = match self.config.endpoint.connect() {
+        let socket = match self.connector.endpoint.connect() {
             Ok(Attempt::Started(socket)) => socket,
             Ok(Attempt::Busy) if now < client.until_ns => {
                 self.connecting -= 1;
@@ -81,10 +78,10 @@ impl<P: Poller> Worker<P> {
                 return self.lose(slot, now, connection_failure(&error));
             }
         }
-        let settings = client.fallback.as_ref().unwrap_or(&self.config.settings);
-        match Session::new(Arc::clone(settings), self.config.tls.clone()) {
+        let fallback = client.fallback.as_deref();
+        match fallback.unwrap_or(&self.connector.protocol).session() {
             Ok(session) => client.session = Some(session),
-            Err(error) => return self.lose(slot, now, protocol_failure(&error)),
+            Err(failure) => return self.lose(slot, now, failure),
         }
         client.phase = Phase::LoggingIn;
         if let Err(error) = self.poller.open(slot, socket.as_raw_fd()) {
@@ -120,8 +117,8 @@ impl<P: Poller> Worker<P> {
     /// The server closed the connection.
     pub(super) fn closed(&mut self, slot: Slot, now: u64) {
         if let Some(session) = &mut self.clients[slot as usize].session {
-            let error = session.closed();
-            self.wire_error(slot, now, &error);
+            let failure = session.closed();
+            self.session_failed(slot, now, failure);
         } else {
             let failure = Failure::new(ErrorClass::Connection, "the server closed the connection");
             self.lose(slot, now, failure);
@@ -129,10 +126,10 @@ impl<P: Poller> Worker<P> {
     }
 
     /// The bytes were not the protocol, or the server refused the log-in.
-    pub(super) fn wire_error(&mut self, slot: Slot, now: u64, error: &WireError) {
+    pub(super) fn session_failed(&mut self, slot: Slot, now: u64, failure: Failure) {
         let client = &mut self.clients[slot as usize];
         let retry = match (&client.session, &client.fallback, client.phase) {
-            (Some(session), None, Phase::LoggingIn) => session.retry_settings(),
+            (Some(session), None, Phase::LoggingIn) => self.connector.protocol.second_try(session),
             _ => None,
         };
         if let Some(settings) = retry {
@@ -142,7 +139,7 @@ impl<P: Poller> Worker<P> {
             self.close(slot);
             return self.waiting.push_front(slot);
         }
-        self.lose(slot, now, protocol_failure(error));
+        self.lose(slot, now, failure);
     }
 
     /// A connection is gone, or could not be made. Ends what was under way on it.
@@ -158,7 +155,7 @@ impl<P: Poller> Worker<P> {
         let said = exchange.farewell.take().or(exchange.failure.take());
         let failure = said.unwrap_or(failure);
         if self.stage == Stage::Connecting {
-            let address = self.config.endpoint.text.clone();
+            let address = self.connector.endpoint.text.clone();
             let hint = Config::connect_hint(&failure);
             self.fatal.get_or_insert(DriveError::Connect {
                 address,
@@ -197,7 +194,10 @@ impl<P: Poller> Worker<P> {
     fn cancel(&self, slot: Slot) {
         let client = &self.clients[slot as usize];
         let awaited = matches!(client.phase, Phase::Exchanging | Phase::RollingBack);
-        let key = client.session.as_ref().and_then(cancel::Key::of);
+        let key = client
+            .session
+            .as_ref()
+            .and_then(|session| session.cancel_key());
         if let (true, Some(key)) = (awaited, key) {
             // The other end is there as long as any worker is.
             let _ = self.cancels.send(key);

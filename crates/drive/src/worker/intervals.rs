@@ -4,8 +4,9 @@ use super::Worker;
 use crate::clock::CpuTime;
 use crate::collector::Report;
 use crate::io::Poller;
+use crate::protocol::Protocol;
 
-impl<P: Poller> Worker<P> {
+impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Hand over the records of the intervals that have ended.
     pub(super) fn roll(&mut self, now: u64) {
         while now >= self.timeline.end_ns(self.interval) {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use super::client::{Client, Phase};
 use super::{SWEEP_NS, Worker};
-use crate::client::{Client, Phase};
 use crate::clock::now_ns;
 use crate::error::DriveError;
 use crate::io::{EVENTS_MAX, Poller};
-use crate::program::Failure;
+use crate::protocol::{Failure, Protocol};
 use crate::record::ErrorClass;
 
 /// A worker that handles nothing for so long was paused: stopped, without CPU, or busy with one thing.
@@ -15,7 +15,7 @@ const PAUSE_NS: u64 = 50_000_000;
 /// A wait that ends so much later than asked is late by more than the kernel's usual wake-up.
 const LATE_WAKE_NS: u64 = 1_000_000;
 
-impl<P: Poller> Worker<P> {
+impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Book the time that the loop was busy, from the moment at which it should have woken.
     pub(super) fn note_lag(&mut self, woke_ns: u64, before_ns: u64) {
         let late_ns = woke_ns.saturating_sub(self.wake_due_ns);
@@ -71,7 +71,7 @@ impl<P: Poller> Worker<P> {
     }
 
     /// When what this client does is cut off, once nothing begins any more.
-    fn drained_by(&self, client: &Client) -> u64 {
+    fn drained_by(&self, client: &Client<P>) -> u64 {
         if client.phase == Phase::Sleeping {
             self.drain_until_ns.min(self.asleep_until_ns)
         } else {

@@ -1,24 +1,23 @@
 //! Whether a session is the one that was asked for: a pooler may have dropped the settings of the log-in.
 
-use loadstone_wire::postgres::Message;
-
-use super::traffic::protocol_failure;
+use super::client::Checked;
 use super::{Stage, Worker};
-use crate::client::Checked;
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
-use crate::program::Failure;
+use crate::protocol::{Failure, Frontend as _, Message, Protocol, Row as _, Session as _};
 use crate::record::ErrorClass;
 
-impl<P: Poller> Worker<P> {
+impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Start-up and authentication are over: ask what session it is, where that matters.
     pub(super) fn check_session(&mut self, slot: Slot, now: u64) {
         let client = &mut self.clients[slot as usize];
         let (Some(sql), Some(session)) = (&self.config.session_check, &mut client.session) else {
             return self.logged_in(slot, now);
         };
-        if let Err(error) = session.frontend().query(sql.as_bytes()) {
-            return self.lose(slot, now, protocol_failure(&error));
+        let put = session.frontend().query(sql.as_bytes());
+        if let Err(error) = put {
+            let failure = Failure::new(ErrorClass::Protocol, error.to_string());
+            return self.lose(slot, now, failure);
         }
         client.checked = Some(Checked::default());
         self.dirty.push(slot);
@@ -46,7 +45,7 @@ impl<P: Poller> Worker<P> {
             self.control.stop();
         }
         self.fatal.get_or_insert(DriveError::Connect {
-            address: self.config.endpoint.text.clone(),
+            address: self.connector.endpoint.text.clone(),
             message,
             hint,
         });
@@ -54,20 +53,20 @@ impl<P: Poller> Worker<P> {
 }
 
 impl Checked {
-    pub(super) fn message(&mut self, message: &Message<'_>) {
+    pub(super) fn message<P: Protocol>(&mut self, message: &Message<'_, P>) {
         match message {
-            Message::DataRow(row) => {
-                let mut texts = row.values().map(|value| text(value.ok().flatten()));
+            Message::Row(row) => {
+                let mut texts = row.values().map(text);
                 let (message, hint) = (texts.next(), texts.next());
                 let wrong = (message.unwrap_or_default(), hint.unwrap_or_default());
                 self.wrong.get_or_insert(wrong);
             }
             Message::Error(error) => {
-                let words = String::from_utf8_lossy(error.message());
+                let words = String::from_utf8_lossy(error.message);
                 let message = format!("the session could not be checked: {words}");
                 self.wrong.get_or_insert((message, String::new()));
             }
-            Message::ReadyForQuery(_) => self.is_over = true,
+            Message::Answered { .. } => self.is_over = true,
             _ => {}
         }
     }

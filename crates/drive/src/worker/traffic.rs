@@ -3,18 +3,16 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use loadstone_wire::postgres::{Event as WireEvent, Message, TransactionStatus, WireError};
-
 use super::Worker;
-use crate::client::{Client, Exchange, Phase, SendState};
+use super::client::{Client, Exchange, Phase, SendState};
 use crate::io::{Chunk, Event, Poller, Sending, Slot};
-use crate::program::Failure;
+use crate::protocol::{Failure, Frontend as _, Message, Protocol, Session as _};
 use crate::record::{ErrorClass, Record};
 
 /// Sends up to this size need no completion of their own: the kernel takes them at once, and the answer proves it.
 const QUIET_BYTES_MAX: usize = 16 * 1024;
 
-impl<P: Poller> Worker<P> {
+impl<P: Protocol, I: Poller> Worker<P, I> {
     pub(super) fn flush(&mut self) {
         if self.dirty.is_empty() {
             return;
@@ -45,13 +43,10 @@ impl<P: Poller> Worker<P> {
         if client.send != SendState::Free {
             return Ok(false);
         }
-        let is_empty = |pending: Result<&[u8], WireError>| pending.map(<[u8]>::is_empty);
-        if client.phase == Phase::Exchanging
-            && is_empty(session.pending()).map_err(|e| protocol_failure(&e))?
-        {
+        if client.phase == Phase::Exchanging && session.pending()?.is_empty() {
             client.program.more(&mut session.frontend());
         }
-        let pending = session.pending().map_err(|e| protocol_failure(&e))?;
+        let pending = session.pending()?;
         if pending.is_empty() {
             return Ok(false);
         }
@@ -143,20 +138,20 @@ impl<P: Poller> Worker<P> {
         let counted = client.transaction.measured == self.measuring;
         let is_load = self.config.is_load;
         let (mut ready, mut copy_in) = (false, false);
-        let result = session.receive(self.poller.bytes(chunk), &mut |event| match event {
-            WireEvent::Ready => ready = true,
-            WireEvent::Message(message) => {
+        let result = session.receive(self.poller.bytes(chunk), &mut |message| match message {
+            Message::LoggedIn => ready = true,
+            message => {
                 if let Some(checked) = checked {
                     return checked.message(&message);
                 }
-                copy_in |= !is_load && matches!(message, Message::CopyIn);
+                copy_in |= !is_load && matches!(message, Message::DataWanted);
                 program.message(&message);
                 answer(&message, exchange, record, now, counted, is_load);
             }
         });
         self.poller.release(chunk);
         match result {
-            Err(error) => self.wire_error(slot, now, &error),
+            Err(failure) => self.session_failed(slot, now, failure),
             Ok(()) if ready => self.check_session(slot, now),
             Ok(()) if checked.is_some() => self.session_checked(slot, now),
             Ok(()) if copy_in => self.refuse_copy(slot, now),
@@ -190,19 +185,15 @@ impl<P: Poller> Worker<P> {
         let Some(session) = &mut client.session else {
             return;
         };
-        let mut frontend = session.frontend();
+        let reason = "COPY is not possible in a script";
         // A constant reason can always be encoded.
-        let _ = frontend.copy_fail("COPY is not possible in a script");
-        if extended {
-            // The server has thrown away the Sync that was sent before the COPY began.
-            frontend.sync();
-        }
+        let _ = session.frontend().refuse_data(reason, extended);
         end_quiet_send(client);
         self.dirty.push(slot);
     }
 }
 
-fn note_sending(client: &mut Client, sent: Sending, quiet: bool) {
+fn note_sending<P: Protocol>(client: &mut Client<P>, sent: Sending, quiet: bool) {
     match sent {
         Sending::Done => client.send = SendState::Free,
         Sending::Blocked(taken) => {
@@ -215,15 +206,15 @@ fn note_sending(client: &mut Client, sent: Sending, quiet: bool) {
 }
 
 /// The server has answered: it has read what was sent.
-fn end_quiet_send(client: &mut Client) {
+fn end_quiet_send<P: Protocol>(client: &mut Client<P>) {
     if client.send == SendState::Quiet {
         client.send = SendState::Free;
     }
 }
 
 /// One message of an answer, booked in the exchange.
-fn answer(
-    message: &Message<'_>,
+fn answer<P: Protocol>(
+    message: &Message<'_, P>,
     exchange: &mut Exchange,
     record: &mut Record,
     now: u64,
@@ -231,8 +222,8 @@ fn answer(
     is_load: bool,
 ) {
     match message {
-        Message::CommandComplete(_) | Message::EmptyQuery => {
-            // A lone statement ends with its ReadyForQuery; in a pipeline each ends with its own completion.
+        Message::Done => {
+            // A lone statement ends with its answer; in a pipeline each ends with its own completion.
             if exchange.statements.len() > 1
                 && let Some(&statement) = exchange.statements.get(exchange.ended)
             {
@@ -251,9 +242,9 @@ fn answer(
             }
         }
         Message::Error(error) => {
-            let words = String::from_utf8_lossy(error.message());
-            let failure = Failure::new(ErrorClass::Server(error.sqlstate()), words);
-            if error.is_fatal() {
+            let words = String::from_utf8_lossy(error.message);
+            let failure = Failure::new(ErrorClass::Server(error.state), words);
+            if error.is_fatal {
                 exchange.farewell = Some(failure);
             } else if exchange.answers > 0 && exchange.failure.is_none() {
                 let last = exchange.statements.len().saturating_sub(1);
@@ -265,12 +256,12 @@ fn answer(
             // What follows up to the next synchronisation is skipped by the server.
             exchange.ended = usize::MAX;
         }
-        Message::ReadyForQuery(status) => {
+        Message::Answered { in_transaction } => {
             exchange.answers = exchange.answers.saturating_sub(1);
-            exchange.in_transaction = *status != TransactionStatus::Idle;
+            exchange.in_transaction = *in_transaction;
         }
-        Message::CopyIn if is_load => {}
-        Message::CopyIn | Message::CopyOut => {
+        Message::DataWanted if is_load => {}
+        Message::DataWanted | Message::DataOffered => {
             exchange.failure.get_or_insert_with(copy_failure);
         }
         _ => {}
@@ -283,17 +274,4 @@ fn copy_failure() -> Failure {
 
 pub(super) fn connection_failure(error: &io::Error) -> Failure {
     Failure::new(ErrorClass::Connection, error.to_string())
-}
-
-pub(super) fn protocol_failure(error: &WireError) -> Failure {
-    let class = match (error.server_error(), error) {
-        (Some(refusal), _) => ErrorClass::Server(refusal.sqlstate),
-        (None, WireError::Closed { .. }) => ErrorClass::Connection,
-        _ => ErrorClass::Protocol,
-    };
-    Failure {
-        class,
-        message: error.to_string(),
-        hint: error.hint(),
-    }
 }

@@ -2,15 +2,21 @@
 
 use std::cmp::Reverse;
 
+use super::client::{Phase, Transaction};
 use super::{Stage, Worker};
-use crate::client::{Phase, Transaction};
 use crate::io::{Poller, Slot};
-use crate::program::{End, Failure, Readiness, Step};
+use crate::program::{End, Readiness, Step};
+use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
 use crate::record::booking::{Times, Unstarted};
-use crate::record::count_error;
+use crate::record::{ErrorClass, count_error};
 use crate::spec::OnError;
 
-impl<P: Poller> Worker<P> {
+/// What a retry may mend.
+fn is_retriable<P: Protocol>(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::Server(state) if P::is_retriable(state))
+}
+
+impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
     pub(super) fn begin_due(&mut self, now: u64) {
         if now < self.timeline.start_ns {
@@ -263,7 +269,7 @@ impl<P: Poller> Worker<P> {
         // As pgbench: what is over the latency limit already is not tried again.
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
         let in_time = now.saturating_sub(client.transaction.intended_ns) <= limit_ns;
-        if failure.class.is_retriable()
+        if is_retriable::<P>(failure.class)
             && tries < self.config.tries_max
             && in_time
             && self.stage != Stage::Stopping
@@ -276,7 +282,8 @@ impl<P: Poller> Worker<P> {
             client.program.retry();
             return self.advance(slot, now);
         }
-        let aborts = self.config.on_error == OnError::AbortClient && !failure.class.is_retriable();
+        let aborts =
+            self.config.on_error == OnError::AbortClient && !is_retriable::<P>(failure.class);
         self.end_failed(slot, now, failure);
         if aborts && self.clients[slot as usize].phase != Phase::Gone {
             self.idle.retain(|&idle| idle != slot);

@@ -56,9 +56,8 @@ pub fn execute(out: &mut Vec<u8>) {
     out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
 }
 
-/// Runs the unnamed portal to its end, and asks the server to say so at once.
-pub fn execute_and_flush(out: &mut Vec<u8>) {
-    execute(out);
+/// Asks the server to send what it has, without ending the pipeline.
+pub fn flush(out: &mut Vec<u8>) {
     out.extend_from_slice(b"H\0\0\0\x04");
 }
 

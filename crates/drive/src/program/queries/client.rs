@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loadstone_wire::postgres::{Frontend, Message, WireError};
 use serde_json::json;
 
 use super::Shared;
@@ -11,7 +10,8 @@ use super::answers::Want;
 use super::feed::Query;
 use super::statements::{Key, Statements, key};
 use crate::answer::{Digester, Rows, Unreadable};
-use crate::program::{End, Failure, Gain, Program, Readiness, Step};
+use crate::program::{End, Gain, Program, Readiness, Step};
+use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
 use crate::record::ErrorClass;
 
 pub(super) struct QueryProgram {
@@ -46,19 +46,22 @@ impl QueryProgram {
         }
     }
 
-    fn send(&mut self, frontend: &mut Frontend<'_>) -> Result<(), WireError> {
+    fn send(&mut self, frontend: &mut impl Frontend) -> Result<(), Unencodable> {
         let plan = self.statements.plan(self.key);
         for name in self.statements.closing() {
             frontend.close_statement(&name)?;
         }
         if plan.parse {
-            frontend.parse(&plan.name, self.query.sql.as_bytes())?;
+            frontend.prepare(&plan.name, self.query.sql.as_bytes())?;
         }
-        frontend.bind_plain(&plan.name, self.shared.binary)?;
-        frontend.describe_portal();
-        frontend.execute();
+        frontend.execute_plain(&plan.name, self.shared.binary)?;
         frontend.sync();
         Ok(())
+    }
+
+    fn start_over(&mut self) {
+        self.is_sent = false;
+        self.forget_answer();
     }
 
     fn forget_answer(&mut self) {
@@ -93,7 +96,7 @@ impl QueryProgram {
     }
 }
 
-impl Program for QueryProgram {
+impl<P: Protocol> Program<P> for QueryProgram {
     fn ready(&mut self, _now_ns: u64) -> Readiness {
         if !self.is_held {
             self.is_held = self.shared.feed.take(&mut self.query);
@@ -115,7 +118,7 @@ impl Program for QueryProgram {
         self.is_held = false;
         self.key = key(&self.query.sql);
         self.want = self.shared.answers.want(self.key);
-        self.retry();
+        self.start_over();
         self.query.label
     }
 
@@ -124,11 +127,10 @@ impl Program for QueryProgram {
     }
 
     fn retry(&mut self) {
-        self.is_sent = false;
-        self.forget_answer();
+        self.start_over();
     }
 
-    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step {
         if self.is_sent {
             return Step::Done;
         }
@@ -136,19 +138,19 @@ impl Program for QueryProgram {
         statements.push(u32::try_from(self.query.label).unwrap_or(u32::MAX));
         match self.send(frontend) {
             Ok(()) => Step::Exchange { answers: 1 },
-            Err(error) => Step::Failed(Failure::script(error.to_string())),
+            Err(error) => Step::Failed(error.into()),
         }
     }
 
-    fn message(&mut self, message: &Message<'_>) {
+    fn message(&mut self, message: &Message<'_, P>) {
         match message {
-            Message::ParseComplete => self.statements.parsed(self.key),
-            Message::RowDescription(description) => match self.want {
-                Want::Digest => self.digester.describe(description),
-                Want::Rows => self.rows.describe(description),
+            Message::Prepared => self.statements.parsed(self.key),
+            Message::Columns(columns) => match self.want {
+                Want::Digest => self.digester.describe(columns),
+                Want::Rows => self.rows.describe(columns),
                 Want::Count => {}
             },
-            Message::DataRow(row) => {
+            Message::Row(row) => {
                 self.row_count += 1;
                 match self.want {
                     Want::Digest if self.unreadable.is_none() => {
@@ -180,6 +182,6 @@ impl Program for QueryProgram {
 
     fn reconnected(&mut self) {
         self.statements.clear();
-        self.retry();
+        self.start_over();
     }
 }

@@ -13,7 +13,8 @@ use super::statements::{Key, key};
 use crate::answer::{Digester, arrow};
 use crate::blocking::BlockingProgram;
 use crate::client::library::{Call, LibraryClient, LibraryError};
-use crate::program::{End, Failure, Gain, Readiness};
+use crate::program::{End, Gain, Readiness};
+use crate::protocol::Failure;
 use crate::record::ErrorClass;
 
 pub(super) struct LibraryQueries {

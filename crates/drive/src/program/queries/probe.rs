@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loadstone_wire::postgres::{Frontend, Message, WireError};
 use serde_json::json;
 
 use super::ProbeSpec;
-use crate::answer::{Form, whole};
+use crate::answer::whole;
 use crate::error::DriveError;
-use crate::program::{End, Failure, Gain, Program, Readiness, Step};
+use crate::program::{End, Gain, Program, Readiness, Step};
+use crate::protocol::value::Form;
+use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
 use crate::spec::DriveSpec;
 
 #[derive(Debug)]
@@ -107,19 +108,21 @@ impl ProbeProgram {
         }
     }
 
-    fn send(&self, frontend: &mut Frontend<'_>) -> Result<(), WireError> {
+    fn start_over(&mut self) {
+        (self.is_sent, self.has_row, self.value) = (false, false, None);
+    }
+
+    fn send(&self, frontend: &mut impl Frontend) -> Result<(), Unencodable> {
         if !self.is_prepared {
-            frontend.parse(NAME, self.probe.sql.as_bytes())?;
+            frontend.prepare(NAME, self.probe.sql.as_bytes())?;
         }
-        frontend.bind_plain(NAME, self.probe.binary)?;
-        frontend.describe_portal();
-        frontend.execute();
+        frontend.execute_plain(NAME, self.probe.binary)?;
         frontend.sync();
         Ok(())
     }
 }
 
-impl Program for ProbeProgram {
+impl<P: Protocol> Program<P> for ProbeProgram {
     fn ready(&mut self, _now_ns: u64) -> Readiness {
         if self.probe.failure().is_some() {
             Readiness::Ended
@@ -129,15 +132,15 @@ impl Program for ProbeProgram {
     }
 
     fn begin(&mut self) -> usize {
-        self.retry();
+        self.start_over();
         0
     }
 
     fn retry(&mut self) {
-        (self.is_sent, self.has_row, self.value) = (false, false, None);
+        self.start_over();
     }
 
-    fn resume(&mut self, frontend: &mut Frontend<'_>, statements: &mut Vec<u32>) -> Step {
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step {
         if self.is_sent {
             return Step::Done;
         }
@@ -145,23 +148,24 @@ impl Program for ProbeProgram {
         statements.push(0);
         match self.send(frontend) {
             Ok(()) => Step::Exchange { answers: 1 },
-            Err(error) => Step::Failed(Failure::script(error.to_string())),
+            Err(error) => Step::Failed(error.into()),
         }
     }
 
-    fn message(&mut self, message: &Message<'_>) {
+    fn message(&mut self, message: &Message<'_, P>) {
         match message {
-            Message::ParseComplete => self.is_prepared = true,
-            Message::RowDescription(description) => {
-                let first = description.columns().next().and_then(Result::ok);
-                self.column = first.map(|c| (Form::of(c.type_oid), c.is_binary));
+            Message::Prepared => self.is_prepared = true,
+            Message::Columns(columns) => {
+                self.column = columns.columns().next().map(|c| (c.form, c.is_binary));
             }
-            Message::DataRow(row) if !self.has_row => {
+            Message::Row(row) if !self.has_row => {
                 self.has_row = true;
-                let first = row.values().next().and_then(Result::ok).flatten();
+                let first = row.values().next().flatten();
                 self.value = first
                     .zip(self.column)
-                    .and_then(|(value, (form, is_binary))| whole(form, is_binary, value));
+                    .and_then(|(value, (form, is_binary))| {
+                        whole::<P::Row<'_>>(form, is_binary, value)
+                    });
             }
             _ => {}
         }
@@ -180,6 +184,6 @@ impl Program for ProbeProgram {
 
     fn reconnected(&mut self) {
         self.is_prepared = false;
-        self.retry();
+        self.start_over();
     }
 }

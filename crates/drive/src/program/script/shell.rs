@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::clock::now_ns;
-use crate::program::Failure;
+use crate::protocol::Failure;
 use crate::record::ErrorClass;
 
 /// Of the output only the first line is used, and little of it.

@@ -1,10 +1,9 @@
 //! Values in PostgreSQL's binary forms (the types' `send` functions).
 
-use super::{Cell, Form};
+use crate::protocol::value::{Cell, DAY_US, Form};
 
 /// From 1970-01-01 to 2000-01-01, where PostgreSQL counts from.
 const EPOCH_US: i64 = 946_684_800_000_000;
-pub(super) const DAY_US: i64 = 86_400_000_000;
 /// A month in a span.
 const MONTH_DAYS: i64 = 30;
 
@@ -14,8 +13,7 @@ pub(super) fn cell<'a>(form: Form, value: &'a [u8], scratch: &'a mut Vec<u8>) ->
         Form::Bool => Cell::Number(f64::from(array::<1>(value)?[0])),
         Form::Int2 => Cell::Number(f64::from(i16::from_be_bytes(array(value)?))),
         Form::Int4 => Cell::Number(f64::from(i32::from_be_bytes(array(value)?))),
-        #[expect(clippy::cast_precision_loss, reason = "a digest compares doubles")]
-        Form::Int8 => Cell::Number(i64::from_be_bytes(array(value)?) as f64),
+        Form::Int8 => Cell::Int(i64::from_be_bytes(array(value)?)),
         Form::Oid => Cell::Number(f64::from(u32::from_be_bytes(array(value)?))),
         Form::Float4 => Cell::Number(f64::from(f32::from_be_bytes(array(value)?))),
         Form::Float8 => Cell::Number(f64::from_be_bytes(array(value)?)),

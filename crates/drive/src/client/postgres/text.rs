@@ -1,7 +1,7 @@
 //! Values in PostgreSQL's text forms, with `DateStyle` ISO and `IntervalStyle` postgres (the server's defaults).
 
-use super::binary::{DAY_US, span};
-use super::{Cell, Form};
+use super::binary::span;
+use crate::protocol::value::{Cell, DAY_US, Form, days_since_1970};
 
 /// What to do when a value cannot be read.
 pub(super) const HINT: &str =
@@ -67,48 +67,6 @@ fn time(text: &str) -> Option<i64> {
     let days = days_since_1970(year, month, day);
     let us = days.checked_mul(DAY_US)?.checked_add(clock(&rest[..at])?)?;
     us.checked_sub(offset_us)
-}
-
-/// Days of the proleptic Gregorian calendar, counted in years that begin in March.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    const ERA_DAYS: i64 = 146_097; // 400 years
-    const TO_1970: i64 = 719_468; // from 0000-03-01
-    let year = year - i64::from(month <= 2);
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year - TO_1970
-}
-
-/// A moment as a person reads it; for messages.
-pub(super) fn utc(us: i64) -> String {
-    match us {
-        i64::MAX => return "infinity".to_owned(),
-        i64::MIN => return "-infinity".to_owned(),
-        _ => {}
-    }
-    let (days, rest_us) = (us.div_euclid(DAY_US), us.rem_euclid(DAY_US));
-    let (year, month, day) = civil(days);
-    let (seconds, us) = (rest_us / SECOND_US, rest_us % SECOND_US);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let fraction = if us == 0 {
-        String::new()
-    } else {
-        format!(".{us:06}")
-    };
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
-}
-
-/// Year, month and day; the reverse of [`days_since_1970`].
-fn civil(days: i64) -> (i64, i64, i64) {
-    // Early by a few years at most, within the years that a timestamp can have.
-    let guess = 1969 + days.div_euclid(366).min(days.div_euclid(365));
-    let year = (guess..guess + 2000)
-        .find(|&y| days < days_since_1970(y + 1, 1, 1))
-        .unwrap_or(guess);
-    let month = (1..12)
-        .find(|&m| days < days_since_1970(year, m + 1, 1))
-        .unwrap_or(12);
-    (year, month, days - days_since_1970(year, month, 1) + 1)
 }
 
 /// `12`, `12:30`, `12:30:05`, `12:30:05.25`: microseconds.

@@ -1,4 +1,4 @@
-//! From a host and port to a socket that is being connected.
+//! From the specification of a connection to a socket that is being connected.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -7,7 +7,24 @@ use std::time::Duration;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::DriveError;
+use crate::protocol::Protocol;
 use crate::spec::Connection;
+
+/// Where the server is, and how one speaks to it.
+#[derive(Debug)]
+pub(crate) struct Connector<P> {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) protocol: P,
+}
+
+impl<P: Protocol> Connector<P> {
+    /// Resolve the address, and check the settings.
+    pub(crate) fn new(connection: &Connection) -> Result<Self, DriveError> {
+        let endpoint = Endpoint::resolve::<P>(connection)?;
+        let protocol = P::new(connection, endpoint.unix)?;
+        Ok(Self { endpoint, protocol })
+    }
+}
 
 /// An address that has been resolved once, so that no client waits for a name server.
 #[derive(Debug, Clone)]
@@ -17,7 +34,7 @@ pub(crate) struct Endpoint {
     /// For messages.
     pub(crate) text: String,
     /// The folder of a unix socket was given.
-    pub(crate) unix: bool,
+    unix: bool,
 }
 
 /// What a connection attempt came to at once.
@@ -30,9 +47,9 @@ pub(crate) enum Attempt {
 
 impl Endpoint {
     /// Resolve; of several addresses the first that accepts a connection is taken, as libpq does.
-    pub(crate) fn resolve(connection: &Connection) -> Result<Self, DriveError> {
+    fn resolve<P: Protocol>(connection: &Connection) -> Result<Self, DriveError> {
         if connection.host.starts_with('/') {
-            return Self::unix(connection);
+            return Self::unix(P::unix_socket(&connection.host, connection.port));
         }
         let text = format!("{}:{}", connection.host, connection.port);
         let failed = |message: String| DriveError::Connect {
@@ -62,8 +79,7 @@ impl Endpoint {
         })
     }
 
-    fn unix(connection: &Connection) -> Result<Self, DriveError> {
-        let text = format!("{}/.s.PGSQL.{}", connection.host, connection.port);
+    fn unix(text: String) -> Result<Self, DriveError> {
         let address = SockAddr::unix(&text).map_err(|error| DriveError::Connect {
             address: text.clone(),
             message: error.to_string(),

@@ -1,0 +1,311 @@
+//! The protocol seam: all that the worker and the workloads know of the way to a database.
+//!
+//! A [`Protocol`] is how one kind of server is reached: its settings, sessions without their sockets, messages to
+//! it ([`Frontend`], [`Bulk`]) and from it ([`Message`]), cancelling, and what its errors mean. Everything above
+//! is generic over it, so a call across the seam costs what a direct one does.
+//!
+//! SQL is passed through as it was written, but for parameters: they are `$1`, `$2` and so on in every text that
+//! comes here, and a protocol that marks them otherwise translates the text when it prepares it.
+
+pub(crate) mod value;
+
+use std::fmt::Debug;
+use std::io;
+
+use loadstone_gen::encode::EncodeError;
+use loadstone_gen::packed::Packed;
+use socket2::Socket;
+
+use self::value::{Cell, Form};
+use crate::error::DriveError;
+use crate::record::ErrorClass;
+use crate::spec::Connection;
+
+/// A code of five characters by which a server names an error: SQLSTATE.
+pub(crate) type SqlState = [u8; 5];
+
+/// One kind of server with the settings of a drive's connections, shared by all of them.
+pub(crate) trait Protocol: Bulk + Debug + Send + Sync + Sized + 'static {
+    /// The client's side of one connection.
+    type Session: Session<Self>;
+    /// Appends messages to what a session sends.
+    type Frontend<'a>: Frontend;
+    /// The columns of a result, in the bytes that they came in.
+    type Columns<'a>: Columns;
+    /// One row of a result, in the bytes that it came in.
+    type Row<'a>: Row;
+    /// What cancels a session's statement.
+    type CancelKey: Send + 'static;
+
+    /// Check the settings of a connection, and read the files that they name; `is_unix`: it is a unix socket.
+    fn new(connection: &Connection, is_unix: bool) -> Result<Self, DriveError>;
+
+    /// The path of a server's unix socket.
+    fn unix_socket(folder: &str, port: u16) -> String;
+
+    /// A session whose first bytes are pending.
+    fn session(&self) -> Result<Self::Session, Failure>;
+
+    /// After a log-in that failed: other settings to try once, where the user's settings allow that.
+    fn second_try(&self, _failed: &Self::Session) -> Option<Self> {
+        None
+    }
+
+    /// Ask the server, on a connection that was just made for it, to cancel a statement. May wait as long as the
+    /// socket's time limits allow.
+    fn cancel(&self, _key: &Self::CancelKey, _socket: Socket) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The same transaction may succeed when it is tried again (serialization failure, deadlock).
+    fn is_retriable(state: SqlState) -> bool;
+}
+
+/// One connection without its socket: bytes in, messages out, and bytes to send.
+pub(crate) trait Session<P: Protocol>: Send {
+    /// Takes bytes that arrived; tells what they mean. After an error the session is dead.
+    fn receive(
+        &mut self,
+        bytes: &[u8],
+        on_message: &mut impl FnMut(Message<'_, P>),
+    ) -> Result<(), Failure>;
+
+    /// The server closed the connection: what that means here.
+    fn closed(&mut self) -> Failure;
+
+    /// For appending messages.
+    fn frontend(&mut self) -> P::Frontend<'_>;
+
+    /// The bytes to send now; empty when there are none.
+    fn pending(&mut self) -> Result<&[u8], Failure>;
+
+    /// The first `count` bytes of those were sent.
+    fn consumed(&mut self, count: usize);
+
+    /// `None` where the server cannot cancel.
+    fn cancel_key(&self) -> Option<P::CancelKey> {
+        None
+    }
+}
+
+/// What arrives.
+pub(crate) enum Message<'a, P: Protocol> {
+    /// Start-up and authentication are over.
+    LoggedIn,
+    /// A statement was prepared.
+    Prepared,
+    /// The columns of the rows that follow.
+    Columns(P::Columns<'a>),
+    /// One row.
+    Row(P::Row<'a>),
+    /// A statement is done.
+    Done,
+    /// All that was sent up to one [`Frontend::sync`], or one query, is answered.
+    Answered {
+        /// The session is in a transaction, failed or not.
+        in_transaction: bool,
+    },
+    /// A statement failed, or the connection did.
+    Error(ServerError<'a>),
+    /// The server waits for the data of a statement that takes rows.
+    DataWanted,
+    /// The server is about to send data that is no result.
+    DataOffered,
+    /// Something that no workload asks about: notices, parameters.
+    Other,
+}
+
+/// An error that the server reports.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerError<'a> {
+    pub(crate) state: SqlState,
+    pub(crate) message: &'a [u8],
+    /// The server ends the connection with it.
+    pub(crate) is_fatal: bool,
+}
+
+/// Messages to the server.
+pub(crate) trait Frontend {
+    /// A text of SQL that is run as it is; answered by itself.
+    fn query(&mut self, sql: &[u8]) -> Result<(), Unencodable>;
+
+    /// Prepare a statement under a name; the empty name is free to be used again.
+    fn prepare(&mut self, name: &str, sql: &[u8]) -> Result<(), Unencodable>;
+
+    /// Run a prepared statement: parameters as text (`None`: NULL), rows as text.
+    fn execute<'p>(
+        &mut self,
+        name: &str,
+        parameters: impl Iterator<Item = Option<&'p [u8]>>,
+    ) -> Result<(), Unencodable>;
+
+    /// Run a prepared statement without parameters: rows in the protocol's binary form, or as text.
+    fn execute_plain(&mut self, name: &str, binary: bool) -> Result<(), Unencodable>;
+
+    /// Forget a prepared statement.
+    fn close_statement(&mut self, name: &str) -> Result<(), Unencodable>;
+
+    /// End what [`Message::Answered`] is to answer.
+    fn sync(&mut self);
+
+    /// After [`Message::DataWanted`]: there is no data; `synced`: a [`Frontend::sync`] followed the statement.
+    fn refuse_data(&mut self, _reason: &str, _synced: bool) -> Result<(), Unencodable> {
+        Ok(())
+    }
+
+    /// Say goodbye.
+    fn terminate(&mut self);
+
+    /// Messages that [`Bulk`] made before.
+    fn encoded(&mut self, messages: &[u8]);
+}
+
+/// Messages that carry many rows: appended to plain memory, so that another thread than the connection's makes
+/// them, and [`Frontend::encoded`] takes them. A protocol that leaves them out refuses loads.
+pub(crate) trait Bulk {
+    /// The statement that takes rows into a table, as SQL; `columns` in parentheses.
+    fn rows_statement(_table: &str, _columns: &str, _format: RowFormat) -> String {
+        String::new()
+    }
+
+    /// As [`Frontend::query`].
+    fn put_query(_sql: &str, _out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Err(no_bulk())
+    }
+
+    /// As [`Frontend::prepare`].
+    fn put_prepare(_name: &str, _sql: &str, _out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Err(no_bulk())
+    }
+
+    /// All data of a statement that takes rows in this format; not of [`RowFormat::Csv`].
+    fn put_rows(_format: RowFormat, _rows: &Packed, _out: &mut Vec<u8>) -> Result<(), RowsError> {
+        Err(no_bulk().into())
+    }
+
+    /// Data that is in its format already: its begin,
+    fn put_data_begin(_format: RowFormat, _out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Err(no_bulk())
+    }
+
+    /// a part of it,
+    fn put_data(_bytes: &[u8], _out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Err(no_bulk())
+    }
+
+    /// and its end.
+    fn put_data_end(_format: RowFormat, _out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Err(no_bulk())
+    }
+
+    /// Rows as values for [`Bulk::put_execute`].
+    fn put_values(_rows: &Packed, _out: &mut Vec<u8>) -> Result<(), RowsError> {
+        Err(no_bulk().into())
+    }
+
+    /// Run a prepared statement whose parameters are the next `rows` rows of `values`; returns the values after them.
+    fn put_execute<'v>(
+        _name: &str,
+        _columns: usize,
+        _rows: usize,
+        _values: &'v [u8],
+        _out: &mut Vec<u8>,
+    ) -> Result<&'v [u8], Unencodable> {
+        Err(no_bulk())
+    }
+
+    /// Ask the server to answer what was sent, though it is not all.
+    fn put_flush(_out: &mut Vec<u8>) {}
+
+    /// As [`Frontend::sync`].
+    fn put_sync(_out: &mut Vec<u8>) {}
+}
+
+fn no_bulk() -> Unencodable {
+    Unencodable("this protocol carries no bulk loads".to_owned())
+}
+
+/// The format of rows on their way into a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowFormat {
+    Binary,
+    Text,
+    Csv,
+}
+
+/// The columns of a result.
+pub(crate) trait Columns {
+    /// In order; ends early where the message is damaged.
+    fn columns(&self) -> impl Iterator<Item = Column<'_>>;
+}
+
+/// One column of a result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) form: Form,
+    /// The server's number of its type.
+    pub(crate) type_oid: u32,
+    /// Its values come in the protocol's binary form, not as text.
+    pub(crate) is_binary: bool,
+}
+
+/// One row of a result.
+pub(crate) trait Row {
+    /// What else an unreadable text value may mean, for the end of a message.
+    const TEXT_HINT: &'static str = "";
+
+    /// In order, `None` for NULL; ends early where the message is damaged.
+    fn values(&self) -> impl Iterator<Item = Option<&[u8]>>;
+
+    /// What a value says; `None` when its bytes are not of this form. `scratch` holds what has to be built.
+    fn cell<'v>(
+        form: Form,
+        is_binary: bool,
+        value: &'v [u8],
+        scratch: &'v mut Vec<u8>,
+    ) -> Option<Cell<'v>>;
+}
+
+/// Why a transaction failed, or a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) class: ErrorClass,
+    pub(crate) message: String,
+    /// How to mend it, where the protocol knows.
+    pub(crate) hint: &'static str,
+}
+
+impl Failure {
+    pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            message: message.into(),
+            hint: "",
+        }
+    }
+
+    pub(crate) fn script(message: impl Into<String>) -> Self {
+        Self::new(ErrorClass::Script, message)
+    }
+}
+
+/// A message that cannot be said in this protocol: why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unencodable(pub(crate) String);
+
+impl From<Unencodable> for Failure {
+    fn from(error: Unencodable) -> Self {
+        Self::script(error.0)
+    }
+}
+
+/// Why rows cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RowsError {
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error(transparent)]
+    Unencodable(#[from] Unencodable),
+}
