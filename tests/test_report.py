@@ -281,3 +281,12 @@ def test_digits_lose_no_more_than_they_say(value: float) -> None:
 def test_write_report_returns_the_path(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(seconds=3),)))
     assert write_report(folder) == folder / "report.html"
+
+
+@pytest.mark.parametrize("change", [{"grids": "none"}, {"format": 0}, {"phases": [{}]}])
+def test_a_summary_that_was_changed_is_computed_again(tmp_path: Path, change: dict[str, Any]) -> None:
+    folder = build(tmp_path / "run", Run(phases=(Phase(seconds=3, warmup=0),)))
+    whole = summarise(folder)
+    (folder / "summary.json").write_text(json.dumps({**whole, **change}))
+    write_report(folder)
+    assert json.loads((folder / "summary.json").read_text()) == whole

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PACKAGES = ("summary", "report")
 EXCEPTION = "no document: "
 PLAIN: dict[str, int] = {
-    "report/__init__.py": 1,
     "report/charts.py": 1,
     "report/curves.py": 5,
     "report/drawing.py": 1,

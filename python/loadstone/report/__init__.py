@@ -15,6 +15,7 @@ from loadstone.report.charts import config
 from loadstone.report.drawing import Drawings, charts_in, draw
 from loadstone.report.terminal import headline_json, summary_table
 from loadstone.report.view import view
+from loadstone.results.documents.summary import Summary
 from loadstone.results.reading import read_json
 from loadstone.summary import FORMAT, write_summary
 from loadstone.visible import visible_tree
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.report.charts import Chart
-    from loadstone.results.documents.summary import Summary
 
 FOLDER = Path(__file__).parent
 FILTERS = (
@@ -74,9 +74,20 @@ def _page(content: dict[str, Any], drawings: Drawings) -> str:
 def _summary(folder: Path) -> dict[str, Any]:
     """Return summary.json as it stands on disk, so that a page made later has the same bytes."""
     path = folder / "summary.json"
-    if not path.exists() or read_json(path).get("format") != FORMAT:
-        write_summary(folder)
+    found = read_json(path) if path.exists() else {}
+    if found.get("format") == FORMAT and _is_summary(found):  # no document: which format it is
+        return found
+    write_summary(folder)
     return read_json(path)
+
+
+def _is_summary(document: dict[str, Any]) -> bool:
+    """Say whether a document is of its type: one that was changed is computed again."""
+    try:
+        msgspec.convert(document, Summary)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _environment(drawings: Drawings) -> Environment:
