@@ -180,12 +180,9 @@ class _Turns:
             counts = labels[f"{run['kind']}-{run['number']}"]
             if counts["counts"]["done"]:
                 seconds = counts["service"]["mean_ns"] / _NS_PER_S
-                start_ns = end_ns
+                # Noted within the call, whose length the driver knows better.
+                start_ns = max(end_ns, noted[place][0]) if place < len(noted) else end_ns
                 end_ns = start_ns + round(seconds * _NS_PER_S)
-                if place < len(noted):
-                    # Noted within the call, whose length the driver knows better.
-                    end_ns = noted[place][1]
-                    start_ns = end_ns - round(seconds * _NS_PER_S)
                 rows = answers[0]["digest"]["rows"] if answers else None
                 run |= {"start_ns": start_ns, "end_ns": end_ns, "seconds": seconds, "rows": rows}
                 run |= {"state": "done", "reason": None}
