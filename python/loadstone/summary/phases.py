@@ -10,7 +10,6 @@ import msgspec
 from loadstone.results.documents import Drive
 from loadstone.results.documents.base import Counts, Stats, WarmupCounts
 from loadstone.results.documents.drive import Pace, TimedStatement
-from loadstone.results.documents.phase import Sizes
 from loadstone.results.documents.summary import (
     AskedAsLoad,
     ClientCpuFigures,
@@ -18,17 +17,12 @@ from loadstone.results.documents.summary import (
     Drift,
     DriveFigures,
     Equation,
-    KindGrowth,
     Latency,
     OutcomeCounts,
     Percentile,
-    PerUnit,
     PhaseFigures,
     QueriesBeside,
     Rate,
-    RelationGrowth,
-    RelationKinds,
-    SizeFigures,
     StatementFigures,
     TimedOutage,
 )
@@ -46,6 +40,7 @@ from loadstone.summary.series import (
     read_latencies,
     throughput_over_time,
 )
+from loadstone.summary.sizes import summarise_sizes
 from loadstone.summary.statistics import batch_means, drift
 from loadstone.summary.steps import costs_per_row, stepped_rate, summarise_steps
 from loadstone.summary.storage import summarise_storage
@@ -53,11 +48,10 @@ from loadstone.summary.transactions import summarise_transactions
 from loadstone.summary.whileloading import summarise_late
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from loadstone.results.documents import Interval
     from loadstone.results.documents.drive import Loaded, Outage
-    from loadstone.results.documents.phase import BeforeAfter, Relation
     from loadstone.summary.reading import PhaseFiles
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -231,48 +225,6 @@ def _counts(counts: Counts | WarmupCounts) -> OutcomeCounts:
 
 def _outage(outage: Outage) -> TimedOutage:
     return TimedOutage(start_ns=outage.start_ns, end_ns=outage.end_ns, clients=outage.clients)
-
-
-def summarise_sizes(
-    sizes: BeforeAfter | None, drive: DriveFigures | None, rows: int | None
-) -> SizeFigures | None:
-    """Bytes by kind before and after, the largest relations, and growth per transaction and row."""
-    if not sizes or not sizes.after:
-        return None
-    before, after = sizes.before or Sizes(), sizes.after
-    old = {relation.name: relation.bytes or 0 for relation in before.relations or []}
-    kinds = RelationKinds(
-        table=_kind(before, after, "table"),
-        index=_kind(before, after, "index"),
-        toast=_kind(before, after, "toast"),
-        other=_kind(before, after, "other"),
-    )
-    wal = _difference(after.wal_lsn_bytes, before.wal_lsn_bytes)
-    return SizeFigures(
-        database_before=before.database_bytes,
-        database_after=after.database_bytes,
-        kinds=kinds,
-        wal_bytes=wal,
-        relations=[_grown(relation, old) for relation in after.relations or []],
-        relations_left_out=after.relations_left_out or 0,
-        per_unit=_per_unit(wal, kinds, drive, rows),
-    )
-
-
-def _kind(before: Sizes, after: Sizes, kind: str) -> KindGrowth:
-    then, now = _kind_bytes(before, kind), _kind_bytes(after, kind)
-    return KindGrowth(before=then, after=now, growth=now - then)
-
-
-def _grown(relation: Relation, old: Mapping[str, float]) -> RelationGrowth:
-    return RelationGrowth(
-        name=relation.name,
-        kind=relation.kind,
-        table=relation.table,
-        bytes=relation.bytes,
-        rows_estimate=relation.rows_estimate,
-        growth_bytes=(relation.bytes or 0) - old.get(relation.name, 0),
-    )
 
 
 def latency(stats: Stats, histogram: Histogram) -> Latency:
@@ -477,30 +429,6 @@ def _statement_tags(log: LatencyLog) -> list[tuple[tuple[str, str], Histogram]]:
         if script.isdigit() and index.isdigit():
             tags.append(((script, index), histogram))
     return tags
-
-
-def _per_unit(
-    wal: float | None, kinds: RelationKinds, drive: DriveFigures | None, rows: int | None
-) -> PerUnit | None:
-    if drive is None:
-        return None
-    done = drive.counts.done + drive.warmup_counts.done
-    if not done:
-        return None
-    return PerUnit(
-        wal_bytes_per_transaction=None if wal is None else wal / done,
-        wal_bytes_per_row=wal / rows if rows and wal is not None else None,
-        table_bytes_per_row=kinds.table.growth / rows if rows else None,
-        index_bytes_per_row=kinds.index.growth / rows if rows else None,
-    )
-
-
-def _kind_bytes(sizes: Sizes, kind: str) -> float:
-    return sum(r.bytes or 0 for r in sizes.relations or [] if r.kind == kind)
-
-
-def _difference(after: float | None, before: float | None) -> float | None:
-    return None if after is None or before is None else after - before
 
 
 def _seconds_since(origin_ns: int, at_ns: int | None) -> float | None:
