@@ -1,9 +1,15 @@
-"""How many of fifty clients of DuckDB have a query under way: the measurement of crates/adbc/examples."""
+"""How many of fifty clients of DuckDB have a query under way: the measurement of crates/adbc/examples.
+
+DuckDB's library is a module of Python and refers to names of the interpreter, which a process of another kind
+has only if Python's shared library is loaded first: a Python without one cannot run this.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sysconfig
+from functools import cache
 
 from loadstone.engines.duckdb.adbc import spec
 
@@ -35,7 +41,20 @@ def run() -> None:
 
 
 def _measured(clients: int, sql: str) -> list[str]:
-    command = ["cargo", "run", "--quiet", "--release", "-p", "loadstone-adbc", "--example", "in_flight", "--"]
     given = [json.dumps(spec(None, {})), str(clients), str(SECONDS), SETUP, sql]
-    done = subprocess.run([*command, *given], check=True, capture_output=True, text=True)
+    python = f"{sysconfig.get_config_var('LIBDIR')}/{sysconfig.get_config_var('LDLIBRARY')}"
+    done = subprocess.run(
+        ["env", f"LD_PRELOAD={python}", *_built(), *given], check=True, capture_output=True, text=True
+    )
     return done.stdout.split()
+
+
+@cache
+def _built() -> list[str]:
+    """Build the example, without Python's library; returns how it is started."""
+    command = ["cargo", "build", "--release", "-p", "loadstone-adbc", "--example", "in_flight"]
+    told = subprocess.run(
+        [*command, "--message-format=json"], check=True, capture_output=True, text=True
+    ).stdout
+    made = [json.loads(line).get("executable") for line in told.splitlines()]
+    return [path for path in made if path]
