@@ -24,7 +24,7 @@ run: build  ## measure concurrent writes on a private PostgreSQL; ends in a repo
 build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
 
 test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser
-	$(BIN)/python tests/browser.py
+	$(BIN)/python tests/support/browser.py
 	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 

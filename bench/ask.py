@@ -17,10 +17,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone.asking.rounds import Hands, ask_in_turn
 from loadstone.engines.duckdb.database import duck
 from loadstone.model import Question, Questions
 from loadstone.target import open_target, parse_target
+from loadstone.workload.queries.rounds import QueryContext, ask_in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def _ours(opened: OpenTarget, sql: str) -> list[float]:
         tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder,
         closing(opened.connect("b")) as own,
     ):
-        hands = Hands(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
+        hands = QueryContext(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
         account = ask_in_turn(questions, opened, Path(folder), hands)
     return [run["seconds"] * 1e3 for run in account["asking"]["runs"]]
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from loadstone.drive import drive_document, perform
-from loadstone.embedded import EmbeddedServer, Order
 from loadstone.model import Drive
+from loadstone.private_server import EmbeddedServer, ServerSpec
+from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def run(target: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-", dir="/dev/shm") as folder:
         place = Path(folder)
         place.chmod(0o755)
-        with EmbeddedServer(Order(target, clients=10, settings=SETTINGS)) as server:
+        with EmbeddedServer(ServerSpec(target, clients=10, settings=SETTINGS)) as server:
             _table(server, rounds, place / "rows.binary")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from loadstone import _core
-from loadstone.calibrate import calibrate_for
+from loadstone.workload.calibrate import calibrate_for
 
 CLIENTS = (1, 8, 32, 128, 512)
 

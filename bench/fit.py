@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loadstone.summary.knee import find_knee
-from loadstone.summary.scaling import fit_usl
+from loadstone.summary.knee.knee import find_knee
+from loadstone.summary.scaling.law import fit_usl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.bulk import BulkManner, look, perform_bulk
-from loadstone.engine.names import SCHEMA, literal, qualified
-from loadstone.generate import Files, generate
+from loadstone.engine.dialect.names import SCHEMA, literal, qualified
 from loadstone.model import BulkLoad, PlainTable, Rows
 from loadstone.target import open_target, parse_target
+from loadstone.workload.generate import Files, generate
+from loadstone.workload.load import TableLoadOptions, look, perform_bulk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,7 +106,7 @@ def _ours(opened: OpenTarget, control: Control, workers: int) -> float:
     _drop(opened, control)
     bulk = replace(BULK, workers=workers)
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder:
-        account = perform_bulk(bulk, opened, Path(folder), manner=BulkManner(replace=True))
+        account = perform_bulk(bulk, opened, Path(folder), options=TableLoadOptions(replace=True))
     if account["state"] != "complete" or not account["load"]["verified"]:
         raise RuntimeError(account["reason"])
     return float(account["end_ns"] - account["start_ns"]) / 1e9

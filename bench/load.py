@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from loadstone.calibrate import null_server
-from loadstone.drive import connection_document, perform
-from loadstone.embedded import EmbeddedServer, Order
 from loadstone.model import Series
-from loadstone.tsbs.series import data_document
+from loadstone.private_server import EmbeddedServer, ServerSpec
+from loadstone.workload.calibrate import null_server
+from loadstone.workload.drive import connection_document, perform
+from loadstone.workload.tsbs.dataset import data_document
 
 if TYPE_CHECKING:
     from loadstone.model import Connection
@@ -109,7 +109,7 @@ def _postgres(rounds: int) -> None:
     print("| use case | method | rows a batch | TSBS | ours | ratio | TSBS's share of CPU | ours |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     settings = {"max_wal_size": "8GB", "checkpoint_timeout": "1h"}
-    order = Order("pg", clients=4 * WORKERS, settings=settings)
+    order = ServerSpec("pg", clients=4 * WORKERS, settings=settings)
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder, EmbeddedServer(order) as server:
         files = {use_case: _file(Path(folder), use_case) for use_case in HOURS}
         for use_case, method, batch in CASES:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadstone import model
-from loadstone.drive import drive_document, perform
-from loadstone.embedded import EmbeddedServer, Order
+from loadstone.private_server import EmbeddedServer, ServerSpec
+from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ def run(target: str, rounds: int, seconds: float) -> None:
     ).stdout.strip()
     most = max(clients for _, _, numbers in CASES for clients in numbers)
     # Twice as many as needed: a run may begin while the sessions of the one before still end.
-    with EmbeddedServer(Order(name=target, clients=2 * most)) as server:
+    with EmbeddedServer(ServerSpec(name=target, clients=2 * most)) as server:
         _set_up(server.connection)
         print(f"### Beside {version}, server: {server.build}\n")
         print(

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.embedded import EmbeddedServer
-from loadstone.embedded import Order as Server
-from loadstone.tsbs.queries import Order, Query, gob, mixed
+from loadstone.private_server import EmbeddedServer
+from loadstone.private_server import ServerSpec as Server
+from loadstone.workload.tsbs.queries import Order, Query, gob, mixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

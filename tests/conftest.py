@@ -8,14 +8,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import Database, Desk, make_base
 from hypothesis import settings
-from tsbsdesk import Place
+from support.sandbox import Database, Desk, make_base
+from support.tsbs_sandbox import Place
 
-from loadstone import redact
-from loadstone.embedded import EmbeddedServer, Order, find_build
-from loadstone.embedded.account import server_account
-from loadstone.embedded.builds import cache_root
+from loadstone.private_server import EmbeddedServer, ServerSpec, find_build
+from loadstone.private_server.builds import cache_root
+from loadstone.private_server.os_user import server_account
+from loadstone.results import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +118,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedServer]:
     """One PostgreSQL for all tests that need no more than a database."""
-    with EmbeddedServer(Order("pg", clients=30)) as server:
+    with EmbeddedServer(ServerSpec("pg", clients=30)) as server:
         yield server
 
 

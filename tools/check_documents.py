@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 PACKAGES = ("summary", "report")
 EXCEPTION = "no document: "
 PLAIN: dict[str, int] = {
-    "report/charts.py": 1,
-    "report/curves.py": 5,
-    "report/drawing.py": 1,
+    "report/charts/__init__.py": 1,
+    "report/charts/curves.py": 5,
+    "report/charts/drawing.py": 1,
     "report/formats.py": 2,
     "report/imports.py": 59,
-    "report/pictures.py": 96,
-    "report/questions.py": 134,
-    "report/questiontables.py": 51,
-    "report/stepped.py": 198,
+    "report/charts/choice.py": 96,
+    "report/plain_queries.py": 134,
+    "report/plain_query_tables.py": 51,
+    "report/steps.py": 198,
     "report/storage.py": 80,
-    "report/systems.py": 10,
+    "report/published.py": 10,
     "report/terminal.py": 98,
     "report/view.py": 214,
-    "report/widths.py": 50,
+    "report/concurrency.py": 50,
 }
 """Modules that read the summary as plain JSON, and how often."""
 

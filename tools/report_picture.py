@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws README's picture: `tools/report_picture.py RUN/report.html docs/images/report.svg`.
 
-Needs Playwright and a browser (see tests/browser.py) and pdftocairo, from poppler-utils.
+Needs Playwright and a browser (see tests/support/browser.py) and pdftocairo, from poppler-utils.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-import browser
+from support import browser
 
 WIDTH_PX, HEIGHT_PX = 1180, 1440
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from loadstone.engine.library import Library
+from loadstone.engine.library.client import Library
 
 __version__: str
 is_debug_build: bool

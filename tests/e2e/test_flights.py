@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from desk import read_json
+from support.sandbox import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Database, Desk, Ended
+    from support.sandbox import Database, Desk, Ended
 
 pytestmark = pytest.mark.slow
 

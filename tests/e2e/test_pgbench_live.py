@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 import pytest
-from desk import COMMAND, Database, wait_until
+from support.sandbox import COMMAND, Database, wait_until
 
 from loadstone.personalities import pgbench
 from loadstone.personalities.pgbench import progress, running
@@ -22,7 +22,7 @@ from loadstone.personalities.pgbench import progress, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loadstone.embedded import EmbeddedServer
+    from loadstone.private_server import EmbeddedServer
 
 PEER = shutil.which("pgbench")
 PEER_VERSIONS = (15, 16, 17)

@@ -6,18 +6,18 @@ import signal
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import planted
 import psutil
 import pytest
-from bulkdesk import opened_at
+from support import planted
+from support.table_loads import opened_at
 
-from loadstone.builtin import builtin_scenarios
 from loadstone.engines.questdb.server import QuestDatabase
+from loadstone.scenario.builtin import builtin_scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from desk import Database, Desk, Ended, Running
+    from support.sandbox import Database, Desk, Ended, Running
 
 LIMIT_S = 280.0
 """For dozens of phases: longer than for a run of few."""

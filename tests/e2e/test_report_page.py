@@ -6,13 +6,13 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import browser as chromium
 import pytest
-from bulkfolders import big_transaction, grid, index_import, storage_types
-from desk import wait_until
-from flightsfolders import DUCK, HEAVY, PG, Flights, flights
 from playwright.sync_api import sync_playwright
-from runfolders import Phase, Run, Target, build
+from support import browser as chromium
+from support.flights_folders import DUCK, HEAVY, PG, Flights, flights
+from support.run_folders import Phase, Run, Target, build
+from support.sandbox import wait_until
+from support.table_load_folders import big_transaction, grid, index_import, storage_types
 
 from loadstone.report import write_report
 

@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from desk import fill, read_json, small_disk, wait_until
+from support.sandbox import fill, read_json, small_disk, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Database, Desk, Ended, Running
+    from support.sandbox import Database, Desk, Ended, Running
 
 SCENARIO = """
 id = "own"

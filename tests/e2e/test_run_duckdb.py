@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Desk, Ended
+    from support.sandbox import Desk, Ended
 
 SQL_ONLY = """
 id = "words"

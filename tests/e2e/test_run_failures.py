@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from desk import COUNTED, INSERT, TIMEOUT_S, Database
+from support.sandbox import COUNTED, INSERT, TIMEOUT_S, Database
 
-from loadstone.embedded import EmbeddedServer, Order
+from loadstone.private_server import EmbeddedServer, ServerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from desk import Desk, Ended, Running
+    from support.sandbox import Desk, Ended, Running
 
 
 @pytest.fixture
 def mortal() -> Iterator[Database]:
     """A database on a server of the test's own, which it may kill."""
-    with EmbeddedServer(Order("pg", clients=10)) as server:
+    with EmbeddedServer(ServerSpec("pg", clients=10)) as server:
         yield Database(server, server.connection.database)
 
 

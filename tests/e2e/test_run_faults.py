@@ -1,6 +1,6 @@
 """Runs through a proxy that mistreats the bytes: each ends in time, counts right and says why.
 
-A few seeds for every day; `python tests/faultruns.py 0-499` performs many.
+A few seeds for every day; `python tests/support/fault_runs.py 0-499` performs many.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from faultruns import all_judged
+from support.fault_runs import all_judged
 
 if TYPE_CHECKING:
-    from loadstone.embedded import EmbeddedServer
+    from loadstone.private_server import EmbeddedServer
 
 SEEDS = (1003, 1004, 1006, 1036, 1041, 1043, 1045)
 

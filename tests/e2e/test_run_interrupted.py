@@ -7,10 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import COUNTED, INSERT, read_json, wait_until
+from support.sandbox import COUNTED, INSERT, read_json, wait_until
 
 if TYPE_CHECKING:
-    from desk import Database, Desk, Ended
+    from support.sandbox import Database, Desk, Ended
 
 BOTH = pytest.mark.parametrize(
     ("signum", "code", "name"), [(signal.SIGINT, 130, "SIGINT"), (signal.SIGTERM, 143, "SIGTERM")]

@@ -7,14 +7,14 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import read_json
+from support.sandbox import read_json
 
-from loadstone.embedded.limits import choose_groups
+from loadstone.private_server.memory_limit import choose_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Desk
+    from support.sandbox import Desk
 
 WISHES = '[private_server]\nmemory = "96MB"\nsettings = { shared_buffers = "16MB", work_mem = "1MB" }\n'
 

@@ -9,10 +9,10 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import COUNTED, INSERT, NOBODY, fill, small_disk
+from support.sandbox import COUNTED, INSERT, NOBODY, fill, small_disk
 
 if TYPE_CHECKING:
-    from desk import Database, Desk
+    from support.sandbox import Database, Desk
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 

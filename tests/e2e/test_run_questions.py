@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import psycopg
 import pytest
-from desk import change_plan, read_json, wait_until
+from support.sandbox import change_plan, read_json, wait_until
 
-from loadstone.embedded.limits import choose_groups
+from loadstone.private_server.memory_limit import choose_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Database, Desk, Ended, Running
+    from support.sandbox import Database, Desk, Ended, Running
 
 HEAD = '''
 id = "asks"

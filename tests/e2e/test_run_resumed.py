@@ -6,12 +6,12 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import COUNTED, INSERT, change_plan, read_json, wait_until
+from support.sandbox import COUNTED, INSERT, change_plan, read_json, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Database, Desk, Ended
+    from support.sandbox import Database, Desk, Ended
 
 QUICK = COUNTED.format(seconds=0.5)
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from desk import read_json, wait_until
+from support.sandbox import read_json, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Database, Desk, Ended, Running
+    from support.sandbox import Database, Desk, Ended, Running
 
 HEAD = """
 id = "own"

@@ -11,10 +11,10 @@ import termios
 from typing import TYPE_CHECKING
 
 import pytest
-from desk import COMMAND, COUNTED, INSERT, Running
+from support.sandbox import COMMAND, COUNTED, INSERT, Running
 
 if TYPE_CHECKING:
-    from desk import Database, Desk
+    from support.sandbox import Database, Desk
 
 
 def begin_on_a_terminal(desk: Desk, *arguments: object, own: bool) -> tuple[Running, int]:

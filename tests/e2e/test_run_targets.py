@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 if TYPE_CHECKING:
-    from desk import Database, Desk, Ended
+    from support.sandbox import Database, Desk, Ended
 
 
 def refused(ended: Ended, *words: str) -> None:

@@ -7,21 +7,21 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bulkfolders import index_import
-from desk import read_json
-from summaries import summarise, typed
+from support.sandbox import read_json
+from support.summaries import summarise, typed
+from support.table_load_folders import index_import
 
-from loadstone.advising import advised_rows, verify
+from loadstone.advice import advised_rows, verify
+from loadstone.cli.terminal import Quiet
 from loadstone.errors import ExitCode
+from loadstone.results.folder import RunFolder
 from loadstone.run import Outcome, Request
-from loadstone.runfolder import RunFolder
-from loadstone.scenario import find_scenario
-from loadstone.terminal import Quiet
+from loadstone.scenario.scenario import find_scenario
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from desk import Database, Desk
+    from support.sandbox import Database, Desk
 
     from loadstone.model import PlannedPhase
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 import pytest
-from desk import NOBODY
+from support.sandbox import NOBODY
 
 if TYPE_CHECKING:
-    from desk import Database, Desk
+    from support.sandbox import Database, Desk
 
 ROWS_CHECK = "rows acknowledged are in the tables"
 

@@ -16,14 +16,14 @@ from urllib.parse import quote
 import psutil
 import psycopg
 import pytest
-from desk import COMMAND, Database, fill, small_disk, wait_until
+from support.sandbox import COMMAND, Database, fill, small_disk, wait_until
 
-from loadstone.embedded import EmbeddedServer, Order
+from loadstone.private_server import EmbeddedServer, ServerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from desk import Desk, Ended, Running
+    from support.sandbox import Desk, Ended, Running
 
 LINE = re.compile(r"\d+,\d+\.\d\d,\d\.\d{6}E[+]\d\d,\d+\.\d\d,(\d+\.\d\d,\d\.\d{6}E[+]\d\d,\d+\.\d\d|-,-,-)")
 SUMMARY = re.compile(
@@ -212,7 +212,7 @@ def test_reading_alone_touches_no_server(desk: Desk) -> None:
 
 @contextmanager
 def server_of_our_own(storage: Path | None = None) -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(Order("pg", clients=10, storage=storage)) as server:
+    with EmbeddedServer(ServerSpec("pg", clients=10, storage=storage)) as server:
         yield server
 
 
@@ -367,7 +367,7 @@ def timescale_place() -> Path | None:
 @pytest.mark.skipif(timescale_place() is None, reason="no PostgreSQL with TimescaleDB is installed here")
 def test_hypertables_are_loaded_compressed_and_verified(desk: Desk) -> None:
     settings = {"shared_preload_libraries": "timescaledb", "timescaledb.telemetry_level": "off"}
-    with EmbeddedServer(Order(f"pg:{timescale_place()}", clients=10, settings=settings)) as server:
+    with EmbeddedServer(ServerSpec(f"pg:{timescale_place()}", clients=10, settings=settings)) as server:
         database = Database(server, server.connection.database)
         url = database.url.replace("postgres://", "timescaledb://")
         data = ("--use-case=iot", "--seed=123", "--scale=20", "--timestamp-end=2016-01-01T06:00:00Z")

@@ -30,10 +30,10 @@ def main() -> None:
 
 
 def _main() -> None:
-    from loadstone.processtitle import hide_passwords
+    from loadstone.cli.process_title import hide_passwords
 
     hide_passwords()
-    from loadstone import streams  # `ps` shows passwords until here
+    from loadstone.cli import streams  # `ps` shows passwords until here
 
     streams.prepare()
     from loadstone.cli.group import loadstone

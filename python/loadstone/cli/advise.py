@@ -25,6 +25,6 @@ def command(folder: Path, variant: dict[str, str], target: str | None) -> None:
 
     The advice comes from a run with loads in steps. The reasons are comments.
     """
-    from loadstone import advising
+    from loadstone import advice
 
-    write_out(advising.advice_text(folder, variant, target))
+    write_out(advice.advice_text(folder, variant, target))

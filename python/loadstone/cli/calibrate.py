@@ -32,8 +32,9 @@ def command(clients: tuple[int, ...], seconds: float, *, as_json: bool) -> None:
 
     The driver sends statements to a built-in server that answers at once.
     """
-    from loadstone import calibrate, terminal
+    from loadstone.cli import terminal
     from loadstone.signals import InterruptedRun, Signals
+    from loadstone.workload import calibrate
 
     wanted = [(mode, number) for mode in calibrate.MODES for number in clients or calibrate.CLIENTS]
     terminal.say(f"{len(wanted)} measurements of {seconds:g} s …")

@@ -95,10 +95,10 @@ def command(name: str, rows: int, first: int, seed: int, options: dict[str, str]
     loadstone generate import --step-rows 100000 --format csv --compress zstd --out steps/
     loadstone generate types --option table=text --out - | psql -c "\\copy table_text from stdin"
     """  # noqa: D301 - click's mark of lines to be kept
-    from loadstone import terminal
-    from loadstone.generate import Files, generate
+    from loadstone.cli import terminal
     from loadstone.model import Rows
     from loadstone.signals import InterruptedRun, Signals, end_as_by_sigpipe
+    from loadstone.workload.generate import Files, generate
 
     files = Files(format=given.pop("format_"), **given)
     what = Rows(set=name, rows=rows, first=first, seed=seed, options=options)

@@ -14,7 +14,7 @@ import click
 
 from loadstone import __version__
 from loadstone.errors import ExitCode, LoadstoneError, explained
-from loadstone.redact import learn_command, redact, remember_environment
+from loadstone.results.redact import learn_command, redact, remember_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ class Waits(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one line."""
-        from loadstone import terminal
+        from loadstone.cli import terminal
 
         terminal.say(f"loadstone: {record.getMessage()}")
 
@@ -91,7 +91,7 @@ def _ended_by(error: Exception) -> ExitCode:
         error.show(shown)
         click.echo(redact(shown.getvalue()), nl=False, err=True)
         return ExitCode.BAD_INPUT
-    from loadstone import terminal
+    from loadstone.cli import terminal
 
     known = explained(error)
     if known is not None:
@@ -129,7 +129,7 @@ def loadstone(context: click.Context, *, version: bool, verbose: bool) -> None:
 def _version(*, verbose: bool) -> str:
     if not verbose:
         return f"loadstone {__version__}"
-    from loadstone.environment import verbose_version
+    from loadstone.host.environment import verbose_version
 
     return verbose_version()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loadstone.errors import LoadstoneError
-from loadstone.redact import redact
+from loadstone.results.redact import redact
 from loadstone.visible import Drawn
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def show_report(folder: Path, *, as_json: bool = False) -> None:
 
     Raises LoadstoneError when the folder cannot be read, or when it is damaged (the report says so, too).
     """
-    from loadstone import terminal
+    from loadstone.cli import terminal
     from loadstone.report import write_report
     from loadstone.report.terminal import headline_json, summary_table
     from loadstone.summary import write_summary

@@ -20,9 +20,9 @@ def command(**given: Any) -> None:
 
     The output is plan.json.
     """
-    from loadstone import terminal
-    from loadstone.jsonfile import redact_json
-    from loadstone.plan import estimated_seconds, plan_to_json
+    from loadstone.cli import terminal
+    from loadstone.plan.plan import estimated_seconds, plan_to_json
+    from loadstone.results.json_files import redact_json
     from loadstone.run import plan_of
     from loadstone.target import parse_targets
 

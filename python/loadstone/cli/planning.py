@@ -96,7 +96,7 @@ def _is_allowed(refused: ShellRefusedError) -> bool:
     streams = (sys.stdin, sys.stderr)
     if not all(stream is not None and stream.isatty() for stream in streams):
         return False
-    from loadstone import terminal
+    from loadstone.cli import terminal
 
     terminal.say(f"{refused.message}")
     return click.confirm("Run it?", default=False, err=True)
@@ -115,7 +115,7 @@ def fields_given() -> frozenset[str]:
 def request_of(given: dict[str, Any]) -> Request:
     """Make the request of the options of `plan` or `run`."""
     from loadstone.run import Request
-    from loadstone.scenario import find_scenario
+    from loadstone.scenario.scenario import find_scenario
 
     return Request(
         scenarios=[find_scenario(name) for name in given["scenarios"] or [DEFAULT_SCENARIO]],

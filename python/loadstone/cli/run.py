@@ -83,7 +83,7 @@ def command(**given: Any) -> None:
     """  # noqa: D301 - click's mark of lines to be kept
     request = request_of(given)
     if request.resume is not None:
-        from loadstone.run.asked import with_what_was_asked
+        from loadstone.run.remembered import with_what_was_asked
 
         request = with_what_was_asked(request, fields_given())
     outcome = with_consent(request, partial(_outcome, given))
@@ -91,7 +91,7 @@ def command(**given: Any) -> None:
 
 
 def _outcome(given: dict[str, Any], request: Request) -> Outcome:
-    from loadstone import terminal
+    from loadstone.cli import terminal
     from loadstone.run import execute
 
     verify = _verifier(request) if request.verify else None
@@ -101,15 +101,15 @@ def _outcome(given: dict[str, Any], request: Request) -> Outcome:
 
 
 def _verifier(request: Request) -> Callable[[Outcome, Listener], Outcome]:
-    from loadstone import advising
+    from loadstone import advice
 
-    advising.refuse_unverifiable(request)
-    return partial(advising.verify, request)
+    advice.refuse_unverifiable(request)
+    return partial(advice.verify, request)
 
 
 def _conclude(outcome: Outcome, *, as_json: bool) -> ExitCode:
     """Report what there is, however the run ended, and return the exit status."""
-    from loadstone import terminal
+    from loadstone.cli import terminal
 
     code = outcome.exit_code
     try:

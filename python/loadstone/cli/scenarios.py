@@ -8,7 +8,7 @@ import click
 @click.command("scenarios")
 def command() -> None:
     """List the built-in scenarios."""
-    from loadstone.builtin import builtin_titles
+    from loadstone.scenario.builtin import builtin_titles
 
     for name, title in builtin_titles().items():
         click.echo(f"{name:<16}{title}")

@@ -23,9 +23,9 @@ from loadstone.engine.answers import (
     Setting,
     Sizes,
 )
-from loadstone.engine.names import SCHEMA
-from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.tables import TableAnswers
+from loadstone.engine.dialect.names import SCHEMA
+from loadstone.engine.dialect.tables import TableDialect
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
 from loadstone.errors import LoadstoneError, RunFailedError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import LiteralString
 
     from loadstone.engine.control import Control
-    from loadstone.engine.remote import RemoteMachine
-    from loadstone.engine.storage import DataFiles, Storage
+    from loadstone.engine.observe.remote import RemoteMachine
+    from loadstone.engine.observe.storage import DataFiles, Storage
 
 __all__ = [
     "SCHEMA",
@@ -75,9 +75,9 @@ class Engine(ABC):
     """What its control connections raise: trouble of the database, not a bug of ours."""
     needs = ""
     """What must be there before it can be measured, and how to get it, in words; empty: nothing more."""
-    series: SeriesAnswers = SeriesAnswers()
+    series: TimeSeriesDialect = TimeSeriesDialect()
     """How it keeps time series."""
-    tables: TableAnswers = TableAnswers()
+    tables: TableDialect = TableDialect()
     """How it keeps plain tables."""
 
     @property
@@ -241,7 +241,7 @@ class Engine(ABC):
         Raises RunFailedError when there is not exactly one value.
         """
 
-    def in_words(self, sql: str) -> str:
+    def translate(self, sql: str) -> str:
         """Put a query in plain SQL, whose tables have no schema, into the engine's own words."""
         return sql
 

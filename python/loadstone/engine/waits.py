@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from loadstone.engine.deadlines import Deadlines
+from loadstone.engine.library.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

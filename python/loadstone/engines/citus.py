@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from loadstone.engine.extension import ExtensionFamily
-from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.tables import TableAnswers
+from loadstone.engine.dialect.tables import TableDialect
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.engine.postgres.extension import ExtensionFamily
 
 
-class CitusSeries(SeriesAnswers):
+class CitusSeries(TimeSeriesDialect):
     """As PostgreSQL's."""
 
     title = "Citus"
 
 
-class CitusTables(TableAnswers):
+class CitusTables(TableDialect):
     """As PostgreSQL's."""
 
     title = "Citus"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, one
-from loadstone.engine.distributed import spreading_column
-from loadstone.engine.names import literal, qualified
-from loadstone.engine.series import USUAL as USUAL_SERIES
-from loadstone.engine.series import TableSize as SeriesSize
-from loadstone.engine.series import device_column
-from loadstone.engine.storage import Storage, table_storage
-from loadstone.engine.tables import USUAL, TableSize
+from loadstone.engine.dialect.names import literal, qualified
+from loadstone.engine.dialect.tables import USUAL, TableSize
+from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
+from loadstone.engine.dialect.timeseries import TableSize as SeriesSize
+from loadstone.engine.dialect.timeseries import device_column
+from loadstone.engine.observe.storage import Storage, table_storage
+from loadstone.engine.postgres.distributed import spreading_column
 from loadstone.engines.citus import Citus, CitusSeries, CitusTables
 from loadstone.errors import LoadstoneError
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from loadstone.engine import Identity, Sizes, series
+    from loadstone.engine import Identity, Sizes
     from loadstone.engine.control import Control
-    from loadstone.engine.names import Qualified
-    from loadstone.engine.series import Dataset, Table
-    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.engine.dialect import timeseries as series
+    from loadstone.engine.dialect.names import Qualified
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables
 
 _WORKERS = "select count(*) as workers from citus_get_active_worker_nodes()"
@@ -57,13 +58,13 @@ class ClusterSeries(CitusSeries):
         yield f"select create_reference_table({literal(self.qualified(tags['name']))})"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.Circumstances
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.TableOptions
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows and spread it."""
         yield from super().series_table(table, dataset, wishes, where)
         yield _distribute(self.qualified(table["name"]), device_column(dataset, wishes))
 
-    def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: series.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
         """Say what is seen of the workers."""
         return (*super().notes(wishes, where), *_SHARED)
 
@@ -79,12 +80,12 @@ class ClusterTables(CitusTables):
     title = "Citus cluster"
     tablespaces = False
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table with its partitions, and spread it."""
         made = super().create(table, wishes, where)
         return (*made, _distribute(self.qualified(wishes.name), spreading_column(table, wishes)))
 
-    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say what is seen of the workers."""
         return (*super().notes(wishes, where), *_SHARED)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.engine.columnar import ColumnarFamily, ColumnarSeries, ColumnarTables
+from loadstone.engine.postgres.columnar import ColumnarFamily, ColumnarSeries, ColumnarTables
 
 
 class CitusColumnarSeries(ColumnarSeries):

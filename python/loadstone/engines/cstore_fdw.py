@@ -10,26 +10,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
-from loadstone.engine import storage as storing
-from loadstone.engine.extension import ExtensionFamily
-from loadstone.engine.names import literal
-from loadstone.engine.series import USUAL as USUAL_SERIES
-from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.series import TableSize as SeriesSize
-from loadstone.engine.tables import USUAL, TableAnswers, TableSize
+from loadstone.engine.dialect.names import literal
+from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
+from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
+from loadstone.engine.dialect.timeseries import TableSize as SeriesSize
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.engine.observe import storage as storing
+from loadstone.engine.postgres.extension import ExtensionFamily
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from loadstone.engine import Sizes, series
+    from loadstone.engine import Sizes
     from loadstone.engine.answers import RelationSize
     from loadstone.engine.control import Control
-    from loadstone.engine.names import Qualified
-    from loadstone.engine.series import Dataset, Table
-    from loadstone.engine.storage import Storage
-    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.engine.dialect import timeseries as series
+    from loadstone.engine.dialect.names import Qualified
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.timeseries import Dataset, Table
+    from loadstone.engine.observe.storage import Storage
     from loadstone.model import LoadMethod, PlainTable, SeriesTables, TableForm, ToastCompression
 
 SERVER = "cstore_server"
@@ -72,7 +73,7 @@ _MANNER = (
 )
 
 
-class CstoreSeries(SeriesAnswers):
+class CstoreSeries(TimeSeriesDialect):
     """Tables of rows are foreign ones, without indexes or partitions; that of the devices is PostgreSQL's."""
 
     title = "cstore_fdw"
@@ -86,14 +87,14 @@ class CstoreSeries(SeriesAnswers):
         return _drop(self.qualified(name))
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.Circumstances
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.TableOptions
     ) -> Iterator[str]:
         """Yield the statement that makes one foreign table."""
         del where
         columns = self.columns(table, dataset, wishes)
         yield f"create foreign table {self.qualified(table['name'])} ({columns}){self.keeping}"
 
-    def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: series.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
         """Say which wishes have no meaning here."""
         del where
         found = [
@@ -109,7 +110,7 @@ class CstoreSeries(SeriesAnswers):
         return SeriesSize(found.table_bytes, found.index_bytes)
 
 
-class CstoreTables(TableAnswers):
+class CstoreTables(TableDialect):
     """Each table is a foreign one."""
 
     title = "cstore_fdw"
@@ -137,7 +138,7 @@ class CstoreTables(TableAnswers):
         """Return what gives the planner its statistics; nothing is to be vacuumed."""
         return (f"analyze {self.qualified(wishes.name)}",)
 
-    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say what the files do not have of a table."""
         del wishes, where
         return _MANNER

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from loadstone.engine.extension import postgres_number
-from loadstone.engine.family import PostgresFamily
-from loadstone.engine.names import quoted
-from loadstone.engine.series import USUAL as USUAL_SERIES
-from loadstone.engine.series import SeriesAnswers, device_column
-from loadstone.engine.storage import DataFiles
-from loadstone.engine.tables import USUAL, TableAnswers
+from loadstone.engine.dialect.names import quoted
+from loadstone.engine.dialect.tables import USUAL, TableDialect
+from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect, device_column
+from loadstone.engine.observe.storage import DataFiles
+from loadstone.engine.postgres.extension import postgres_number
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.engine import Identity, series
+    from loadstone.engine import Identity
     from loadstone.engine.control import Control
-    from loadstone.engine.series import Dataset, Table
-    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.engine.dialect import timeseries as series
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
 
 _SIGNS = ("Greenplum", "Cloudberry")
@@ -36,7 +37,7 @@ _MANNER = (
 )
 
 
-class GreenplumSeries(SeriesAnswers):
+class GreenplumSeries(TimeSeriesDialect):
     """Columns, spread by the device; the table of devices is on every segment."""
 
     title = "Greenplum"
@@ -49,20 +50,20 @@ class GreenplumSeries(SeriesAnswers):
         yield from rest
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.Circumstances
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.TableOptions
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows with its partitions and indexes."""
         first, *rest = super().series_table(table, dataset, wishes, where)
         yield f"{first} distributed by ({quoted(device_column(dataset, wishes))})"
         yield from rest
 
-    def notes(self, wishes: SeriesTables, where: series.Circumstances = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: series.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
         """Say how tables are kept, in place of what PostgreSQL says of compression."""
         found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
         return (*found, *_MANNER)
 
 
-class GreenplumTables(TableAnswers):
+class GreenplumTables(TableDialect):
     """Each table as columns, its rows spread by the primary key, else evenly."""
 
     title = "Greenplum"
@@ -71,13 +72,13 @@ class GreenplumTables(TableAnswers):
     index_methods: tuple[str, ...] | None = ("btree", "bitmap", "brin", "gin", "gist")
     compressions: tuple[ToastCompression, ...] = ()
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table and its partitions, in order."""
         first, *rest = super().create(table, wishes, where)
         spread = f"by ({quoted(wishes.primary_key)})" if wishes.primary_key else "randomly"
         return (f"{first} distributed {spread}", *rest)
 
-    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say how tables are kept."""
         return (*super().notes(wishes, where), *_MANNER)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.engine.packages import install
+from loadstone.engine.library.packages import install
 from loadstone.engines.heavydb.engine import HeavyDB
 
 

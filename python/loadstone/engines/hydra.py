@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadstone.engine.columnar import ColumnarFamily, ColumnarSeries, ColumnarTables
+from loadstone.engine.postgres.columnar import ColumnarFamily, ColumnarSeries, ColumnarTables
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:

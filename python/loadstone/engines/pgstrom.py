@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.connecting import option
-from loadstone.engine.extension import ExtensionFamily
-from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.tables import TableAnswers
+from loadstone.engine.dialect.tables import TableDialect
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.engine.postgres.connections import option
+from loadstone.engine.postgres.extension import ExtensionFamily
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -22,13 +22,13 @@ def plan_uses_gpu(plan: str | None) -> bool | None:
     return None if plan is None else any(sign in plan for sign in _ON_GPU)
 
 
-class StromSeries(SeriesAnswers):
+class StromSeries(TimeSeriesDialect):
     """As PostgreSQL's."""
 
     title = "PG-Strom"
 
 
-class StromTables(TableAnswers):
+class StromTables(TableDialect):
     """As PostgreSQL's."""
 
     title = "PG-Strom"

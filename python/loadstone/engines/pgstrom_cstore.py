@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.connecting import option
+from loadstone.engine.postgres.connections import option
 from loadstone.engines.cstore_fdw import CstoreFdw, CstoreSeries, CstoreTables
 from loadstone.engines.pgstrom import plan_uses_gpu
 from loadstone.errors import LoadstoneError

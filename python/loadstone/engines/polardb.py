@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from loadstone.engine.extension import postgres_number
-from loadstone.engine.family import PostgresFamily
-from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.storage import DataFiles
-from loadstone.engine.tables import TableAnswers
+from loadstone.engine.dialect.tables import TableDialect
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.engine.observe.storage import DataFiles
+from loadstone.engine.postgres.extension import postgres_number
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ Any other way, and none, is PolarFS, a file system that the server alone sees.
 _PARTIAL = "select current_setting('polar_has_partial_write', true) as value"
 
 
-class PolarSeries(SeriesAnswers):
+class PolarSeries(TimeSeriesDialect):
     """As PostgreSQL's."""
 
     title = "PolarDB"
 
 
-class PolarTables(TableAnswers):
+class PolarTables(TableDialect):
     """As PostgreSQL's, but for tablespaces."""
 
     title = "PolarDB"

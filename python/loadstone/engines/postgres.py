@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.engine.family import PostgresFamily
+from loadstone.engine.postgres.family import PostgresFamily
 
 
 class Postgres(PostgresFamily):

@@ -6,21 +6,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from loadstone.engine import tables
-from loadstone.engine.extension import number_of, postgres_number
-from loadstone.engine.family import PostgresFamily
-from loadstone.engine.names import literal, quoted
-from loadstone.engine.series import (
+from loadstone.engine.dialect import tables
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.dialect.tables import TableDialect
+from loadstone.engine.dialect.timeseries import (
     USUAL,
-    Circumstances,
     Compression,
-    SeriesAnswers,
+    TableOptions,
     TableSize,
+    TimeSeriesDialect,
     common_notes,
     device_column,
     index_keys,
 )
-from loadstone.engine.tables import TableAnswers
+from loadstone.engine.postgres.extension import number_of, postgres_number
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Identity
     from loadstone.engine.control import Control
-    from loadstone.engine.series import Dataset, Table
-    from loadstone.engine.tables import RowTable
+    from loadstone.engine.dialect.tables import RowTable
+    from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables, TableForm
 
 _LOOK = """
@@ -77,7 +77,7 @@ select 1 as found from pg_extension e where e.extname = 'timescaledb' and exists
 """
 
 
-class TimescaleSeries(SeriesAnswers):
+class TimescaleSeries(TimeSeriesDialect):
     """Hypertables in today's form, and their columnstore."""
 
     title = "TimescaleDB"
@@ -102,12 +102,12 @@ class TimescaleSeries(SeriesAnswers):
                 f"Loadstone needs {'.'.join(map(str, _OLDEST))} or later.",
             )
 
-    def tables(self, dataset: Dataset, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def tables(self, dataset: Dataset, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statements that make the tables; the extension comes first."""
         return ("create extension if not exists timescaledb", *super().tables(dataset, wishes, where))
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: Circumstances
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
     ) -> Iterator[str]:
         """Yield the statements that make one hypertable with its dimensions and indexes."""
         del where
@@ -142,7 +142,7 @@ class TimescaleSeries(SeriesAnswers):
             ]
         return (*found, *super().after_load(dataset, wishes))
 
-    def notes(self, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
         del where
         found = list(common_notes(wishes))
@@ -182,7 +182,7 @@ class TimescaleSeries(SeriesAnswers):
         return None
 
 
-class TimescaleTables(TableAnswers):
+class TimescaleTables(TableDialect):
     """Plain tables as PostgreSQL's; as columns, a hypertable whose chunks all go into the columnstore."""
 
     title = "TimescaleDB"
@@ -193,7 +193,7 @@ class TimescaleTables(TableAnswers):
         return wishes.form == "columnar"
 
     def create(
-        self, table: RowTable, wishes: PlainTable, where: tables.Circumstances = tables.USUAL
+        self, table: RowTable, wishes: PlainTable, where: tables.TableOptions = tables.USUAL
     ) -> tuple[str, ...]:
         """Return the statements that make the table, or the hypertable; a chunk is a partition."""
         if not self.is_columnar(wishes):
@@ -214,7 +214,7 @@ class TimescaleTables(TableAnswers):
         self,
         table: RowTable,
         wishes: PlainTable,
-        where: tables.Circumstances = tables.USUAL,
+        where: tables.TableOptions = tables.USUAL,
         *,
         again: bool = False,
     ) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ class TimescaleTables(TableAnswers):
             _COMPRESS.format(table=literal(name)).strip(),
         )
 
-    def notes(self, wishes: PlainTable, where: tables.Circumstances = tables.USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: tables.TableOptions = tables.USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
         if not self.is_columnar(wishes):
             return super().notes(wishes, where)
@@ -241,7 +241,7 @@ class TimescaleTables(TableAnswers):
             found.append("all rows are one chunk, unless partition_rows says otherwise")
         return tuple(found)
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> None:
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: tables.TableOptions) -> None:
         """Refuse what cannot be, of a hypertable a table without a column to be its dimension."""
         if not self.is_columnar(wishes):
             super().refuse_wishes(table, wishes, where)
@@ -284,7 +284,7 @@ def _dimension(table: RowTable) -> str:
     return table["sequence"] or next(able, "")
 
 
-def _chunk(table: RowTable, wishes: PlainTable, where: tables.Circumstances) -> str:
+def _chunk(table: RowTable, wishes: PlainTable, where: tables.TableOptions) -> str:
     """Return the span of one chunk, as `by_range` takes it; all rows where none is known to be told apart."""
     kinds = {column["name"]: column["type"] for column in table["columns"]}
     kind = kinds[_dimension(table)]

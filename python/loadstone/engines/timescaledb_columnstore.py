@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from loadstone.engine.series import USUAL
+from loadstone.engine.dialect.timeseries import USUAL
 from loadstone.engines.timescaledb import TimescaleDB, TimescaleSeries, TimescaleTables
 
 if TYPE_CHECKING:
-    from loadstone.engine.series import Circumstances, Dataset
+    from loadstone.engine.dialect.timeseries import Dataset, TableOptions
     from loadstone.model import PlainTable, SeriesTables
 
 
@@ -20,7 +20,7 @@ class ColumnstoreSeries(TimescaleSeries):
         """Move all chunks into the columnstore."""
         return super().after_load(dataset, replace(wishes, compress=True))
 
-    def notes(self, wishes: SeriesTables, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
         return super().notes(replace(wishes, compress=True), where)
 

@@ -9,13 +9,13 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadstone.jsonfile import write_atomic
 from loadstone.report import formats
 from loadstone.report.charts import config
-from loadstone.report.drawing import Drawings, charts_in, draw
+from loadstone.report.charts.drawing import Drawings, charts_in, draw
 from loadstone.report.terminal import headline_json, summary_table
 from loadstone.report.view import view
 from loadstone.results.documents.summary import Summary
+from loadstone.results.json_files import write_atomic
 from loadstone.results.reading import read_json
 from loadstone.summary import FORMAT, write_summary
 from loadstone.visible import visible_tree

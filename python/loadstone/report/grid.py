@@ -10,7 +10,7 @@ import msgspec
 
 from loadstone.report import formats
 from loadstone.report.charts import Block, Chart, Table, filled
-from loadstone.report.curves import Axis, Curve, Extras, colour, curves, linear, logarithmic
+from loadstone.report.charts.curves import Axis, Curve, Extras, colour, curves, linear, logarithmic
 from loadstone.results.documents.summary import Grid, ScalingFigures
 
 if TYPE_CHECKING:

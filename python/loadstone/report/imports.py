@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadstone.report import formats
-from loadstone.report.systems import PUBLISHED, Bar, notes_of, sources, systems
+from loadstone.report.published import PUBLISHED, Bar, notes_of, sources, systems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,9 +10,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.report import formats, stepped, storage
-from loadstone.report.fitting import Fitted
-from loadstone.report.questiontables import questions_json, questions_table
+from loadstone.report import formats, storage
+from loadstone.report import steps as stepped
+from loadstone.report.fitted import Fitted
+from loadstone.report.plain_query_tables import questions_json, questions_table
 from loadstone.report.view import chunks, columns, headline, phase_title, target_label, variant_words
 from loadstone.visible import visible_tree
 

@@ -9,7 +9,7 @@ import msgspec
 
 from loadstone.report import formats
 from loadstone.report.charts import Table
-from loadstone.report.curves import DASHED, Axis, Curve, colour, curves, linear
+from loadstone.report.charts.curves import DASHED, Axis, Curve, colour, curves, linear
 from loadstone.results.documents.summary import PhaseFigures
 
 if TYPE_CHECKING:

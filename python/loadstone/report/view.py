@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.report import beside, formats, grid, pictures, questions, stepped, storage, transactions
+from loadstone.report import formats, grid, overlay, plain_queries, steps, storage, transactions
+from loadstone.report.charts import choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,8 +46,8 @@ def view(summary: Json) -> Json:
         "cores": summary["cores"],
         "sweeps": _sweeps(summary),
         "sections": [_section(chunk["id"], chunk["groups"], summary) for chunk in parts],
-        "questions": questions.blocks(summary, names),
-        "stepped": stepped.blocks(parts, summary),
+        "questions": plain_queries.blocks(summary, names),
+        "stepped": steps.blocks(parts, summary),
         "storage": storage.blocks(parts),
         "transactions": transactions.blocks(parts),
         "grids": [
@@ -57,7 +58,7 @@ def view(summary: Json) -> Json:
         ],
         "beside": [
             {"title": phase_title(_named(block.phase), summary), "label": block.label, "charts": block.charts}
-            for block in beside.blocks(summary, names, labels)
+            for block in overlay.blocks(summary, names, labels)
         ],
         "resources": [_resources(target, summary) for target in targets],
         "sizes": [_sizes(phase, summary) for phase in summary["phases"] if phase["sizes"]],
@@ -208,11 +209,11 @@ def phase_title(entry: Json, summary: Json) -> str:
 
 def _chunk_size(groups: Sequence[Json]) -> int:
     """Return how many lines to draw together: equal shares, with all targets of a variant in one."""
-    shares = -(-len(groups) // pictures.MAX_SERIES)
+    shares = -(-len(groups) // choice.MAX_SERIES)
     size = -(-len(groups) // shares)
     targets = len({group["target"] for group in groups})
     whole = -(-size // targets) * targets
-    return whole if whole <= pictures.MAX_SERIES else size
+    return whole if whole <= choice.MAX_SERIES else size
 
 
 def variant_words(entry: Json, summary: Json) -> str:
@@ -278,10 +279,10 @@ def _section(identity: str, groups: Sequence[Json], summary: Json) -> Json:
     phases = [_typical(group, summary) for group in groups]
     series = [_series(phase, _series_label(phase, groups, summary)) for phase in phases]
     charts: list[Chart | None] = [
-        pictures.throughput(identity, series),
-        pictures.distribution(identity, series),
+        choice.throughput(identity, series),
+        choice.distribution(identity, series),
     ]
-    charts += pictures.latencies(identity, series)
+    charts += choice.latencies(identity, series)
     every = [phase for group in groups for phase in _members(group, summary)]
     return {
         "id": identity,
@@ -335,7 +336,7 @@ def _series(phase: Json, label: str) -> Json:
     drive = phase["drive"]
     return {
         "label": label or "all",
-        "throughput": stepped.rates(phase) if stepped.in_steps(phase) else drive["series"],
+        "throughput": steps.rates(phase) if steps.in_steps(phase) else drive["series"],
         "latency": drive["latency_series"],
         "curve": drive["curve"],
         "warmup_s": drive["warmup_s"],
@@ -395,7 +396,7 @@ def _sweep(number: int, table: Json, summary: Json, *, stored: bool) -> Json:
         "spread": any(row["rate"] and row["rate"]["low"] is not None for row in rows),
         "sure": any(row["ratio"] and row["ratio"]["low"] is not None for row in rows),
         "p99": any(row["p99_ns"] is not None for row in rows),
-        "charts": pictures.sweep(f"sweep-{number}", table, stored=stored),
+        "charts": choice.sweep(f"sweep-{number}", table, stored=stored),
     }
 
 
@@ -404,7 +405,7 @@ def _resources(target: Json, summary: Json) -> Json:
     moments = [p["t_s"] for p in target["resources"]["points"]]
     moments += [phase["start_s"] for phase in phases if phase["start_s"] is not None]
     domain = (min(moments, default=0.0), max(moments, default=1.0))
-    charts = pictures.resources(f"resources-{target['id']}", target, phases, domain)
+    charts = choice.resources(f"resources-{target['id']}", target, phases, domain)
     return {
         "target": target,
         "charts": charts,

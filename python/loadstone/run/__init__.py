@@ -6,30 +6,31 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-from loadstone import __version__, bandwidth, environment
-from loadstone.calibrate import calibrate_for
+from loadstone import __version__
 from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError, explained
-from loadstone.openfiles import make_room_for
-from loadstone.plan import PlanTarget, clients_of, make_plan, plan_to_json
-from loadstone.redact import redact_command
-from loadstone.run.asked import asked_document
-from loadstone.run.opening import Opener, wishes_of
+from loadstone.host import bandwidth, environment
+from loadstone.host.open_files import make_room_for
+from loadstone.plan.plan import PlanTarget, clients_of, make_plan, plan_to_json
+from loadstone.results.folder import DEFAULT_PARENT, RunFolder, make_run_id
+from loadstone.results.redact import redact_command
+from loadstone.run.phase_context import PhaseOptions
 from loadstone.run.phases import PhaseRun
-from loadstone.run.pricing import prices_of
-from loadstone.run.refusing import (
+from loadstone.run.preflight import (
     refuse_idle,
     refuse_impossible,
     refuse_shell,
     refuse_unqualified,
     refuse_without_room,
 )
+from loadstone.run.prices import prices_of
+from loadstone.run.remembered import asked_document
 from loadstone.run.request import Listener, Outcome, Request
-from loadstone.run.resuming import Left, open_broken, options_of
-from loadstone.run.stage import Manner
-from loadstone.runfolder import DEFAULT_PARENT, RunFolder, make_run_id
+from loadstone.run.resume import ResumeState, open_broken, options_of
+from loadstone.run.targets import Opener, wishes_of
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import parse_targets
+from loadstone.workload.calibrate import calibrate_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,11 @@ def _make_room(plan: Plan, request: Request) -> None:
 
 
 def _folder(
-    request: Request, targets: Sequence[Target], plan: Plan, origin: environment.Origin, left: Left | None
+    request: Request,
+    targets: Sequence[Target],
+    plan: Plan,
+    origin: environment.Origin,
+    left: ResumeState | None,
 ) -> RunFolder:
     """Make the run's folder, or take over that of the run that goes on."""
     if left is not None:
@@ -187,7 +192,7 @@ def _as_interrupted(signum: int) -> tuple[ExitCode, LoadstoneError]:
 
 class _Run:
     def __init__(
-        self, request: Request, listener: Listener, folder: RunFolder, left: Left | None = None
+        self, request: Request, listener: Listener, folder: RunFolder, left: ResumeState | None = None
     ) -> None:
         self.request = request
         self.listener = listener
@@ -317,8 +322,8 @@ class _Run:
 
     def _run_of(self, server: Server, phase: PlannedPhase) -> PhaseRun:
         begun = self.left.begun(server.id, phase) if self.left else None
-        manner = Manner(self.request.io, self.request.ignore_space, begun)
-        return PhaseRun(phase, server, self.folder, self.signals, manner)
+        options = PhaseOptions(self.request.io, self.request.ignore_space, begun)
+        return PhaseRun(phase, server, self.folder, self.signals, options)
 
     def _phase(self, run: PhaseRun, server: Server, phase: PlannedPhase, before: list[PhaseRun]) -> None:
         """Run one phase; `before` is the same phase on the targets that had their turn."""

@@ -7,25 +7,25 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
-from loadstone.drive import drive_document, perform
 from loadstone.errors import words_of
 from loadstone.model import ROUND
 from loadstone.results.service import lost_connections
-from loadstone.run.bulk import bulk_phase
-from loadstone.run.judging import first_error, judge
-from loadstone.run.questions import compare_questions, judge_questions, questions_phase, write
-from loadstone.run.resuming import why_not_on
-from loadstone.run.series import answers_check, committed_words, load_phase, query_phase
-from loadstone.run.stage import Manner, Stage
+from loadstone.run.load import bulk_phase
+from loadstone.run.outcome import first_error, judge
+from loadstone.run.phase_context import PhaseContext, PhaseOptions
+from loadstone.run.queries import compare_questions, judge_questions, questions_phase, write
+from loadstone.run.resume import why_not_on
+from loadstone.run.timeseries import answers_check, committed_words, load_phase, query_phase
+from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from loadstone.drive import Progress
     from loadstone.model import BulkLoad, Load, PlannedPhase, QueryMix
+    from loadstone.results.folder import PhaseFolder, RunFolder
     from loadstone.run.server import Server
-    from loadstone.runfolder import PhaseFolder, RunFolder
     from loadstone.signals import Signals
+    from loadstone.workload.drive import Progress
 
 Document = dict[str, Any]
 
@@ -34,7 +34,7 @@ class PhaseRun:
     """Runs one phase and keeps its phase.json up to date."""
 
     def __init__(
-        self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals, manner: Manner
+        self, phase: PlannedPhase, server: Server, run: RunFolder, signals: Signals, options: PhaseOptions
     ) -> None:
         """Make the phase's folder."""
         number, _, name = phase.key.partition("-")
@@ -42,7 +42,7 @@ class PhaseRun:
         self.server = server
         self._run = run
         self._signals = signals
-        self._manner = manner
+        self._manner = options
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
         self.document: Document = _blank(phase, server.id)
         self._setting_up = False
@@ -229,8 +229,8 @@ class PhaseRun:
             self._event("info", "note", note)
         return judge_questions(account)
 
-    def _stage(self, show: Callable[[Progress], None]) -> Stage:
-        return Stage(
+    def _stage(self, show: Callable[[Progress], None]) -> PhaseContext:
+        return PhaseContext(
             self.server,
             self.folder,
             self._signals,

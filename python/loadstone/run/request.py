@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from loadstone.drive import Progress
     from loadstone.errors import ExitCode, LoadstoneError
     from loadstone.model import InOut, Plan, PlannedPhase
-    from loadstone.runfolder import RunFolder
-    from loadstone.scenario import Scenario
+    from loadstone.results.folder import RunFolder
+    from loadstone.scenario.scenario import Scenario
+    from loadstone.workload.drive import Progress
 
 
 @dataclass(frozen=True, slots=True)

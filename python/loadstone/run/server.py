@@ -7,24 +7,25 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import SCHEMA, resets, workspace
-from loadstone.engine.connecting import Patience
-from loadstone.engine.family import PostgresFamily
+from loadstone.engine import SCHEMA
+from loadstone.engine.postgres import resets, workspace
+from loadstone.engine.postgres.connections import Patience
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError, RunFailedError, words_of
-from loadstone.labels import name_document
-from loadstone.monitor import Monitor, Watched
-from loadstone.run.cooling import restart_cold
+from loadstone.host.monitor import Monitor, Watched
+from loadstone.results.labels import name_document
+from loadstone.run.cold_cache import restart_cold
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loadstone.embedded import EmbeddedServer
     from loadstone.engine import Caches, Engine
     from loadstone.engine.control import Control
-    from loadstone.engine.remote import RemoteMachine
-    from loadstone.jsonfile import JsonLines
+    from loadstone.engine.observe.remote import RemoteMachine
     from loadstone.model import Connection
-    from loadstone.runfolder import RunFolder, TargetFolder
+    from loadstone.private_server import EmbeddedServer
+    from loadstone.results.folder import RunFolder, TargetFolder
+    from loadstone.results.json_files import JsonLines
     from loadstone.target import OpenTarget
 
 _RECONNECT_S = 30.0

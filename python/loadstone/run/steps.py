@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from loadstone.procfs import ProcessTree, own_process
+from loadstone.host.procfs import ProcessTree, own_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from loadstone.model import BulkLoad
-    from loadstone.run.stage import Stage
+    from loadstone.run.phase_context import PhaseContext
 
 Document = dict[str, Any]
 
@@ -31,7 +31,7 @@ class _Reading:
 class Steps:
     """Appends to steps.jsonl. The driver holds while a step is written down: its reading disturbs none."""
 
-    def __init__(self, stage: Stage, bulk: BulkLoad, *, resume: bool) -> None:
+    def __init__(self, stage: PhaseContext, bulk: BulkLoad, *, resume: bool) -> None:
         """Begin, or go on after the whole steps that an earlier run has left."""
         self._stage = stage
         self._bulk = bulk

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from loadstone.jsonfile import write_atomic
-from loadstone.labels import distinct_labels, name_of_document
-from loadstone.redact import redact_document
 from loadstone.results.documents.summary import (
     PlanFigures,
     ScenarioFigures,
@@ -20,18 +17,21 @@ from loadstone.results.documents.summary import (
     SummaryRun,
     TargetFigures,
 )
+from loadstone.results.json_files import write_atomic
+from loadstone.results.labels import distinct_labels, name_of_document
+from loadstone.results.redact import redact_document
 from loadstone.summary.advice import Loaded, advise
 from loadstone.summary.comparisons import compare_published, compare_targets, group_repeats, sweeps
-from loadstone.summary.concurrency import summarise_concurrency
 from loadstone.summary.costs import summarise_costs
 from loadstone.summary.gpuuse import energy_j
-from loadstone.summary.grids import summarise_grids, summarise_scaling
 from loadstone.summary.imports import summarise_imports
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
-from loadstone.summary.questions import summarise_asked
+from loadstone.summary.plain_queries import summarise_asked
 from loadstone.summary.reading import read_run
 from loadstone.summary.resources import course_between, summarise_resources, usage_between
+from loadstone.summary.scaling.concurrency import summarise_concurrency
+from loadstone.summary.scaling.grids import summarise_grids, summarise_scaling
 from loadstone.summary.verdict import verdict
 from loadstone.summary.verification import FOLDER, summarise_verification
 from loadstone.summary.warnings import (

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from loadstone.engine.tables import Circumstances, partition_ddl
+from loadstone.engine.dialect.tables import TableOptions, partition_ddl
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PlainTable as TableWishes
 from loadstone.results.documents.summary import Advice, Rate
-from loadstone.summary.knee import LEAST_GROWTH, in_words
+from loadstone.summary.knee.knee import LEAST_GROWTH, in_words
 from loadstone.summary.statistics import CONFIDENCE, Interval, batch_means, ratio_interval
 from loadstone.summary.steps import comparable, knee_of
 
@@ -216,7 +216,7 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
             f"let each range of it hold about {in_words(rows)} rows.",
         )
     total = bulk.rows.rows or 0
-    where = Circumstances(
+    where = TableOptions(
         version_number=_version_number(loaded.version),
         first=bulk.rows.first or 0,
         rows=max(rows, min(total, rows * PARTITIONS)),

@@ -24,13 +24,7 @@ from loadstone.summary.statistics import CONFIDENCE, Interval, ratio_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadstone.results.documents.summary import (
-        DriveFigures,
-        PhaseFigures,
-        Rate,
-        StoredFigures,
-        Value,
-    )
+    from loadstone.results.documents.summary import DriveFigures, PhaseFigures, Rate, StoredFigures, Value
 
 ENOUGH_REPEATS = 3
 """From here on the spread between repeats, not the one inside a repeat, says how sure a figure is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from loadstone.summary.series import NS_PER_S
+from loadstone.summary.intervals import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.results.documents.summary import Built, LoadFigures, TableRows
-from loadstone.summary.series import NS_PER_S
+from loadstone.summary.intervals import NS_PER_S
 
 if TYPE_CHECKING:
     from loadstone.results.documents import Drive

@@ -29,10 +29,7 @@ from loadstone.results.documents.summary import (
 from loadstone.results.service import pauses_ns, service_losses, window_end_ns
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.summary.histograms import SUPPORT, Histogram
-from loadstone.summary.loads import summarise_load
-from loadstone.summary.queries import summarise_queries
-from loadstone.summary.questions import round_of, without_round
-from loadstone.summary.series import (
+from loadstone.summary.intervals import (
     NS_PER_S,
     LatencyLog,
     interval_rates,
@@ -40,12 +37,15 @@ from loadstone.summary.series import (
     read_latencies,
     throughput_over_time,
 )
+from loadstone.summary.loads import summarise_load
+from loadstone.summary.mixed import summarise_late
+from loadstone.summary.plain_queries import round_of, without_round
+from loadstone.summary.queries import summarise_queries
 from loadstone.summary.sizes import summarise_sizes
 from loadstone.summary.statistics import batch_means, drift
 from loadstone.summary.steps import costs_per_row, stepped_rate, summarise_steps
 from loadstone.summary.storage import summarise_storage
 from loadstone.summary.transactions import summarise_transactions
-from loadstone.summary.whileloading import summarise_late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

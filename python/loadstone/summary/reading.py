@@ -26,9 +26,9 @@ from loadstone.results.documents import (
     Step,
     Target,
 )
+from loadstone.results.folder import PhaseFolder, RunFolder, TargetFolder, state_of
 from loadstone.results.manifest import Findings
 from loadstone.results.reading import exists
-from loadstone.runfolder import PhaseFolder, RunFolder, TargetFolder, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

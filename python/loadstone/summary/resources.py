@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.results.documents import Sample
 from loadstone.results.documents.summary import CoursePoint, ResourcePoint, Resources, Usage
 from loadstone.results.documents.target import Host
-from loadstone.summary.series import NS_PER_S, POINTS
+from loadstone.summary.intervals import NS_PER_S, POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,8 +15,8 @@ from loadstone.results.documents.summary import (
     StepFigures,
     StepsFigures,
 )
-from loadstone.summary.knee import find_knee
-from loadstone.summary.series import NS_PER_S
+from loadstone.summary.intervals import NS_PER_S
+from loadstone.summary.knee.knee import find_knee
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

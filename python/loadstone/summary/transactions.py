@@ -17,7 +17,7 @@ from loadstone.results.documents.summary import (
     TransactionsFigures,
 )
 from loadstone.summary.histograms import SUPPORT
-from loadstone.summary.series import NS_PER_S
+from loadstone.summary.intervals import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

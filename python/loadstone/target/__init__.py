@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.embedded import NEWEST, check_short_name, is_short_name, short_names
-from loadstone.engine.connecting import place as place_of
-from loadstone.engine.driver import DriverEngine
+from loadstone.engine.library.engine import LibraryEngine
+from loadstone.engine.postgres.connections import place as place_of
 from loadstone.engines import all_engines, engine_of_scheme
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import TargetName
-from loadstone.redact import redact
+from loadstone.private_server import NEWEST, check_short_name, is_short_name, short_names
+from loadstone.results.redact import redact
 from loadstone.target.conninfo import conninfo_url, redacted_url, resolve
 from loadstone.target.opening import OpenTarget, is_local, open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from loadstone.engine.driver import Place
+    from loadstone.engine.library.engine import Place
     from loadstone.model import Connection
 
 __all__ = ["OpenTarget", "Target", "is_local", "open_target", "parse_target", "parse_targets"]
@@ -113,7 +113,7 @@ def parse_target(text: str) -> Target:
     by_driver = _DRIVER_SCHEME.fullmatch(text)
     if by_driver:
         engine = engine_of_scheme(by_driver.group(1))
-        if isinstance(engine, DriverEngine):
+        if isinstance(engine, LibraryEngine):
             return _by_driver(engine, by_driver.group(2))
     url = _SCHEME.fullmatch(text)
     if url:
@@ -169,7 +169,7 @@ def _whereabouts(engine: str, connection: Connection) -> tuple[str, ...]:
     return (engine,) if by_socket else (engine, connection.host)
 
 
-def _by_driver(engine: DriverEngine, text: str) -> Target:
+def _by_driver(engine: LibraryEngine, text: str) -> Target:
     place = engine.place(text)
     return Target(id=_slug(place.id), label=place.label, url=place.url, engine=engine.name, place=place)
 

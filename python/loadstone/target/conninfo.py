@@ -18,7 +18,7 @@ from psycopg import pq
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
-from loadstone.redact import remember
+from loadstone.results.redact import remember
 from loadstone.target.passfile import password_from, read_service
 
 if TYPE_CHECKING:

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from loadstone.embedded import EmbeddedServer, Order, PrivateFolder
-from loadstone.engine.driver import DriverEngine
-from loadstone.engine.family import PostgresFamily
+from loadstone.engine.library.engine import LibraryEngine
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import all_engines
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
+from loadstone.private_server import EmbeddedServer, PrivateFolder, ServerSpec
 from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.embedded import Adoption
     from loadstone.engine import Engine, Identity
     from loadstone.engine.control import Control
-    from loadstone.engine.driver import Database, Place
+    from loadstone.engine.library.engine import Database, Place
     from loadstone.model import Connection, TargetName
+    from loadstone.private_server import Adoption
     from loadstone.target import Target
 
 
@@ -78,7 +78,7 @@ class OpenTarget:
         """Say how to use and remove what was asked to stay; None when there is nothing."""
         if self.server is not None and self.server.is_running():
             return self.server.farewell()
-        if self.database is not None and self.place is not None and isinstance(self.engine, DriverEngine):
+        if self.database is not None and self.place is not None and isinstance(self.engine, LibraryEngine):
             return self.engine.farewell(self.place, self.database) if self.place.needs_folder else None
         return None
 
@@ -108,7 +108,7 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
         return
     engine = _family(engine_named(target.engine))
     if target.embedded is not None:
-        order = Order(
+        order = ServerSpec(
             target.embedded,
             clients,
             storage,
@@ -138,7 +138,7 @@ def _open_by_driver(
     target: Target, clients: int, place: Place, private: PrivateFolder | None, settings: Mapping[str, str]
 ) -> Iterator[OpenTarget]:
     engine = engine_named(target.engine)
-    if not isinstance(engine, DriverEngine):
+    if not isinstance(engine, LibraryEngine):
         raise TypeError(f"{engine.name} is not opened by a Python driver")
     with ExitStack() as stack:
         folder = stack.enter_context(private) if private is not None else None

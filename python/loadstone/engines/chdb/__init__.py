@@ -12,8 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.engine.driver import Place
-from loadstone.engine.packages import install
+from loadstone.engine.library.engine import Place
+from loadstone.engine.library.packages import install
 from loadstone.engines.chdb.process import ChdbDatabase, refuse_missing
 from loadstone.engines.clickhouse.control import click
 from loadstone.engines.clickhouse.family import ClickFamily, drop_caches

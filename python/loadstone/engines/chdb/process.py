@@ -14,13 +14,13 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING
 
-from loadstone.embedded.ending import has_ended
-from loadstone.embedded.pages import evict
-from loadstone.engine.links import LinkDatabase
-from loadstone.engine.packages import install
+from loadstone.engine.library.links import LinkDatabase
+from loadstone.engine.library.packages import install
 from loadstone.engines.chdb import messages
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.errors import LoadstoneError
+from loadstone.private_server.page_cache import evict
+from loadstone.private_server.process_exit import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from loadstone.engine.names import Qualified
+    from loadstone.engine.dialect.names import Qualified
 
 PACKAGE = "chdb"
 _START_S = 300.0
@@ -185,7 +185,7 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
                 sys.executable,
                 "-P",
                 "-m",
-                "loadstone.engines.chdb.serving",
+                "loadstone.engines.chdb.server",
                 str(self.folder),
                 str(theirs.fileno()),
             ],

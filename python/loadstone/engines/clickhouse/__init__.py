@@ -6,8 +6,8 @@ import importlib.util
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from loadstone.engine.packages import install
-from loadstone.engine.places import server_place
+from loadstone.engine.library.packages import install
+from loadstone.engine.library.places import server_place
 from loadstone.engines.clickhouse.family import ClickFamily, drop_caches
 from loadstone.errors import LoadstoneError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.answers import Caches
     from loadstone.engine.control import Control
-    from loadstone.engine.driver import Place
+    from loadstone.engine.library.engine import Place
     from loadstone.engines.clickhouse.server import ClickServer
 
 _PORT = 8123

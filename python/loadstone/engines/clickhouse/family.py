@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
-from loadstone.engine.driver import DriverEngine, only_value
-from loadstone.engine.names import literal, quoted
-from loadstone.engine.storage import Storage, table_storage
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.library.engine import LibraryEngine, only_value
+from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.clickhouse import statements
 from loadstone.engines.clickhouse.control import HAS_DATABASE, SESSION, ClickError, click
-from loadstone.engines.clickhouse.series import ClickSeries
 from loadstone.engines.clickhouse.tables import DURABLE, ClickTables
+from loadstone.engines.clickhouse.timeseries import ClickSeries
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.answers import Durability, Identity, Setting, Sizes
     from loadstone.engine.control import Control
-    from loadstone.engine.storage import TableStorage
+    from loadstone.engine.observe.storage import TableStorage
     from loadstone.engines.clickhouse.control import ClickControl
 
 MARK = "made by Loadstone, which drops it with everything in it"
@@ -36,7 +36,7 @@ _OLDEST = 230800
 statements, but for those that ask for parts and metrics, which these libraries do not have."""
 
 
-class ClickFamily(DriverEngine):
+class ClickFamily(LibraryEngine):
     """What ClickHouse answers, by whichever line it is asked."""
 
     errors = (ClickError,)

@@ -13,8 +13,8 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from clickhouse_connect.driver.httputil import get_pool_manager
 
 from loadstone.engine import waits
-from loadstone.engine.links import LinkDatabase
-from loadstone.engine.places import listener
+from loadstone.engine.library.links import LinkDatabase
+from loadstone.engine.library.places import listener
 from loadstone.engines.clickhouse.control import ClickControl, ClickError
 from loadstone.engines.clickhouse.family import refuse_too_old
 from loadstone.errors import LoadstoneError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from loadstone.engine.names import Qualified
+    from loadstone.engine.dialect.names import Qualified
     from loadstone.model import Connection
 
 # What it logs it also raises: that is ours to tell, in our own words.

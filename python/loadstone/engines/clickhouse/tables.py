@@ -11,18 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.names import literal, quoted
-from loadstone.engine.tables import USUAL, TableSize
-from loadstone.engines.clickhouse.loading import ClickLoader
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.dialect.tables import USUAL, TableSize
+from loadstone.engine.library.tables import LibraryTables
+from loadstone.engines.clickhouse.load import ClickLoader
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control
-    from loadstone.engine.series import Column
-    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import LoadMethod, PlainTable
 
 DURABLE = {
@@ -47,7 +47,7 @@ order by name
 """
 
 
-class ClickTables(DriverTables):
+class ClickTables(LibraryTables):
     """What ClickHouse does in its own way."""
 
     title = "ClickHouse"
@@ -66,7 +66,7 @@ class ClickTables(DriverTables):
         "bool": "Bool",
     }
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
         """Raise LoadstoneError for wishes that contradict the table, or that ClickHouse cannot fulfil."""
         super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
         if wishes.partition_rows:
@@ -87,7 +87,7 @@ class ClickTables(DriverTables):
         """Return what sends batches to ClickHouse."""
         return ClickLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         key = wishes.primary_key or table["sequence"]
@@ -98,7 +98,7 @@ class ClickTables(DriverTables):
         return (f"{made} engine = MergeTree order by {by} settings {settings}",)
 
     def indexes(
-        self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL, *, again: bool = False
+        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL, *, again: bool = False
     ) -> tuple[str, ...]:
         """Return the statements that make the data-skipping indexes; rows that are there are indexed too."""
         del where
@@ -116,7 +116,7 @@ class ClickTables(DriverTables):
         """Return the statement that merges the parts into one: what background merges come to in time."""
         return (f"optimize table {self.qualified(wishes.name)} final",)
 
-    def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is there instead."""
         del where
         found = [

@@ -12,12 +12,12 @@ import duckdb
 
 from loadstone.engine import SCHEMA, one
 from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized, version_number
-from loadstone.engine.driver import DriverEngine, Place, only_value
-from loadstone.engine.names import literal, qualified, quoted
-from loadstone.engine.storage import Storage, allocated_bytes, table_storage
+from loadstone.engine.dialect.names import literal, qualified, quoted
+from loadstone.engine.library.engine import LibraryEngine, Place, only_value
+from loadstone.engine.observe.storage import Storage, allocated_bytes, table_storage
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, refuse_ambiguous, run, use
-from loadstone.engines.duckdb.series import BLOCKS, DuckSeries
 from loadstone.engines.duckdb.tables import DuckTables
+from loadstone.engines.duckdb.timeseries import BLOCKS, DuckSeries
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.answers import Durability, Identity, RelationSize, Setting, Sizes
     from loadstone.engine.control import Control
-    from loadstone.engine.storage import TableStorage
+    from loadstone.engine.observe.storage import TableStorage
     from loadstone.engines.duckdb.database import DuckControl
 
 MARK = "made_by_loadstone"
@@ -80,7 +80,7 @@ from duckdb_memory()
 _EXTENSIONS = "select extension_name as name from duckdb_extensions() where loaded or installed"
 
 
-class DuckDB(DriverEngine):
+class DuckDB(LibraryEngine):
     """DuckDB, as its Python package brings it."""
 
     name = "duckdb"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from loadstone.embedded.pages import forget
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
-from loadstone.engine.names import literal, quoted
+from loadstone.engine.dialect.names import literal, quoted
 from loadstone.errors import LoadstoneError
+from loadstone.private_server.page_cache import forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from loadstone.engine.tables import USUAL, TableAnswers, TableSize
-from loadstone.engines.duckdb.series import ByCursors, DuckSeries
+from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
+from loadstone.engines.duckdb.timeseries import ByCursors, DuckSeries
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.indexes import Index
-    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.engine.dialect.indexes import Index
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.model import PlainTable, TableForm
 
 
-class DuckTables(ByCursors, TableAnswers):
+class DuckTables(ByCursors, TableDialect):
     """What DuckDB does in its own way."""
 
     takes_files = False
     forms: tuple[TableForm, ...] = ("default", "columnar")
-    types: Mapping[str, str] = {**TableAnswers.types, "float64": "double"}
+    types: Mapping[str, str] = {**TableDialect.types, "float64": "double"}
     null_text = r"'\N'"
 
     def offers(self, control: Control) -> frozenset[str]:
@@ -36,7 +36,7 @@ class DuckTables(ByCursors, TableAnswers):
     def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
         """Refuse nothing more: what DuckDB does not have is known without asking."""
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
         """Raise LoadstoneError for wishes that contradict the table, or that DuckDB cannot fulfil."""
         super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
         if wishes.partition_rows:
@@ -49,7 +49,7 @@ class DuckTables(ByCursors, TableAnswers):
                     f"DuckDB cannot make the index {index}", "Its indexes are ART: name columns only."
                 )
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         return super().create(table, replace(wishes, compression="default"), where)
@@ -59,7 +59,7 @@ class DuckTables(ByCursors, TableAnswers):
         del index
         return ""
 
-    def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is there instead."""
         del where
         found = []

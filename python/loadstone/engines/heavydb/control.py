@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.engine.control import WholeResult
-from loadstone.engine.links import LinkControl, LinkDatabase
+from loadstone.engine.library.links import LinkControl, LinkDatabase
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:

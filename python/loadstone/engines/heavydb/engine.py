@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.answers import Caches, Observation, sized
-from loadstone.engine.driver import DriverEngine, Place, only_value
-from loadstone.engine.packages import install
-from loadstone.engine.places import listener, server_place
-from loadstone.engine.storage import Storage, table_storage
+from loadstone.engine.library.engine import LibraryEngine, Place, only_value
+from loadstone.engine.library.packages import install
+from loadstone.engine.library.places import listener, server_place
+from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.heavydb.control import HeavyDatabase, HeavyError, heavy
 from loadstone.engines.heavydb.tables import HeavyTables, details, dictionaries, file_bytes, used_bytes
 from loadstone.errors import LoadstoneError
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from loadstone.engine.answers import (
-        Durability,
-        Identity,
-        RelationSize,
-        ServerProcesses,
-        Setting,
-        Sizes,
-    )
+    from loadstone.engine.answers import Durability, Identity, RelationSize, ServerProcesses, Setting, Sizes
     from loadstone.engine.control import Control
     from loadstone.engines.heavydb.control import HeavyControl
 
@@ -43,7 +36,7 @@ _DEVICE = re.compile(r"IR for the ([CG]PU)")
 """What EXPLAIN begins with: the device whose code it shows."""
 
 
-class HeavyDB(DriverEngine):
+class HeavyDB(LibraryEngine):
     """HeavyDB as it is started: on its GPUs."""
 
     name = "heavydb"

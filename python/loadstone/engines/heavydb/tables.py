@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.names import quoted
-from loadstone.engine.tables import USUAL, Circumstances, TableSize
+from loadstone.engine.dialect.names import quoted
+from loadstone.engine.dialect.tables import USUAL, TableOptions, TableSize
+from loadstone.engine.library.tables import LibraryTables
 from loadstone.engines.heavydb.control import HeavyError, heavy
-from loadstone.engines.heavydb.loading import HeavyLoader
+from loadstone.engines.heavydb.load import HeavyLoader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control, Row
-    from loadstone.engine.series import Column
-    from loadstone.engine.tables import RowTable
+    from loadstone.engine.dialect.tables import RowTable
+    from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import LoadMethod, PlainTable
 
 FRAGMENT_ROWS = 32_000_000
@@ -35,7 +35,7 @@ where database_name = '{database}' group by table_name
 _CATALOG = "information_schema"
 
 
-class HeavyTables(DriverTables):
+class HeavyTables(LibraryTables):
     """What HeavyDB does in its own way."""
 
     title = "HeavyDB"
@@ -64,7 +64,7 @@ class HeavyTables(DriverTables):
         """Return what sends batches to HeavyDB."""
         return HeavyLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         columns = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in table["columns"])
@@ -72,7 +72,7 @@ class HeavyTables(DriverTables):
             f"create table {self.qualified(wishes.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",
         )
 
-    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say what is there in place of what scenarios wish."""
         del wishes, where
         return (

@@ -11,12 +11,12 @@ import psycopg
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
-from loadstone.engine.driver import DriverEngine, Place
-from loadstone.engine.names import literal
-from loadstone.engine.packages import install
-from loadstone.engine.places import listener, server_place
-from loadstone.engine.series import SeriesAnswers
-from loadstone.engine.storage import Storage, table_storage
+from loadstone.engine.dialect.names import literal
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.engine.library.engine import LibraryEngine, Place
+from loadstone.engine.library.packages import install
+from loadstone.engine.library.places import listener, server_place
+from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
 from loadstone.engines.questdb.tables import OURS, QuestTables, made
@@ -51,7 +51,7 @@ _POLL_S = 0.1
 _LAG = "select coalesce(sum(sequencerTxn - writerTxn), 0) as waiting from wal_tables()"
 
 
-class QuestSeries(SeriesAnswers):
+class QuestSeries(TimeSeriesDialect):
     """Says no."""
 
     title = "QuestDB"
@@ -65,7 +65,7 @@ class QuestSeries(SeriesAnswers):
         )
 
 
-class QuestDB(DriverEngine):
+class QuestDB(LibraryEngine):
     """QuestDB, private or the user's own."""
 
     name = "questdb"

@@ -11,9 +11,9 @@ import psycopg
 import pyarrow as pa
 from psycopg.rows import dict_row
 
-from loadstone.engine.connecting import arguments
-from loadstone.engine.driver import Named
-from loadstone.engine.links import LinkControl
+from loadstone.engine.library.engine import Named
+from loadstone.engine.library.links import LinkControl
+from loadstone.engine.postgres.connections import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

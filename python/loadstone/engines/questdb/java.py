@@ -9,10 +9,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from loadstone.embedded.account import Account
-from loadstone.embedded.builds import MIRROR_VARIABLE, cache_root, make_folders
-from loadstone.engine.packages import install
+from loadstone.engine.library.packages import install
 from loadstone.errors import LoadstoneError
+from loadstone.private_server.builds import MIRROR_VARIABLE, cache_root, make_folders
+from loadstone.private_server.os_user import OsUser
 
 VERSION = "9.3.4"
 _COORDINATES = f"org.questdb:questdb:{VERSION}"
@@ -37,7 +37,7 @@ def find_java() -> Path:
 
 def find_jar() -> Path:
     """Return QuestDB's jar from the cache, fetching it when it is not there yet."""
-    account = Account(str(os.geteuid()), os.geteuid(), os.getegid(), switched=False)
+    account = OsUser(str(os.geteuid()), os.geteuid(), os.getegid(), switched=False)
     jar = cache_root(account) / "questdb" / f"questdb-{VERSION}.jar"
     if not jar.is_file():
         _fetch(jar)

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from loadstone.embedded import launch
-from loadstone.embedded.account import environment
-from loadstone.embedded.ending import has_ended
-from loadstone.embedded.pages import evict
-from loadstone.embedded.server import free_port
-from loadstone.engine.links import LinkDatabase
+from loadstone.engine.library.links import LinkDatabase
 from loadstone.engines.questdb.control import QuestControl, quest
 from loadstone.engines.questdb.java import find_jar, find_java
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
-from loadstone.redact import remember
+from loadstone.private_server import launch
+from loadstone.private_server.os_user import environment
+from loadstone.private_server.page_cache import evict
+from loadstone.private_server.process_exit import has_ended
+from loadstone.private_server.server import free_port
+from loadstone.results.redact import remember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

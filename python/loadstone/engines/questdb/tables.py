@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.names import literal, quoted
-from loadstone.engine.tables import USUAL, TableSize
-from loadstone.engines.questdb.loading import QuestLoader
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.dialect.tables import USUAL, TableSize
+from loadstone.engine.library.tables import LibraryTables
+from loadstone.engines.questdb.load import QuestLoader
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control, Row
-    from loadstone.engine.series import Column
-    from loadstone.engine.tables import Circumstances, RowTable
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import LoadMethod, PlainTable
 
 OURS = "loadstone_tables"
@@ -36,7 +36,7 @@ _HALF = 1 << 26
 """Where sums are parted: a term has 52 bits, and QuestDB adds in 64."""
 
 
-class QuestTables(DriverTables):
+class QuestTables(LibraryTables):
     """What QuestDB does in its own way."""
 
     title = "QuestDB"
@@ -64,7 +64,7 @@ class QuestTables(DriverTables):
                 "QuestDB has no schemas: rename that table, or name another server.",
             )
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: Circumstances) -> None:
+    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
         """Raise LoadstoneError for wishes that contradict the table, or that QuestDB cannot fulfil."""
         super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
         if wishes.partition_rows:
@@ -81,7 +81,7 @@ class QuestTables(DriverTables):
         """Return what sends batches to QuestDB."""
         return QuestLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table, and book it as ours."""
         self.refuse_wishes(table, wishes, where)
         columns = ", ".join(f"{quoted(c['name'])} {column_type(c)}" for c in table["columns"])
@@ -97,13 +97,13 @@ class QuestTables(DriverTables):
         )
 
     def indexes(
-        self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL, *, again: bool = False
+        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL, *, again: bool = False
     ) -> tuple[str, ...]:
         """Return nothing: only symbols can be indexed, and which columns are is decided by the data."""
         del table, wishes, where, again
         return ()
 
-    def notes(self, wishes: PlainTable, where: Circumstances | None = None) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is there instead."""
         del where
         how = "a private server reads rows as Parquet files, any other gets INSERTs"

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Caches, Observation, sized
-from loadstone.engine.driver import DriverEngine, Place
-from loadstone.engine.names import literal, quoted
-from loadstone.engine.packages import install
-from loadstone.engine.places import listener, server_place
-from loadstone.engine.storage import Storage, table_storage
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.library.engine import LibraryEngine, Place
+from loadstone.engine.library.packages import install
+from loadstone.engine.library.places import listener, server_place
+from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.engines.vertica.tables import VerticaTables
 from loadstone.errors import LoadstoneError
@@ -28,14 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from loadstone.engine.answers import (
-        Durability,
-        Identity,
-        RelationSize,
-        ServerProcesses,
-        Setting,
-        Sizes,
-    )
+    from loadstone.engine.answers import Durability, Identity, RelationSize, ServerProcesses, Setting, Sizes
     from loadstone.engine.control import Control, Row
     from loadstone.engines.vertica.control import VerticaControl, VerticaDatabase
 
@@ -72,7 +65,7 @@ _GRAPH = re.compile(r"^-+\s*\nPLAN:.*", re.MULTILINE | re.DOTALL)
 """EXPLAIN gives the plan a second time, as a graph to be drawn."""
 
 
-class Vertica(DriverEngine):
+class Vertica(LibraryEngine):
     """A Vertica database."""
 
     name = "vertica"

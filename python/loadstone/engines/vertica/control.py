@@ -9,8 +9,8 @@ import vertica_python
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
-from loadstone.engine.links import LinkControl, LinkDatabase
-from loadstone.engine.names import literal, quoted
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.library.links import LinkControl, LinkDatabase
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.errors import LoadstoneError
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.drivertables import DriverTables
-from loadstone.engine.names import literal, quoted
-from loadstone.engine.tables import USUAL, Circumstances, TableSize
-from loadstone.engines.vertica.loading import VerticaLoader
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.dialect.tables import USUAL, TableOptions, TableSize
+from loadstone.engine.library.tables import LibraryTables
+from loadstone.engines.vertica.load import VerticaLoader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control
-    from loadstone.engine.series import Column
-    from loadstone.engine.tables import RowTable
+    from loadstone.engine.dialect.tables import RowTable
+    from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import LoadMethod, PlainTable
 
 REPEATING_OCTETS, TEXT_OCTETS = 256, 65_000
@@ -40,7 +40,7 @@ where anchor_table_schema = {schema} and anchor_table_name = {table}
 _FLOATS = ("float32", "float64")
 
 
-class VerticaTables(DriverTables):
+class VerticaTables(LibraryTables):
     """What Vertica does in its own way."""
 
     title = "Vertica"
@@ -67,7 +67,7 @@ class VerticaTables(DriverTables):
         """Return what sends batches to Vertica."""
         return VerticaLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
         self.refuse_wishes(table, wishes, where)
         columns = ", ".join(f"{quoted(c['name'])} {self._type(c)}" for c in table["columns"])
@@ -82,7 +82,7 @@ class VerticaTables(DriverTables):
         name = literal(f"{self.schema}.{wishes.name}")
         return (f"select do_tm_task('mergeout', {name})", f"select analyze_statistics({name})")
 
-    def notes(self, wishes: PlainTable, where: Circumstances = USUAL) -> tuple[str, ...]:
+    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Say what is there in place of what scenarios wish."""
         del wishes, where
         return (

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from loadstone.personalities.pgbench.options import Options
-    from loadstone.personalities.pgbench.server import Found
+    from loadstone.personalities.pgbench.server import ServerFacts
     from loadstone.summary.histograms import Histogram
 
 RETRIABLE = frozenset({"40001", "40P01"})
@@ -28,7 +28,7 @@ def aborting_errors(account: Account) -> list[Mapping[str, Any]]:
 
 
 def results(
-    options: Options, found: Found, account: Account, commands: Sequence[Sequence[Mapping[str, Any]]]
+    options: Options, found: ServerFacts, account: Account, commands: Sequence[Sequence[Mapping[str, Any]]]
 ) -> str:
     """Return pgbench's block; `commands` are those of each script, measured or not."""
     lines = [*_head(options, found, account), *_counts(options, account)]
@@ -54,7 +54,7 @@ def beyond(account: Account, responses: Histogram) -> str:
     return "\n" + "".join(f"{line}\n" for line in lines)
 
 
-def _head(options: Options, found: Found, account: Account) -> Iterator[str]:
+def _head(options: Options, found: ServerFacts, account: Account) -> Iterator[str]:
     yield f"{PROGRAM} (loadstone {__version__}, server {found.server_version})"
     single = len(options.scripts) == 1
     yield f"transaction type: {options.scripts[0].name if single else 'multiple scripts'}"

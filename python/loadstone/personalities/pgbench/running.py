@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone.drive import drive_document, perform
 from loadstone.errors import ExitCode, RunFailedError
-from loadstone.jsonfile import try_to_write
 from loadstone.model import Drive, Pace
 from loadstone.model import Script as DriveScript
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
@@ -18,15 +16,17 @@ from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
 from loadstone.personalities.pgbench.scripts import commands_of
 from loadstone.personalities.pgbench.server import connection_of, prepare
+from loadstone.results.json_files import try_to_write
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.summary.histograms import Histogram, read_log
+from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from loadstone.model import Connection, Value
     from loadstone.personalities.pgbench.options import Options
-    from loadstone.personalities.pgbench.server import Found
+    from loadstone.personalities.pgbench.server import ServerFacts
 
     Write = Callable[[str], object]
 
@@ -92,7 +92,7 @@ def _folder(wanted: Path | None) -> Iterator[Path]:
     yield wanted
 
 
-def _document(options: Options, found: Found, connection: Connection, folder: Path) -> dict[str, Any]:
+def _document(options: Options, found: ServerFacts, connection: Connection, folder: Path) -> dict[str, Any]:
     variables: dict[str, Value] = {"scale": found.scale, **options.variables}
     drive = Drive(
         scripts=tuple(DriveScript(script.name, script.text, script.weight) for script in options.scripts),

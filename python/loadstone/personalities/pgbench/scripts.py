@@ -10,7 +10,7 @@ from typing import Any
 
 from loadstone import _core
 from loadstone.personalities.pgbench.complaint import ComplaintError
-from loadstone.redact import learn
+from loadstone.results.redact import learn
 
 SCRIPTS_MAX = 128
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import conninfo as libpq
 
-from loadstone.engine import connecting
+from loadstone.engine.postgres import connections
 from loadstone.errors import LoadstoneError
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.target.conninfo import refuse_unescaped, resolve
@@ -20,7 +20,7 @@ from loadstone.target.conninfo import refuse_unescaped, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from loadstone.engine.sessions import Needs
+    from loadstone.engine.postgres.sessions import Needs
     from loadstone.model import Connection
     from loadstone.personalities.pgbench.options import Options
 
@@ -34,7 +34,7 @@ _PARTITIONS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerFacts:
     """What the server said before the run."""
 
     server_version: str
@@ -83,12 +83,12 @@ def _account() -> str:
         ) from None
 
 
-def prepare(connection: Connection, options: Options, err: Callable[[str], object]) -> Found:
+def prepare(connection: Connection, options: Options, err: Callable[[str], object]) -> ServerFacts:
     """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
     needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
     with _connected(connection, needs) as control:
         version = control.info.parameter_status("server_version") or "unknown"
-        found = Found(version, options.scale or 1)
+        found = ServerFacts(version, options.scale or 1)
         if options.builtin:
             found = _look(control, version)
             if options.scale is not None:
@@ -102,9 +102,9 @@ def prepare(connection: Connection, options: Options, err: Callable[[str], objec
 
 
 @contextmanager
-def _connected(connection: Connection, needs: Needs) -> Iterator[connecting.PostgresControl]:
+def _connected(connection: Connection, needs: Needs) -> Iterator[connections.PostgresControl]:
     try:
-        control = connecting.connect(connection, needs=needs)
+        control = connections.connect(connection, needs=needs)
     except LoadstoneError as error:
         # libpq's own words, for those who look for them.
         said = re.sub(r"^connection (failed|is bad): ", "", str(error.__cause__ or error.message).strip())
@@ -116,7 +116,7 @@ def _connected(connection: Connection, needs: Needs) -> Iterator[connecting.Post
         raise ComplaintError(f"the server was lost before the run: {str(error).strip()}") from error
 
 
-def _look(control: connecting.PostgresControl, version: str) -> Found:
+def _look(control: connections.PostgresControl, version: str) -> ServerFacts:
     advice = f'Perhaps you need to do initialization ("pgbench -i") in database "{control.info.dbname}".'
     try:
         row = control.execute("select count(*) from pgbench_branches").fetchone()
@@ -127,10 +127,10 @@ def _look(control: connecting.PostgresControl, version: str) -> Found:
     scale = int(row["count"]) if row else 0
     if scale < 1:
         raise ComplaintError("the table pgbench_branches is empty", advice)
-    return _with_partitions(control, Found(version, scale), advice)
+    return _with_partitions(control, ServerFacts(version, scale), advice)
 
 
-def _with_partitions(control: connecting.PostgresControl, found: Found, advice: str) -> Found:
+def _with_partitions(control: connections.PostgresControl, found: ServerFacts, advice: str) -> ServerFacts:
     try:
         row = control.execute(_PARTITIONS).fetchone()
     except psycopg.errors.UndefinedTable:
@@ -140,10 +140,10 @@ def _with_partitions(control: connecting.PostgresControl, found: Found, advice: 
     if row["method"] is None:
         return found
     code = row["method"].decode() if isinstance(row["method"], bytes) else str(row["method"])
-    return Found(found.server_version, found.scale, _METHODS.get(code, code), int(row["partitions"]))
+    return ServerFacts(found.server_version, found.scale, _METHODS.get(code, code), int(row["partitions"]))
 
 
-def _vacuum(control: connecting.PostgresControl, options: Options, err: Callable[[str], object]) -> None:
+def _vacuum(control: connections.PostgresControl, options: Options, err: Callable[[str], object]) -> None:
     err("starting vacuum...")
     # unqualified: as pgbench says it, of tables that pgbench -i has made where the search path leads
     for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
@@ -155,7 +155,7 @@ def _vacuum(control: connecting.PostgresControl, options: Options, err: Callable
         err("end.\n")
 
 
-def _try(control: connecting.PostgresControl, statement: str, err: Callable[[str], object]) -> None:
+def _try(control: connections.PostgresControl, statement: str, err: Callable[[str], object]) -> None:
     try:
         control.execute(statement)
     except psycopg.OperationalError:

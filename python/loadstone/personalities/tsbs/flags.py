@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from loadstone.errors import LoadstoneError
-from loadstone.tsbs.series import parse_duration
+from loadstone.workload.tsbs.dataset import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

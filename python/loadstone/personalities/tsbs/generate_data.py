@@ -12,9 +12,9 @@ from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import UseCase
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
 from loadstone.signals import InterruptedRun, Signals, end_as_by_sigpipe
-from loadstone.tsbs.making import FILE_FORMATS, make
-from loadstone.tsbs.series import parse_time
 from loadstone.visible import Drawn
+from loadstone.workload.tsbs.dataset import parse_time
+from loadstone.workload.tsbs.generation import FILE_FORMATS, make
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
 def _make(values: Values, document: dict[str, Any], signals: Signals, err: Write) -> dict[str, Any]:
     format_, compress = values.text("format"), values.text("compress")
     if format_ in FILE_FORMATS:
-        from loadstone.tsbs.files import write_tables  # noqa: PLC0415 - pyarrow, for its formats alone
+        from loadstone.workload.tsbs.files import write_tables  # noqa: PLC0415 - pyarrow, for its formats alone
 
         folder = values.text("file")
         return write_tables(document, format_, folder, compress, overwrite=values.on("overwrite"))

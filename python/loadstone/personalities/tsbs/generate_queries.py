@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
-from loadstone.tsbs.queries import Layout, Order, Query, dialects, generate, gob
-from loadstone.tsbs.queries.kinds import FAMILIES, kinds_of
-from loadstone.tsbs.series import parse_time
+from loadstone.workload.tsbs.dataset import parse_time
+from loadstone.workload.tsbs.queries import Layout, Order, Query, dialects, generate, gob
+from loadstone.workload.tsbs.queries.kinds import FAMILIES, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from loadstone.tsbs.queries import Dialect
+    from loadstone.workload.tsbs.queries import Dialect
 
     Write = Callable[[str], object]
 

@@ -16,20 +16,20 @@ from psycopg import conninfo as libpq
 from psycopg import sql
 
 from loadstone import _core
-from loadstone.engine.family import PostgresFamily
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.engines import engine_of_scheme, known_schemes
 from loadstone.errors import ExitCode, LoadstoneError
-from loadstone.openfiles import make_room_for
+from loadstone.host.open_files import make_room_for
 from loadstone.personalities.tsbs import load_flags, load_report
 from loadstone.personalities.tsbs.flags import parse
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_target
 from loadstone.target.conninfo import redacted_url
-from loadstone.tsbs.content import content_of
-from loadstone.tsbs.loading import LoadManner, circumstances, perform_load
-from loadstone.tsbs.series import parse_time
+from loadstone.workload.tsbs.content import content_of
+from loadstone.workload.tsbs.dataset import parse_time
+from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, circumstances, perform_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.model import Connection, Load
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.target import OpenTarget, Target
-    from loadstone.tsbs.content import Content
+    from loadstone.workload.tsbs.content import Content
 
     Write = Callable[[str], object]
 
@@ -57,12 +57,12 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     load = load_flags.load_of(values, engine)
     for note in (*load_flags.notes(values, engine), *target.notes):
         err(f"{PROGRAM}: note: {note}\n")
-    manner, settings = _manner(values), _settings(values.text("setting"))
+    options, settings = _manner(values), _settings(values.text("setting"))
     content = content_of(load)
     with Signals() as signals:
         if not values.on("do-load"):
             return _only_read(load, content, values, signals, out)
-        order = _Order(load, target, values, replace(manner, content=content), settings)
+        order = _Order(load, target, values, replace(options, content=content), settings)
         return _load(order, signals, out, err)
 
 
@@ -73,7 +73,7 @@ class _Order:
     load: Load
     target: Target
     values: Values
-    manner: LoadManner
+    options: TimeSeriesLoadOptions
     settings: Mapping[str, str]
 
 
@@ -95,8 +95,8 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
             reporter.begin()
             out(load_report.summary_of(account))
 
-        manner = replace(order.manner, driven=driven)
-        account = perform_load(load, opened, folder, signals, reporter.show, manner)
+        options = replace(order.options, on_loaded=driven)
+        account = perform_load(load, opened, folder, signals, reporter.show, options)
         loaded = account["load"]
         out(load_report.beyond(account, folder))
         if values.text("results-file"):
@@ -240,10 +240,10 @@ def _settings(text: str) -> dict[str, str]:
     return found
 
 
-def _manner(values: Values) -> LoadManner:
+def _manner(values: Values) -> TimeSeriesLoadOptions:
     if values.on("resume") and values.on("replace"):
         raise LoadstoneError("--resume and --replace exclude each other", "Give one of them.")
-    return LoadManner(
+    return TimeSeriesLoadOptions(
         schema=None,
         replace=values.on("replace"),
         resume=values.on("resume"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from loadstone.errors import LoadstoneError
 from loadstone.model import InOut, Load, LoadMethod, Pace, Series, SeriesTables, UseCase
 from loadstone.personalities.tsbs.flags import Flag
-from loadstone.tsbs.content import STANDARD_INPUT
+from loadstone.workload.tsbs.content import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,15 +7,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError, RunFailedError, WrongAnswerError
-from loadstone.jsonfile import redact_json
+from loadstone.results.json_files import redact_json
 from loadstone.summary.histograms import Histogram, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.drive import Progress
     from loadstone.personalities.tsbs.flags import Values
+    from loadstone.workload.drive import Progress
 
 HEADER = "time,per. metric/s,metric total,overall metric/s,per. row/s,row total,overall row/s\n"
 PERCENTILES = (50.0, 95.0, 99.0)

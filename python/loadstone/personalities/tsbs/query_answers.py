@@ -7,15 +7,15 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loadstone.asking.performing import compare_answers
 from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.jsonfile import to_json, write_atomic
+from loadstone.results.json_files import to_json, write_atomic
+from loadstone.workload.queries.execution import compare_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from loadstone.tsbs.queries import Query
+    from loadstone.workload.tsbs.queries import Query
 
 _FORMAT = 1
 

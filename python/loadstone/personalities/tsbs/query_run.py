@@ -9,27 +9,27 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from loadstone.asking.clients import CHANGED, EngineAsker
-from loadstone.engine.driver import DriverEngine
-from loadstone.engine.family import PostgresFamily
+from loadstone.engine.library.engine import LibraryEngine
+from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import RunFailedError
 from loadstone.personalities.tsbs import query_lines
 from loadstone.personalities.tsbs.query_figures import ALL, percentile_lines
 from loadstone.personalities.tsbs.query_replies import explained, of_table, plan_text, response
 from loadstone.personalities.tsbs.query_targets import Place, PostgresAsker, opened_at
 from loadstone.signals import Signals
-from loadstone.tsbs.querying import perform_queries
+from loadstone.workload.queries.clients import CHANGED, EngineAsker
+from loadstone.workload.tsbs.execution import perform_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from loadstone.asking.clients import Asker
-    from loadstone.asking.performing import Manner
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.personalities.tsbs.query_answers import Answers
     from loadstone.target import OpenTarget
-    from loadstone.tsbs.queries import Query
+    from loadstone.workload.queries.clients import Asker
+    from loadstone.workload.queries.execution import QueryOptions
+    from loadstone.workload.tsbs.queries import Query
 
     Write = Callable[[str], object]
 
@@ -42,7 +42,7 @@ class Run:
     """What is to be run where."""
 
     values: Values
-    manner: Manner
+    options: QueryOptions
     place: Place
     folder: Path
 
@@ -64,14 +64,14 @@ def run_at(
     out, err = streams
     values = run.values
     begun_unix_s = _unix_s()
-    with opened_at(run.place, run.manner.workers) as opened:
+    with opened_at(run.place, run.options.workers) as opened:
         for note in chain.from_iterable(one.notes for one in opened):
             err(f"loadstone tsbs run-queries: note: {note}\n")
         parts = _parts(run, opened, queries, out)
         samples, accounts = _perform(run, parts, signals, err)
     prewarmed = values.on("prewarm-queries")
     seconds = _seconds(accounts)
-    out(query_lines.final_block(samples, seconds, run.manner.workers, prewarmed=prewarmed))
+    out(query_lines.final_block(samples, seconds, run.options.workers, prewarmed=prewarmed))
     _write_latencies(values, samples, out, prewarmed=prewarmed)
     out(f"wall clock time: {seconds:f}sec\n")
     if values.text("results-file"):
@@ -93,7 +93,7 @@ class _Part:
 
     opened: OpenTarget
     queries: Iterator[Query]
-    manner: Manner
+    options: QueryOptions
     folder: Path
 
 
@@ -102,7 +102,7 @@ def _parts(run: Run, opened: Sequence[OpenTarget], queries: Iterator[Query], out
     if len(opened) == 1:
         return [_Part(opened[0], queries, manners[0], run.folder)]
     # As with TSBS's workers: worker i has host i modulo the number of hosts.
-    hosts, workers = len(opened), run.manner.workers
+    hosts, workers = len(opened), run.options.workers
     shares = [len(range(host, workers, hosts)) for host in range(hosts)]
     dealt: list[list[Query]] = [[] for _ in opened]
     for number, query in enumerate(queries):
@@ -114,8 +114,8 @@ def _parts(run: Run, opened: Sequence[OpenTarget], queries: Iterator[Query], out
             replace(
                 manners[host],
                 workers=shares[host],
-                burn_in=run.manner.burn_in * shares[host] // workers,
-                pace=_share_of_pace(run.manner, shares[host]),
+                burn_in=run.options.burn_in * shares[host] // workers,
+                pace=_share_of_pace(run.options, shares[host]),
             ),
             run.folder / f"host-{host}",
         )
@@ -124,17 +124,17 @@ def _parts(run: Run, opened: Sequence[OpenTarget], queries: Iterator[Query], out
     ]
 
 
-def _share_of_pace(manner: Manner, share: int) -> Any:
-    rate = manner.pace.rate_per_s
-    return manner.pace if rate is None else replace(manner.pace, rate_per_s=rate * share / manner.workers)
+def _share_of_pace(options: QueryOptions, share: int) -> Any:
+    rate = options.pace.rate_per_s
+    return options.pace if rate is None else replace(options.pace, rate_per_s=rate * share / options.workers)
 
 
-def _shown(run: Run, opened: OpenTarget, out: Write) -> Manner:
-    """Return the manner: where queries or answers are shown, a library of Python carries them."""
+def _shown(run: Run, opened: OpenTarget, out: Write) -> QueryOptions:
+    """Return the options: where queries or answers are shown, a library of Python carries them."""
     values = run.values
     explain, debug = values.on("show-explain"), values.number("debug") > 0
     if not (explain or debug or values.on("print-responses")):
-        return run.manner
+        return run.options
 
     def told(sql: str, answer: Any) -> None:
         reply = answer if isinstance(opened.engine, PostgresFamily) else of_table(answer)
@@ -145,13 +145,13 @@ def _shown(run: Run, opened: OpenTarget, out: Write) -> Manner:
         elif values.on("print-responses"):
             out(response(sql, reply))
 
-    return replace(run.manner, asker=_asker(opened, explain=explain), told=told)
+    return replace(run.options, asker=_asker(opened, explain=explain), on_answer=told)
 
 
 def _asker(opened: OpenTarget, *, explain: bool) -> Asker:
     if isinstance(opened.engine, PostgresFamily):
         return PostgresAsker(opened, opened.engine, explain)
-    assert isinstance(opened.engine, DriverEngine), "the other kind of engine"  # noqa: S101
+    assert isinstance(opened.engine, LibraryEngine), "the other kind of engine"  # noqa: S101
     return _Explaining(opened, opened.engine) if explain else EngineAsker(opened, opened.engine)
 
 
@@ -171,16 +171,16 @@ def _perform(
     logs = [part.folder / "latency.hlog" for part in parts]
     asked = {
         "interval": values.number("print-interval"),
-        "workers": run.manner.workers,
-        "burn_in": run.manner.burn_in,
+        "workers": run.options.workers,
+        "burn_in": run.options.burn_in,
         "most": values.number("max-queries"),
     }
     lines = query_lines.IntervalLines(samples, logs, asked, prewarmed=values.on("prewarm-queries"), err=err)
     if len(parts) == 1:
         part = parts[0]
-        labelled = _Labelled(part.queries, samples, part.manner.suffixes)
+        labelled = _Labelled(part.queries, samples, part.options.suffixes)
         accounts.append(
-            perform_queries(labelled.each(), part.opened, part.folder, signals, lines.show, part.manner)
+            perform_queries(labelled.each(), part.opened, part.folder, signals, lines.show, part.options)
         )
     else:
         accounts += _at_once(parts, samples, signals, lines)
@@ -222,7 +222,7 @@ def _at_once(
 ) -> list[Account]:
     # Every host's driver numbers the labels alike.
     every = [list(part.queries) for part in parts]
-    suffixes = parts[0].manner.suffixes
+    suffixes = parts[0].options.suffixes
     names = (query.label + suffix for dealt in every for query in dealt for suffix in suffixes)
     samples.labels = list(dict.fromkeys(names))
     drives = [_Drive(part, dealt, samples.labels) for part, dealt in zip(parts, every, strict=True)]
@@ -249,7 +249,7 @@ class _Drive(threading.Thread):
     def __init__(self, part: _Part, queries: list[Query], labels: Sequence[str]) -> None:
         super().__init__(name=f"queries at {part.opened.label}")
         self._part, self._queries = part, queries
-        self._manner = replace(part.manner, labels=tuple(labels))
+        self._manner = replace(part.options, labels=tuple(labels))
         self._stopper = _Stopper()
         self._account: Account | None = None
         self.trouble: BaseException | None = None
@@ -318,10 +318,10 @@ def _beyond(
 ) -> str:
     histogram = samples.histograms(prewarmed=False)[ALL]
     lines = ["\nbeyond TSBS, measured by loadstone:\n", f" - target: {', '.join(o.label for o in opened)}\n"]
-    if run.manner.asker is not None or isinstance(opened[0].engine, DriverEngine):
+    if run.options.asker is not None or isinstance(opened[0].engine, LibraryEngine):
         lines.append(" - timed around the calls of the database's own driver\n")
     lines.append(query_lines.percentile_line("service time, from the real start", histogram))
-    if run.manner.pace.kind != "closed":
+    if run.options.pace.kind != "closed":
         lines.append(
             query_lines.percentile_line("response time, from the start that was due", samples.response)
         )

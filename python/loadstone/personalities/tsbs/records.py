@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
-from loadstone.jsonfile import try_to_write
+from loadstone.results.json_files import try_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

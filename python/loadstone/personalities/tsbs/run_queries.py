@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone.asking.performing import Manner
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import Pace
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
@@ -22,7 +21,8 @@ from loadstone.personalities.tsbs.query_run import Run, run_at
 from loadstone.personalities.tsbs.query_targets import places_of
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
-from loadstone.tsbs.queries import Query, gob
+from loadstone.workload.queries.execution import QueryOptions
+from loadstone.workload.tsbs.queries import Query, gob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -146,10 +146,10 @@ def _check(values: Values) -> None:
         raise LoadstoneError("--workers is above 100000", "Give fewer.")
 
 
-def _manner(values: Values) -> Manner:
+def _manner(values: Values) -> QueryOptions:
     rate = values.real("rate") or float(values.number("max-rps"))
     duration, timeout = values.number("duration"), values.number("timeout")
-    return Manner(
+    return QueryOptions(
         workers=values.number("workers"),
         pace=Pace("fixed", rate) if rate else Pace(),
         duration_s=duration / _SECOND_NS if duration else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadstone.summary.series import NS_PER_S
+from loadstone.summary.intervals import NS_PER_S
 from loadstone.summary.warnings.loads import judge_load
 from loadstone.summary.warnings.registry import Warnings, warning
 

@@ -41,12 +41,7 @@ from loadstone.results.documents.summary.loads import (
     TransactionsFigures,
     WrittenFigures,
 )
-from loadstone.results.documents.summary.machine import (
-    CoursePoint,
-    ResourcePoint,
-    Resources,
-    Usage,
-)
+from loadstone.results.documents.summary.machine import CoursePoint, ResourcePoint, Resources, Usage
 from loadstone.results.documents.summary.phases import (
     Cell,
     CellRate,
@@ -111,11 +106,7 @@ from loadstone.results.documents.summary.run import (
     VerifiedPhase,
     Warning,
 )
-from loadstone.results.documents.summary.units import (
-    Figures,
-    Value,
-    Variant,
-)
+from loadstone.results.documents.summary.units import Figures, Value, Variant
 
 __all__ = [
     "Advice",

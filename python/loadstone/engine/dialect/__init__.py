@@ -1,0 +1,1 @@
+"""How an engine stores tables and time series, and how its statements name them."""

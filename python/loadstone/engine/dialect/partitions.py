@@ -1,0 +1,72 @@
+"""Partitions of plain tables by rows: ranges of the column that grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.engine.dialect.indexes import cut
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.model import PlainTable
+
+PARTITIONS_MOST = 10_000
+INDEXED_AS_ONE_SINCE = 110000
+"""Version 11: since then an index, or a primary key, of a partitioned table is one for all partitions."""
+
+
+def is_split(wishes: PlainTable, where: TableOptions) -> bool:
+    """Tell whether the table is partitioned."""
+    return wishes.partition_rows > 0 and where.rows > 0
+
+
+def ranges(
+    table: RowTable, wishes: PlainTable, where: TableOptions
+) -> Iterator[tuple[str, int | None, int | None]]:
+    """Yield name, first value and value behind the last of each partition; None: no bound.
+
+    A partition holds `partition_rows` rows, the last one what is left.
+    """
+    first, step = table["sequence_first"] or 0, table["sequence_step"] or 1
+    starts = [*range(0, where.rows, wishes.partition_rows), where.rows]
+    bounds = [first + step * (where.first + at) for at in starts]
+    yield cut(f"{wishes.name}_before", "before"), None, bounds[0]
+    for number in range(len(bounds) - 1):
+        yield cut(f"{wishes.name}_p{number:04}", str(number)), bounds[number], bounds[number + 1]
+    yield cut(f"{wishes.name}_after", "after"), bounds[-1], None
+
+
+def refuse_partitions(table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
+    """Raise LoadstoneError for partitions that contradict the table; asks no server."""
+    growing = table["sequence"]
+    if growing is None or not where.rows:
+        raise LoadstoneError(
+            f"{wishes.name} cannot be partitioned by rows: no column is known to grow with them",
+            "Take partition_rows away; rows from files, and some sets, have no such column.",
+        )
+    if wishes.partition_column != growing:
+        named = wishes.partition_column or "no column"
+        raise LoadstoneError(
+            f"partitions of {wishes.name} are to be ranges of {named}, which says nothing of their rows",
+            f'Set partition_column = "{growing}": it grows with the number of the row.',
+        )
+    if wishes.primary_key and wishes.primary_key != wishes.partition_column:
+        raise LoadstoneError(
+            f"the primary key {wishes.primary_key} cannot be: it must hold the column by which the table is "
+            f"partitioned, {wishes.partition_column}",
+            "Leave the primary key away, or partition by its column.",
+        )
+    if wishes.primary_key and where.version_number < INDEXED_AS_ONE_SINCE:
+        raise LoadstoneError(
+            "before version 11 a partitioned table has no primary key", "Leave the primary key away."
+        )
+    count = -(-where.rows // wishes.partition_rows)
+    if count > PARTITIONS_MOST:
+        raise LoadstoneError(
+            f"{where.rows:,} rows in partitions of {wishes.partition_rows:,} are {count:,} partitions, and "
+            f"{PARTITIONS_MOST:,} are the most",
+            "Give more rows to a partition.",
+        )

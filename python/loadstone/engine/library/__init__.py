@@ -1,0 +1,1 @@
+"""The base of engines behind a client library."""

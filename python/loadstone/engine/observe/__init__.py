@@ -1,0 +1,1 @@
+"""What a server says about itself: counters, sizes, bytes written."""

@@ -1,0 +1,1 @@
+"""The base of engines with PostgreSQL's wire protocol."""

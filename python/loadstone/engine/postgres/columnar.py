@@ -1,0 +1,73 @@
+"""Tables of the access method `columnar`: Citus's, and Hydra's, which stems from it.
+
+Sources: README of src/backend/columnar in Citus's and in Hydra's repository.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.engine import SCHEMA
+from loadstone.engine.dialect.tables import USUAL, TableDialect
+from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.engine.postgres.extension import ExtensionFamily
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.dialect import timeseries
+    from loadstone.engine.dialect.tables import TableOptions
+    from loadstone.engine.observe.storage import Storage
+    from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
+
+_STRIPE_ROWS = 150_000
+_STRIPES = (
+    f"rows are kept in stripes of {_STRIPE_ROWS:,} at most, and each batch begins one of its own: small "
+    "batches take more room and are slower to read"
+)
+_CATALOG = "what the catalog keeps of stripes and chunks is not counted in the table's size"
+
+
+class ColumnarTables(TableDialect):
+    """Every table is kept as columns, those of the ledger aside."""
+
+    keeping = " using columnar"
+    forms: tuple[TableForm, ...] = ("default", "columnar")
+    index_methods: tuple[str, ...] | None = ("btree", "hash")
+    compressions: tuple[ToastCompression, ...] = ()
+
+    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+        """Say what small batches mean, and what is not counted."""
+        return (*super().notes(wishes, where), _STRIPES, _CATALOG)
+
+
+class ColumnarSeries(TimeSeriesDialect):
+    """The tables of rows are kept as columns; that of the devices is as PostgreSQL keeps it."""
+
+    keeping = " using columnar"
+
+    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+        """Say what small batches mean, in place of what PostgreSQL says of compression."""
+        found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
+        return (*found, _STRIPES, _CATALOG)
+
+
+class ColumnarFamily(ExtensionFamily):
+    """An extension that brings the access method."""
+
+    def storage(
+        self,
+        connection: Control,
+        tables: Sequence[str],
+        data_directory: Path | None = None,
+        schema: str = SCHEMA,
+    ) -> Storage:
+        """Account for every byte of tables in the schema; columns have no map of free space."""
+        looked = super().storage(connection, tables, data_directory, schema)
+        for table in looked.tables:
+            table["free_bytes"] = None
+        looked.notes.append("free space is not known: columns have no map of it")
+        return looked

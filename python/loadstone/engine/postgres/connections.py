@@ -1,0 +1,327 @@
+"""Control connections: from `model.Connection` to psycopg, and libpq's complaints into words with a mend."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psutil
+import psycopg
+from psycopg import pq, waiting
+
+from loadstone.engine import waits
+from loadstone.engine.postgres import sessions, statements
+from loadstone.engine.rows import AnswerCursor, answer_row
+from loadstone.errors import LoadstoneError, ServerStartingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg.abc import PQGen
+
+    from loadstone import model
+    from loadstone.engine.control import Control, Row
+    from loadstone.engine.postgres.sessions import Needs
+
+R = TypeVar("R")
+
+PostgresControl = psycopg.Connection[dict[str, Any]]
+"""psycopg's own connection is the control connection; rows are dictionaries."""
+
+_HINTS = (
+    ("password authentication failed", "wrong password", "Check user and password of the target."),
+    ("no password supplied", "a password is needed", "Give it in the URL, in PGPASSWORD or in ~/.pgpass."),
+    ("no pg_hba.conf entry", "the server does not let us in", "Ask for a line in the server's pg_hba.conf."),
+    ("peer authentication failed", "the server wants the system's user", "Connect by TCP or as that user."),
+    ("too many clients", "all connections are taken", "Raise max_connections or close other clients."),
+    ("remaining connection slots", "all connections are taken", "Raise max_connections or close clients."),
+    ("server does not support SSL", "TLS is refused", "Use sslmode=prefer or turn on ssl in the server."),
+    ("SSL error", "TLS failed", "Check sslmode and sslrootcert against the server's certificate."),
+    ("certificate", "TLS failed", "Check sslmode and sslrootcert against the server's certificate."),
+    ("Connection refused", "connection refused", "Is the server running, on that host and port?"),
+    (
+        "No such file or directory",
+        "there is no such socket",
+        "Is the server running, with that socket folder?",
+    ),
+    ("translate host name", "the host is unknown", "Check the host's name."),
+    ("failed to resolve host", "the host is unknown", "Check the host's name."),
+    (
+        "timeout expired",
+        "the server does not answer",
+        "Check host, port and firewall, or raise connect_timeout.",
+    ),
+    ("shutting down", "the server is stopping", "Start it again."),
+)
+_KEEPALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 4,
+    "tcp_user_timeout": round(waits.SILENCE_S * 1000),
+}
+"""A host that is gone answers nothing: the system ends connections to it after a minute."""
+_REFUSED = re.compile(r"\w+:  ")
+"""What the server itself says comes with its severity, in whatever language."""
+_STARTING = ("starting up", "in recovery mode", "not yet accepting connections")
+_PAUSE_S = 0.25
+_RECOVERY_S = 600.0
+"""Longest wait for a server that says that it is on its way: it may have much WAL to read after a crash."""
+
+
+class Patience:
+    """Goes on trying to reach a server that was lost: longer while it says that it is on its way."""
+
+    def __init__(self, away_s: float) -> None:
+        """Begin; `away_s` is how long the server may be away."""
+        self._away_s = away_s
+        self._begun = self._there = time.monotonic()
+
+    def pause(self, error: Exception) -> bool:
+        """Wait for a moment before the next try; False when it was tried long enough."""
+        now = time.monotonic()
+        if isinstance(error, ServerStartingError):
+            self._there = now
+        if now - self._there > self._away_s or now - self._begun > max(_RECOVERY_S, self._away_s):
+            return False
+        time.sleep(_PAUSE_S)
+        return True
+
+
+class WatchedConnection(psycopg.Connection[dict[str, Any]]):
+    """psycopg's connection, none of whose waits is silent for long or lasts for ever."""
+
+    origin: model.Connection | None = None
+    """How it was made; None until that is over."""
+    server_pid: int | None = None
+    """The server's process that serves it."""
+
+    def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
+        """Wait as psycopg does: all that this connection waits for, it waits for in here."""
+        wait = waits.Wait(self._look, lambda: cut(self))
+        try:
+            with wait.watched():
+                return waiting.wait(gen, self.pgconn.socket, interval=interval, timeout=timeout)
+        except KeyboardInterrupt:
+            self._leave(gen)
+            raise
+        except psycopg.OperationalError as error:
+            if wait.verdict is None:
+                raise
+            said = f"{wait.verdict.words}\n{wait.verdict.hint}".strip()
+            raise psycopg.OperationalError(said) from error
+
+    def _leave(self, gen: PQGen[R]) -> None:
+        """Have the server end the statement under way; leave a server that does not."""
+        if self.pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
+            return
+        try:
+            self.cancel_safe(timeout=waits.LEAVE_S)
+            waiting.wait(gen, self.pgconn.socket, interval=0.1, timeout=waits.LEAVE_S)
+        except psycopg.errors.QueryCanceled:
+            pass
+        except BaseException as error:
+            self.pgconn.finish()
+            if not isinstance(error, Exception):
+                raise  # a second signal
+
+    def _look(self) -> waits.Seen:
+        """Ask on another connection what ours waits for."""
+        if self.origin is None:
+            return waits.Seen()  # the log-in has a limit of its own
+        other = replace(self.origin, application_name="loadstone watch", connect_timeout_s=waits.ASK_S)
+        try:
+            with dial(other) as asked, within(asked, waits.ASK_S):
+                rows = asked.execute(statements.WAITING, {"pid": self.server_pid}).fetchall()
+        except psycopg.OperationalError as error:
+            if _REFUSED.search(str(error)):
+                return waits.Seen()  # it lives, though it lets nobody in
+            words = f"{place(other)} does not answer, and not on another connection either"
+            return waits.Seen(words, waits.SILENCE_S, "Is the server, or its machine, frozen or gone?")
+        except psycopg.Error:
+            return waits.Seen()  # a relative that does not show its sessions, but answers
+        return _seen(other, self.server_pid, rows)
+
+
+def dial(connection: model.Connection) -> WatchedConnection:
+    """Open a connection, and ask nothing."""
+    # Our own statements come once each: no point in preparing them on the server.
+    return WatchedConnection.connect(
+        **arguments(connection),
+        autocommit=True,
+        row_factory=answer_row,
+        cursor_factory=AnswerCursor,
+        prepare_threshold=None,
+    )
+
+
+def connect(
+    connection: model.Connection, *, autocommit: bool = True, needs: Needs = "session"
+) -> PostgresControl:
+    """Open a control connection whose session is the one that was asked for.
+
+    Raises LoadstoneError with what is wrong and what to do.
+    """
+    try:
+        opened = dial(connection)
+    except psycopg.OperationalError as error:
+        raise _explain(connection, error) from error
+    try:
+        opened.server_pid = _asked(opened, connection, needs)
+    except BaseException:
+        opened.close()
+        raise
+    opened.origin = connection
+    opened.autocommit = autocommit
+    return opened
+
+
+def _asked(opened: WatchedConnection, connection: model.Connection, needs: Needs) -> int | None:
+    """Ask what session this is, and return the process that serves it; one that is silent is refused."""
+    where, limit_s = place(connection), connection.connect_timeout_s
+    begun_s = time.monotonic()
+    try:
+        with within(opened, limit_s):
+            return sessions.refuse_other(opened, connection, where, lambda: dial(connection), needs)
+    except psycopg.Error as error:
+        said = str(error).strip()
+        if time.monotonic() - begun_s < limit_s:
+            raise LoadstoneError(
+                f"{where} let us in, and the session that it gave cannot be checked: {said}",
+                "Try again; if it happens again, what stands between Loadstone and the server?",
+            ) from error
+        raise LoadstoneError(
+            f"{where} let us in, and did not say within {limit_s:g} s what session it gave: {said}",
+            "Is the server frozen, or has a pooler no free connection to it? Else raise connect_timeout.",
+        ) from error
+
+
+@contextlib.contextmanager
+def within(connection: psycopg.Connection[Any], limit_s: float) -> Iterator[None]:
+    """Cut the connection after a while: libpq itself waits for ever for a server that is stuck."""
+    if connection.closed:
+        yield  # whoever uses it is told so by psycopg
+        return
+    with waits.DEADLINES.within(limit_s, lambda: cut(connection)):
+        yield
+
+
+def cut(connection: psycopg.Connection[Any]) -> None:
+    """End the connection's socket, whichever thread waits at it."""
+    with (
+        contextlib.suppress(psycopg.Error, OSError),
+        socket.socket(fileno=os.dup(connection.fileno())) as line,
+    ):
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def _seen(connection: model.Connection, pid: int | None, rows: list[Row]) -> waits.Seen:
+    """Return what the server's view of its sessions says of ours."""
+    where, row = place(connection), rows[0] if rows else None
+    if row is None:
+        words, hint = f"{where} knows nothing of our session any more", "The connection was lost on the way."
+        return waits.Seen(words, waits.SILENCE_S, hint)
+    if row["holder"] is not None:
+        who = [f"process {row['holder']}"]
+        who += [f'application "{row["application"]}"'] if row["application"] else []
+        who += [f"user {row['holder_user']}"] if row["holder_user"] else []
+        who += [f"its statement began at {row['since']}"] if row["since"] else []
+        words = f"{where}: a lock on {row['locked'] or 'what we need'} is held by {', '.join(who)}"
+        hint = f"Wait for its end, or end that session: select pg_terminate_backend({row['holder']})"
+        return waits.Seen(f"{words}. {hint}", waits.LOCK_S)
+    if _is_stopped(connection.host, pid):
+        return waits.Seen(
+            f"{where}: the server's process {pid} is stopped", waits.SILENCE_S, f"kill -CONT {pid}"
+        )
+    if str(row["state"]).startswith("idle"):
+        words = f"{where} has nothing to do for us any more: a statement or its answer was lost on the way"
+        return waits.Seen(words, waits.SILENCE_S)
+    return waits.Seen()
+
+
+def _is_stopped(host: str, pid: int | None) -> bool:
+    """Tell whether a server's process on this machine was stopped by a signal."""
+    if pid is None or not (host.startswith("/") or host in ("127.0.0.1", "::1", "localhost")):
+        return False
+    try:
+        process = psutil.Process(pid)
+        return "postgres" in process.name() and process.status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return False
+
+
+def psycopgs(connection: Control) -> PostgresControl:
+    """Return a control connection as the driver's own, for what only psycopg can do."""
+    if not isinstance(connection, psycopg.Connection):
+        kind = type(connection).__name__
+        raise TypeError(f"an engine of PostgreSQL's family was given a {kind} for a connection")
+    return connection
+
+
+def place(connection: model.Connection) -> str:
+    """Name the server in a sentence: socket file or host and port."""
+    if connection.host.startswith("/"):
+        return f"{connection.host}/.s.PGSQL.{connection.port}"
+    host = f"[{connection.host}]" if ":" in connection.host else connection.host
+    return f"{host}:{connection.port}"
+
+
+def arguments(connection: model.Connection) -> dict[str, Any]:
+    """Return psycopg's arguments, all of them: none is left to PG* variables of the environment."""
+    given: dict[str, Any] = {
+        "host": connection.host,
+        "hostaddr": "",
+        "port": connection.port,
+        "user": connection.user,
+        "dbname": connection.database,
+        "sslmode": connection.sslmode,
+        "channel_binding": connection.channel_binding,
+        "connect_timeout": max(2, round(connection.connect_timeout_s)),
+        "application_name": connection.application_name,
+        "target_session_attrs": "any",
+        "options": _options(connection),
+        **_KEEPALIVE,
+    }
+    optional = {
+        "password": connection.password,
+        "sslrootcert": connection.sslrootcert,
+        "sslcert": connection.sslcert,
+        "sslkey": connection.sslkey,
+        "client_encoding": connection.parameters.get("client_encoding"),
+    }
+    return given | {name: value for name, value in optional.items() if value is not None}
+
+
+def option(name: str, value: str) -> str:
+    """Write one setting for the start-up parameter `options`; white space and backslashes are escaped."""
+    escaped = "".join(f"\\{letter}" if letter in " \t\n\\" else letter for letter in value)
+    return f"-c {name}={escaped}"
+
+
+def _options(connection: model.Connection) -> str:
+    # libpq sends no start-up parameters but its own; all others travel in `options`.
+    parameters = {name: value for name, value in connection.parameters.items() if name != "client_encoding"}
+    given = parameters.pop("options", "")
+    return " ".join(filter(None, [given, *(option(name, value) for name, value in parameters.items())]))
+
+
+def _explain(connection: model.Connection, error: psycopg.OperationalError) -> LoadstoneError:
+    said = " ".join(str(error).split())
+    where = f"{place(connection)} (database {connection.database}, user {connection.user})"
+    if "database" in said and "does not exist" in said:
+        return LoadstoneError(
+            f'there is no database "{connection.database}" on {place(connection)}',
+            "Name one that exists, or create it first.",
+        )
+    if any(sign in said for sign in _STARTING):
+        problem = f"cannot connect to {where}: the server is still starting ({said})"
+        return ServerStartingError(problem, "Try again in a moment.")
+    for sign, problem, hint in _HINTS:
+        if sign in said:
+            return LoadstoneError(f"cannot connect to {where}: {problem} ({said})", hint)
+    return LoadstoneError(f"cannot connect to {where}: {said}", "Check the target's parameters.")

@@ -1,0 +1,27 @@
+"""Time series in ClickHouse: not loaded yet, and refused before anything is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.engine.dialect.timeseries import TimeSeriesDialect
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from loadstone.engine.control import Control
+    from loadstone.model import LoadMethod
+
+
+class ClickSeries(TimeSeriesDialect):
+    """Says no."""
+
+    title = "ClickHouse"
+    methods: tuple[LoadMethod, ...] = ("arrow",)
+
+    def refuse(self, control: Control) -> None:
+        """Raise LoadstoneError: tables of this shape were not made for ClickHouse."""
+        del control
+        raise LoadstoneError(
+            "Loadstone keeps no time series in ClickHouse, only plain tables",
+            "Load a plain data set, or name another target.",
+        )

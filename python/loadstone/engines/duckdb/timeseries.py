@@ -1,0 +1,109 @@
+"""How DuckDB keeps time series: columns with zone maps, and batches of Arrow rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from loadstone.engine.dialect.names import literal, quoted
+from loadstone.engine.dialect.timeseries import TableSize, TimeSeriesDialect, common_notes, width_s
+from loadstone.engines.duckdb.database import refuse_ambiguous
+from loadstone.engines.duckdb.load import DuckLoader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.dialect.timeseries import Dataset, Table, TableOptions
+    from loadstone.engine.library.client import Library
+    from loadstone.model import LoadMethod, SeriesTables
+
+BLOCKS = """
+select count(distinct block) as blocks from (
+    select unnest(list_append(additional_block_ids, block_id)) as block
+    from pragma_storage_info({table}) where persistent) as found where block >= 0
+"""
+"""Blocks of a table's columns; one that several columns share counts once."""
+
+
+class ByCursors:
+    """What holds for tables of every kind: how rows come in, and how times are read."""
+
+    title = "DuckDB"
+    methods: tuple[LoadMethod, ...] = ("arrow", "insert")
+
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library:
+        """Return what clients load with, each a cursor."""
+        return DuckLoader(document, connect)
+
+    def microseconds(self, column: str) -> str:
+        """Return an expression for a time as whole microseconds since 1970."""
+        return f"epoch_us({column})"
+
+
+class DuckSeries(ByCursors, TimeSeriesDialect):
+    """What DuckDB does in its own way."""
+
+    json_type = "json"
+
+    def where_made(self, control: Control) -> Self:
+        """Return the same answers for the schema where the connection makes its tables."""
+        found = super().where_made(control)
+        refuse_ambiguous(control, found.schema or "")
+        return found
+
+    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+        """Return nothing: statistics and the file are up to date after the checkpoint that ends a load."""
+        del dataset, wishes
+        return ()
+
+    def notes(self, wishes: SeriesTables, where: TableOptions | None = None) -> tuple[str, ...]:
+        """Say which wishes have no meaning here, and what is there instead."""
+        del where
+        found = list(common_notes(wishes))
+        if wishes.time_index or wishes.partition_index or wishes.time_partition_index:
+            found.append(
+                "no index on time or device is made: DuckDB finds a time range by the least and greatest "
+                "value that it keeps of each column for every 122,880 rows; its ART indexes serve look-ups "
+                "of a few rows only"
+            )
+        if wishes.field_index_count:
+            found.append("no index on fields is made: DuckDB's ART indexes serve look-ups of a few rows only")
+        if wishes.chunk_time_s is not None or wishes.hash_partitions:
+            found.append("DuckDB has no partitions: each table is one")
+        if wishes.compress or wishes.compress_after_s is not None:
+            found.append("DuckDB compresses every column when it writes it, whether that is asked for or not")
+        return tuple(found)
+
+    def bucket(self, width: str, column: str) -> str:
+        """Return an expression for the begin of the bucket (`10 minutes`, `1 day`) that holds a time."""
+        length = width_s(width) * 1_000_000
+        return f"make_timestamptz(epoch_us({column}) // {length} * {length})"
+
+    def size(self, control: Control, table: str) -> TableSize:
+        """Read how many blocks of the file the table's columns take; what its indexes take is not told."""
+        name = literal(self.qualified(table))
+        row = control.execute(BLOCKS.format(table=name).encode()).fetchone() or {}
+        space = control.execute(
+            "select block_size from pragma_database_size() where database_name = current_database()"
+        ).fetchone() or {"block_size": 0}
+        return TableSize(int(row["blocks"]) * int(space["block_size"]), 0)
+
+    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+        """Yield the statements that make the table of devices."""
+        name = self.qualified(tags["name"])
+        if wishes.jsonb_tags:
+            yield f"create table {name} (id integer primary key, tagset {self.json_type} unique)"
+            return
+        columns = tags["columns"][1:]
+        listed = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in columns)
+        yield f"create table {name} (id integer primary key, {listed})"
+        names = ", ".join(quoted(column["name"]) for column in columns)
+        yield f"create unique index {quoted(tags['name'] + '_uniq1')} on {name} ({names})"
+        yield f"create index {quoted(tags['name'] + '_first')} on {name} ({quoted(columns[0]['name'])})"
+
+    def series_table(
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
+    ) -> Iterator[str]:
+        """Yield the statement that makes one table of rows."""
+        del where
+        yield f"create table {self.qualified(table['name'])} ({self.columns(table, dataset, wishes)})"

@@ -1,0 +1,1 @@
+"""The machine that Loadstone and a local server run on: facts, counters, limits."""

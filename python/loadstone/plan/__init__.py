@@ -1,0 +1,1 @@
+"""Scenario × target → plan: pure data, made before anything is touched."""

@@ -1,0 +1,229 @@
+"""A phase of a scenario with its templates filled in: [[phase]] → PlannedPhase."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from loadstone.errors import LoadstoneError
+from loadstone.model import Drive, Pace, PlannedPhase, Published, Questions, RowCheck, Script
+from loadstone.scenario.builtin import SCENARIO_FILE
+from loadstone.scenario.load import bulk_clashes, bulk_of, curves_of, is_bulk
+from loadstone.scenario.queries import question_clashes, questions_of
+from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, file_named, key_problems
+from loadstone.scenario.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
+from loadstone.scenario.sql import split_statements
+from loadstone.scenario.template import render
+from loadstone.scenario.timeseries import load_of, queries_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from loadstone.model import Value
+
+_T = TypeVar("_T")
+_LIMITS = ("clients", "threads", "duration_s", "transactions_per_client", "warmup_s")
+_SAME_IN_DRIVE = (*_LIMITS, "mode", "latency_limit_ms", "timeout_s", "reconnect", "variables")
+
+
+def fill_phase(scenario: Scenario, phase: Phase, values: Mapping[str, Value]) -> dict[str, Any]:
+    """Fill in the templates of a phase's table; what comes out empty counts as left out.
+
+    Raises LoadstoneError with the key path when a value is not possible.
+    """
+    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index))}"
+    table = {key: value for key, value in phase.body.items() if key not in NOT_TEMPLATES}
+    filled: dict[str, Any] = {key: phase.body[key] for key in ("id", "kind")}
+    filled |= _fill(table, values, where, scenario_schema()["$defs"]["phase"])
+    path = ("phase", phase.index)
+    problems = phase_problems(filled, phase.index) or list(key_problems(filled, path))
+    raise_problems(str(scenario.folder / SCENARIO_FILE), problems or list(_clashes(filled, path)))
+    return filled
+
+
+def planned_phase(
+    scenario: Scenario, phase: Phase, values: Mapping[str, Value], seed: int
+) -> tuple[PlannedPhase, dict[str, Any]]:
+    """Return the phase ready to run, but for key, repeat and skip, and the table that it was made of."""
+    table = fill_phase(scenario, phase, values)
+    bulk = is_bulk(table)
+    planned = PlannedPhase(
+        key="",
+        id=phase.id,
+        scenario=scenario.id,
+        kind=phase.kind,
+        title=table["title"],
+        why=table.get("why", "").strip(),
+        setup=_statements(scenario, table.get("setup", ()), values),
+        drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
+        load=_from(partial(load_of, seed=seed), table, scenario, phase)
+        if phase.kind == "load" and not bulk
+        else None,
+        bulk=bulk_of(table, _statements(scenario, table.get("after", ()), values)) if bulk else None,
+        query=_from(partial(queries_of, seed=seed), table, scenario, phase) if "queries" in table else None,
+        questions=_questions(scenario, phase, table, values, seed) if "ask" in table else None,
+        row_check=_row_check(scenario, table, values),
+        checks=tuple(
+            (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
+            for check in table.get("checks", ())
+        ),
+        headline=table.get("headline", _headline(phase, bulk=bulk)),
+        rows_per_transaction=table.get("rows_per_transaction"),
+        published=tuple(_published(phase, values)),
+        curves=tuple(curves_of(phase.body, values)),
+        knee=table.get("knee", False),
+        optional=table.get("optional", False),
+        setup_estimate_s=float(table.get("setup_estimate_s", 0)),
+    )
+    return planned, table
+
+
+def _headline(phase: Phase, *, bulk: bool) -> str:
+    if bulk:
+        return "rows_per_s"
+    return "metrics_per_s" if phase.kind == "load" else "tps"
+
+
+def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[str, Any]) -> Any:
+    """Fill in a tree; `schema` says where a number is meant."""
+    if isinstance(value, str):
+        return _convert(render(value, values, where), schema) if "{" in value else value
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        found = {
+            key: _fill(item, values, f"{where}.{key}", _resolve(known.get(key, {}), item))
+            for key, item in value.items()
+        }
+        return {key: item for key, item in found.items() if item != "" or value[key] == ""}
+    if isinstance(value, list):
+        items = _resolve(schema.get("items", {}))
+        filled = [_fill(item, values, f"{where}[{place}]", items) for place, item in enumerate(value)]
+        return [item for item in filled if item != ""]
+    return value
+
+
+def _resolve(schema: Mapping[str, Any], value: object = None) -> Mapping[str, Any]:
+    """Follow a reference, and the choice between two forms of a table, by the keys that it holds."""
+    reference = schema.get("$ref")
+    found: Mapping[str, Any] = (
+        scenario_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
+    )
+    if "if" not in found or not isinstance(value, dict):
+        return found
+    return _resolve(found["then" if value.keys() >= set(found["if"]["required"]) else "else"])
+
+
+def _convert(text: str, schema: Mapping[str, Any]) -> Value:
+    """Read a filled-in text as the type that the key is to have; what does not fit is left to the schema."""
+    choices = schema.get("anyOf", [{}])
+    wanted = choices[0].get("type")
+    text = text.strip() if wanted else text
+    if wanted == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    try:
+        if wanted == "integer":
+            return int(text)
+        return float(text) if wanted == "number" else text
+    except ValueError:
+        return text
+
+
+def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Yield keys that cannot stand together."""
+    if "duration_s" in table and "transactions_per_client" in table:
+        where = key_path((*path, "transactions_per_client"))
+        yield Problem(
+            where, "the phase cannot end by time and by count.", "Let one of the two come out empty."
+        )
+    if "ask" in table:
+        yield from question_clashes(table["ask"], table["kind"], (*path, "ask"))
+    for inside, paced in ((path, table), ((*path, "queries"), table.get("queries", {}))):
+        if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
+            where = key_path((*inside, "rate_per_s"))
+            yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
+    if is_bulk(table):
+        yield from bulk_clashes(table, path)
+        return
+    data = table.get("data")
+    if data is not None and ("end" in data) == ("span_s" in data):
+        yield Problem(
+            key_path((*path, "data")), "the data ends by `end` or by `span_s`.", "Give one of them."
+        )
+    scripts = table.get("scripts", ())
+    if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):
+        yield Problem(key_path((*path, "scripts")), "no script has a weight above 0.", "Raise one weight.")
+
+
+def _from(
+    make: Callable[[Mapping[str, Any]], _T], table: Mapping[str, Any], scenario: Scenario, phase: Phase
+) -> _T:
+    """Make what a series phase asks for; a time that is none is refused with the place of the phase."""
+    try:
+        return make(table)
+    except (ValueError, OverflowError) as error:
+        where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'data'))}"
+        raise LoadstoneError(f"{where}: {error}.", "Write times as 2016-01-01T00:00:00Z.") from error
+
+
+def _sql(scenario: Scenario, text: str, values: Mapping[str, Value]) -> tuple[str, str]:
+    """Return SQL and its name for errors: the text of a file, filled in, or `text` itself."""
+    name = file_named(text, ".sql")
+    if name is None:
+        return text, f"SQL `{text[:30]}`"
+    where = str(scenario.folder / name)
+    return render(scenario.files[name], values, where), where
+
+
+def _statements(scenario: Scenario, texts: Iterable[str], values: Mapping[str, Value]) -> tuple[str, ...]:
+    return tuple(statement for text in texts for statement in split_statements(*_sql(scenario, text, values)))
+
+
+def _one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) -> str:
+    sql, where = _sql(scenario, text, values)
+    statements = split_statements(sql, where)
+    if len(statements) != 1:
+        raise LoadstoneError(
+            f"{where} holds {len(statements)} statements.", "Write one query that gives one value."
+        )
+    return statements[0]
+
+
+def _questions(
+    scenario: Scenario, phase: Phase, table: Mapping[str, Any], values: Mapping[str, Value], seed: int
+) -> Questions:
+    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'ask'))}"
+    return questions_of(table["ask"], lambda text: _one_statement(scenario, text, values), seed, where)
+
+
+def _row_check(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value]) -> RowCheck | None:
+    if "row_check" not in table:
+        return None
+    return RowCheck(
+        _one_statement(scenario, table["row_check"]["count"], values), table["rows_per_transaction"]
+    )
+
+
+def _drive(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value], seed: int) -> Drive:
+    rate = table.get("rate_per_s")
+    settings = {key: table[key] for key in _SAME_IN_DRIVE if key in table}
+    return Drive(
+        scripts=tuple(_script(scenario, script, values) for script in table["scripts"]),
+        pace=Pace(table.get("pace", "closed"), rate),
+        seed=seed,
+        **settings,
+    )
+
+
+def _script(scenario: Scenario, script: str | Mapping[str, Any], values: Mapping[str, Value]) -> Script:
+    table: Mapping[str, Any] = {"file": script} if isinstance(script, str) else script
+    name = table["file"]
+    text = render(scenario.files[name], values, str(scenario.folder / name))
+    return Script(name, text, table.get("weight", 1))
+
+
+def _published(phase: Phase, values: Mapping[str, Value]) -> Iterator[Published]:
+    for figure in phase.body.get("published", ()):
+        when = figure.get("when", {})
+        if all(values[name] == value for name, value in when.items()):
+            words = {key: figure[key] for key in ("note", "system", "question") if key in figure}
+            yield Published(figure["metric"], figure["value"], figure["unit"], **words)

@@ -1,0 +1,48 @@
+"""Where a phase is performed, and who sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.engine.control import Control
+    from loadstone.model import InOut
+    from loadstone.results.folder import PhaseFolder
+    from loadstone.results.json_files import Document
+    from loadstone.run.server import Server
+    from loadstone.signals import Signals
+    from loadstone.workload.drive import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOptions:
+    """How phases are run, and what an earlier run has left of one."""
+
+    io: InOut = "auto"
+    ignore_space: bool = False
+    begun: Document | None = None
+    """phase.json of the same phase in the run that goes on; None when it was not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseContext:
+    """What a phase that loads or queries needs of its surroundings."""
+
+    server: Server
+    folder: PhaseFolder
+    signals: Signals
+    show: Callable[[Progress], None]
+    io: InOut
+    tell: Callable[[str], None]
+    """Appends a note to the run's events."""
+
+    def control(self, *, lost: bool = False) -> Control:
+        """Return the server's control connection, made anew where it was lost.
+
+        `lost`: a client's connection was lost, so the server may be about to end all sessions.
+        """
+        self.server.revive(lost=lost)
+        return self.server.control

@@ -1,0 +1,173 @@
+"""Phases that ask plain SQL: how they are asked, what they leave in the run folder, how answers compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadstone.errors import words_of
+from loadstone.results.json_files import to_json
+from loadstone.run.outcome import judge
+from loadstone.run.timeseries import SHORT_S
+from loadstone.workload.queries.answer import compare
+from loadstone.workload.queries.execution import QueryOptions
+from loadstone.workload.queries.rounds import QueryContext, ask_as_load, ask_in_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadstone.model import Questions
+    from loadstone.results.folder import PhaseFolder
+    from loadstone.run.phase_context import PhaseContext
+    from loadstone.signals import Signals
+
+Document = dict[str, Any]
+
+_UNTIL_STOPPED_S = 1e6
+
+
+def questions_phase(questions: Questions, stage: PhaseContext) -> Document:
+    """Ask, one question after the other or all as a load; returns drive.json, which is written."""
+    if questions.duration_s is not None:
+        rows = rows_of(questions, stage)
+        account = _as_load(questions, stage, stage.folder, stage.signals, questions.duration_s)
+        account["asking"]["rows"] = rows
+        write(account, stage.folder)
+        return account
+    folder, server = stage.folder, stage.server
+    hands = QueryContext(
+        control=stage.control,
+        recover=server.recover,
+        cool=server.cool,
+        signals=stage.signals,
+        show=stage.show,
+        schema=server.schema,
+        keep=lambda account: write(account, folder),
+        rows=rows_of(questions, stage),
+    )
+    account = ask_in_turn(questions, server.opened, folder.path, hands)
+    write(account, folder)
+    return account
+
+
+def ask_beside(questions: Questions, stage: PhaseContext, stopper: Signals) -> None:
+    """Ask round and round beside a load until stopped; leaves the folder `queries` of the load's phase."""
+    folder = stage.folder.beside("queries")
+    write(_as_load(questions, stage, folder, stopper, None), folder)
+
+
+def judge_questions(account: Document) -> tuple[str, str | None]:
+    """Return the phase's state and the reason; one failing run fails it."""
+    if "questions" not in account["asking"]:
+        return judge(account)
+    if account["state"] == "interrupted":
+        return "interrupted", account["reason"]
+    failed = [run for run in account["asking"]["runs"] if run["state"] == "failed"]
+    skipped = [run for run in account["asking"]["runs"] if run["state"] == "skipped"]
+    named = dict.fromkeys(run["question"] for run in (*failed, *skipped))
+    if not named:
+        return "complete", None
+    asked = len(account["asking"]["questions"])
+    first = next(iter(failed or skipped))
+    others = asked - len(named)
+    rest = f"; the other {others} were answered" if others else ""
+    what = f"{len(named)} of {asked} questions failed"
+    which = f"{first['question']} ({first['kind']} run {first['number']})"
+    return "failed", f"{what}: {which}: {first['reason']}{rest}"
+
+
+def compare_questions(account: Document, others: Sequence[tuple[str, Document]]) -> list[Document]:
+    """Compare answers with those of other targets, each by its id; returns checks of phase.json.
+
+    Each question is compared with the first target that has an answer to it. One that differs is marked
+    `wrong` in the account.
+    """
+    checks = []
+    equal: dict[str, int] = {}
+    for question in account["asking"]["questions"]:
+        found = _first_answer(question["name"], others)
+        if question["answer"] is None or found is None:
+            continue
+        other, expected = found
+        words = compare(expected, question["answer"])
+        if words is None:
+            equal[other] = equal.get(other, 0) + 1
+            continue
+        question["wrong"] = f"another answer than {other}'s: {words} (here: {other})"
+        checks.append(_check(f"the answer to {question['name']} is that of {other}", 1, 0, words))
+    detail = "count, sums and checksums of every answer, order left out"
+    checks += [_check(f"answers are those of {other}", n, n, detail) for other, n in equal.items()]
+    return checks
+
+
+def rows_of(questions: Questions, stage: PhaseContext) -> int | None:
+    """Count the rows of the table that is asked about; None where that is not known."""
+    table, server = questions.table, stage.server
+    if not table:
+        return None
+    if table not in server.counted:
+        engine = server.engine
+        troubles = engine.troubles
+        place = engine.tables.qualified(table)
+        text = engine.translate(f"select count(*) from {place}")  # noqa: S608 - a quoted name
+        try:
+            control = stage.control()
+            with engine.at_most(control, questions.timeout_s):
+                server.counted[table] = server.count(text)
+        except troubles as error:
+            stage.signals.check()
+            words = words_of(error)
+            stage.tell(f"the rows of {table} could not be counted: {words}")
+            return None
+    return server.counted[table]
+
+
+def write(account: Document, folder: PhaseFolder) -> None:
+    """Replace drive.json."""
+    folder.write_drive(to_json(account, indent=1))
+
+
+def _as_load(
+    questions: Questions, stage: PhaseContext, folder: PhaseFolder, signals: Signals, duration_s: float | None
+) -> Document:
+    """Go round the questions for so long, or until stopped beside a load, whose answers change."""
+    beside = duration_s is None
+    options = QueryOptions(
+        workers=questions.clients,
+        duration_s=_UNTIL_STOPPED_S if beside else duration_s,
+        timeout_s=questions.timeout_s,
+        seed=questions.seed,
+        answers="none" if beside else "digest",
+        resting=not beside,
+        prepared=0,
+        interval_s=SHORT_S,
+        schema=stage.server.schema,
+    )
+    show = None if beside else stage.show
+    account = ask_as_load(questions, stage.server.opened, folder.path, signals, show, options)
+    account["asking"] = {
+        "table": questions.table or None,
+        "rows": None,
+        "clients": questions.clients,
+        "distinct": questions.distinct if questions.draws else 1,
+        "draws": [{"name": d.name, "least": d.least, "most": d.most} for d in questions.draws],
+    }
+    return account
+
+
+def _first_answer(name: str, others: Sequence[tuple[str, Document]]) -> tuple[str, Document] | None:
+    for target, account in others:
+        for question in account["asking"]["questions"]:
+            if question["name"] == name and question["answer"] is not None:
+                return target, question["answer"]
+    return None
+
+
+def _check(name: str, expected: int, actual: int, detail: str) -> Document:
+    answers = {0: "no equal answer", 1: "1 equal answer"}
+    return {
+        "name": name,
+        "expected": answers.get(expected, f"{expected} equal answers"),
+        "actual": answers.get(actual, f"{actual} equal answers"),
+        "passed": expected == actual,
+        "detail": detail,
+    }

@@ -1,0 +1,88 @@
+"""What a run was asked for, kept in run.json without its secrets, so that `--resume DIR` alone goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.folder import RunFolder
+from loadstone.results.redact import HIDDEN, redact
+from loadstone.scenario.builtin import builtin_scenarios
+from loadstone.scenario.scenario import find_scenario
+from loadstone.target import parse_target
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from loadstone.run.request import Request
+    from loadstone.target import Target
+
+_AS_THEY_ARE = ("size", "seed", "repeats", "keep", "replace", "ignore_space", "calibrate", "io", "verify")
+_OPTIONS = {"overrides": "--set", "settings": "--setting"}
+
+
+def asked_document(request: Request, targets: Sequence[Target]) -> dict[str, Any]:
+    """Return the key `asked` of run.json; `targets` are the request's, understood."""
+    ours = {path: name for name, path in builtin_scenarios().items()}
+    return {
+        "scenarios": [ours.get(one.folder) or str(one.folder.absolute()) for one in request.scenarios],
+        "targets": [redact(target.without_password()) for target in targets],
+        **{name: _without_secrets(getattr(request, name)) for name in _OPTIONS},
+        "storage": str(request.storage.absolute()) if request.storage else None,
+        **{name: getattr(request, name) for name in _AS_THEY_ARE},
+    }
+
+
+def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
+    """Return the request to resume a run, whose folder says what is not `given` anew.
+
+    `given` are fields of the request; of settings and parameters, single ones can be given. Passwords are in
+    no folder: a target is named anew to give one. Raises LoadstoneError.
+    """
+    if request.resume is None:
+        return request
+    if request.out is not None and request.out.absolute() != request.resume.absolute():
+        raise LoadstoneError(
+            "--out names a new folder, and --resume goes on in the old one", "Leave out --out."
+        )
+    asked = RunFolder.open(request.resume).run.get("asked")
+    if not isinstance(asked, dict):
+        return request  # as an older Loadstone wrote it: all options must be given
+    kept: dict[str, Any] = {name: asked[name] for name in _AS_THEY_ARE if name in asked and name not in given}
+    if "scenarios" not in given:
+        kept["scenarios"] = [find_scenario(name) for name in asked["scenarios"]]
+    if "storage" not in given and asked.get("storage"):
+        kept["storage"] = Path(asked["storage"])
+    kept["targets"] = _targets(request.targets if "targets" in given else (), asked["targets"])
+    for name, option in _OPTIONS.items():
+        anew = getattr(request, name)
+        _refuse_hidden(option, {n: v for n, v in asked[name].items() if n not in anew})
+        kept[name] = {**asked[name], **anew}
+    return replace(request, **kept)
+
+
+def _targets(anew: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """Put targets that are named anew in the place of those that they mean."""
+    urls = {parse_target(text).url: text for text in anew}
+    known = [urls.pop(parse_target(text).url, text) for text in asked]
+    if urls:
+        return list(anew)  # what it is that differs is told once all is understood
+    for text in known:
+        if text not in anew:
+            _refuse_hidden("--target", {"URL": text})
+    return known
+
+
+def _without_secrets(pairs: Mapping[str, str]) -> dict[str, str]:
+    return {name: redact(f"{name}={value}").partition("=")[2] for name, value in pairs.items()}
+
+
+def _refuse_hidden(option: str, pairs: Mapping[str, str]) -> None:
+    for name, value in pairs.items():
+        if HIDDEN in value:
+            raise LoadstoneError(
+                f"the run's folder does not hold the whole value of {option} {name}: it keeps no secrets",
+                f"Give it again beside --resume: {option} {name}=…",
+            )

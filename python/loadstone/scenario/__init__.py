@@ -1,0 +1,1 @@
+"""Scenarios: load tests as folders of data, read and checked, with templates and parameters."""

@@ -1,0 +1,1 @@
+"""The knee of a load in steps."""

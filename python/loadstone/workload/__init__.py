@@ -1,0 +1,1 @@
+"""What is done to a database: scripts, loads and queries, performed by the core."""

@@ -1,0 +1,112 @@
+"""Rows sent: one load as the core is told of it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+from loadstone.errors import LoadstoneError, words_of
+from loadstone.results.json_files import to_json, write_atomic
+from loadstone.workload.drive import drive_document, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from loadstone.engine import Engine
+    from loadstone.engine.control import Control
+    from loadstone.engine.library.client import Library
+    from loadstone.model import Connection, Drive, InOut, LoadMethod
+    from loadstone.signals import Signals
+    from loadstone.target import OpenTarget
+    from loadstone.workload.drive import Progress, Step
+    from loadstone.workload.load.tables import Committed
+
+Account = dict[str, Any]
+"""drive.json of docs/run-folder.md, with `load`."""
+
+
+class Answers(Protocol):
+    """What an engine answers of sending rows."""
+
+    title: str
+    methods: tuple[LoadMethod, ...]
+
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
+        """Return what clients behind a library load with; None where rows go by the wire protocol."""
+
+
+def chosen_method(wanted: LoadMethod, answers: Answers) -> LoadMethod:
+    """Return how rows are sent. Raises LoadstoneError when the engine cannot be loaded so."""
+    if wanted == "best":
+        return answers.methods[0]
+    if wanted not in answers.methods:
+        raise LoadstoneError(
+            f"{answers.title} cannot be loaded by {wanted}", f"It can by {', '.join(answers.methods)}."
+        )
+    return wanted
+
+
+def load_document(
+    drive: Drive, connection: Connection | None, out_dir: Path, io: InOut, interval_s: float
+) -> dict[str, Any]:
+    """Return the core's specification of a drive that loads, to be given its `load`.
+
+    Its `connection` is None where the clients are behind a library.
+    """
+    document = drive_document(drive, connection, out_dir, io) | {"interval_s": interval_s}
+    del document["scripts"], document["mode"]
+    return document
+
+
+def send(
+    document: dict[str, Any],
+    answers: Answers,
+    opened: OpenTarget,
+    signals: Signals | None,
+    show: Callable[[Progress], None] | None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Account:
+    """Send the rows; the first signal asks to stop in order.
+
+    `on_step` is told of each step that is committed whole. Raises LoadstoneError when it cannot begin.
+    """
+    library = None
+    if document["connection"] is None:
+        library = answers.library(document, opened.connect)
+        if library is None:
+            raise LoadstoneError(f"{opened.engine.title} cannot be loaded", "Name another target.")
+    return perform(document, signals, show, on_step, library)
+
+
+@contextlib.contextmanager
+def told(account: Account, engine: Engine) -> Iterator[None]:
+    """Keep the account of what was loaded when the server is no longer there to be asked."""
+    troubles = engine.troubles
+    try:
+        yield
+    except troubles as error:
+        said = words_of(error)
+        if account["state"] == "complete":
+            account |= {"state": "failed", "reason": f"what was loaded cannot be looked at: {said}"}
+        account["load"]["notes"].append(f"the server could not be asked afterwards: {said}")
+
+
+def settle(account: Account, booked: Committed | None) -> bool:
+    """Note what the ledger books (None: there is none), and tell whether every row is committed.
+
+    A drive that came to its end without that has failed.
+    """
+    loaded, complete = account["load"], account["state"] == "complete"
+    whole = complete and not account["in_doubt"]
+    if booked is not None:
+        loaded["committed"] = {"batches": booked.batches, "rows": booked.rows}
+        whole = complete and booked.batches == loaded["batches"] + loaded["skipped_batches"]
+    if complete and not whole:
+        account |= {"state": "failed", "reason": "not every batch was committed"}
+    return whole
+
+
+def write_account(account: Account, out_dir: Path) -> None:
+    """Write drive.json anew, with what was found out after the drive."""
+    write_atomic(out_dir / "drive.json", to_json(account, indent=1))

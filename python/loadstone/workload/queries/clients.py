@@ -1,0 +1,133 @@
+"""Queries through a client library: how the core's clients connect, ask and are interrupted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from loadstone.engine.library.client import Client, Library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.engine.control import Control
+    from loadstone.engine.library.engine import LibraryEngine
+    from loadstone.target import OpenTarget
+
+CHANGED = "answer"
+"""What an error is called when a query's answer is another than the first time."""
+_NAME = "loadstone-query-{}"
+
+
+class Asker(Protocol):
+    """Whoever carries queries to a database."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a failing query raises."""
+
+    @property
+    def arrow(self) -> bool:
+        """Whether answers are Arrow, which can be digested."""
+
+    def connect(self, name: str) -> Control:
+        """Open one client's connection."""
+
+    def answer(self, connection: Control, sql: str) -> Any:
+        """Run a query and return its whole answer."""
+
+    def cut_off(self, connection: Control, name: str) -> None:
+        """Make what the connection of this name does fail now; called by another thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAsker:
+    """A target behind a client library."""
+
+    opened: OpenTarget
+    engine: LibraryEngine
+    arrow: bool = True
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a failing query raises."""
+        return self.engine.errors
+
+    def connect(self, name: str) -> Control:
+        """Open one client's connection."""
+        return self.opened.connect(name)
+
+    def answer(self, connection: Control, sql: str) -> Any:
+        """Run a query and return its answer as Arrow."""
+        return self.engine.answer(connection, sql)
+
+    def cut_off(self, connection: Control, name: str) -> None:
+        """Interrupt a query."""
+        self.engine.cancel(connection, name)
+
+
+class AskedLibrary(Library):
+    """What the core's clients ask through an asker."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        told: Callable[[str, Any], None] | None = None,
+        noted: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Tell `told` of each query's text with its answer, `noted` of its begin and end, one at a time."""
+        self.errors = asker.errors
+        self._asker, self._told, self._noted = asker, told, noted
+        self._telling = threading.Lock()
+
+    def connect(self, number: int) -> Client:
+        """Open the connection of client `number`."""
+        return _Asking(self._asker, _NAME.format(number), self._told, self._noted, self._telling)
+
+    def describe(self, error: BaseException) -> tuple[str, str]:
+        """Return an error's class and the first line of its message."""
+        state, message = super().describe(error)
+        return state, message.split("\n", 1)[0]
+
+
+class _Asking(Client):
+    """One client."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        name: str,
+        told: Callable[[str, Any], None] | None,
+        noted: Callable[[int, int], None] | None,
+        telling: threading.Lock,
+    ) -> None:
+        self._asker, self._name, self._told, self._noted = asker, name, told, noted
+        self._telling = telling
+        self._control = asker.connect(name)
+        self.answered = None if told is None else self._tell
+
+    def query(self, sql: str) -> Any:
+        """Run a query."""
+        if self._noted is None:
+            return self._asker.answer(self._control, sql)
+        start_ns = time.monotonic_ns()
+        try:
+            return self._asker.answer(self._control, sql)
+        finally:
+            with self._telling:
+                self._noted(start_ns, time.monotonic_ns())
+
+    def _tell(self, sql: str, answer: Any) -> None:
+        assert self._told is not None, "else this is None"  # noqa: S101
+        with self._telling:
+            self._told(sql, answer)
+
+    def interrupt(self) -> None:
+        """End the query that another thread is in."""
+        self._asker.cut_off(self._control, self._name)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._control.close()

@@ -1,0 +1,33 @@
+"""TSBS's queries: which kinds there are, how their parameters are drawn, their texts, their file format.
+
+`generate` makes them for any dialect; `translate` turns one that was made for another; `gob` reads and
+writes TSBS's files. The texts lie in `texts/` and are TSBS's own, under its licence.
+"""
+
+from __future__ import annotations
+
+from loadstone.workload.tsbs.queries.dialects import TIMESCALEDB, Dialect, dialect_of, dialects
+from loadstone.workload.tsbs.queries.draws import Parameters
+from loadstone.workload.tsbs.queries.generating import Order, Query, generate, mixed
+from loadstone.workload.tsbs.queries.kinds import KINDS, Kind, kind_named, kinds_of
+from loadstone.workload.tsbs.queries.texts import Layout
+from loadstone.workload.tsbs.queries.translating import Translated, translate
+
+__all__ = [
+    "KINDS",
+    "TIMESCALEDB",
+    "Dialect",
+    "Kind",
+    "Layout",
+    "Order",
+    "Parameters",
+    "Query",
+    "Translated",
+    "dialect_of",
+    "dialects",
+    "generate",
+    "kind_named",
+    "kinds_of",
+    "mixed",
+    "translate",
+]

@@ -1,0 +1,47 @@
+"""Ctrl-C while the command line is being imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).with_name("loadstone"))
+INTERRUPTS = """
+import os, signal, sys
+class Presser:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["PRESS_AT"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Presser())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("loadstone.cli.process_title", ("scenarios",)),
+        ("click", ("scenarios",)),
+        ("loadstone.cli.scenarios", ("scenarios",)),
+        ("rich.console", ("report", "/nowhere")),
+        ("numpy", ("report", "/nowhere")),
+        ("psycopg", ("plan",)),
+        ("duckdb", ("plan", "--target", "duckdb:")),
+    ],
+)
+def test_an_import_that_is_interrupted_ends_in_words(
+    module: str, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "PRESS_AT": module}
+    done = subprocess.run(
+        [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "stopped by SIGINT" in done.stderr

@@ -1,0 +1,84 @@
+"""Starting is quick: a command imports what it needs, and nothing before passwords are hidden."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAVY = (
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "psycopg",
+    "jsonschema",
+    "jinja2",
+    "rich",
+    "duckdb",
+    "vl_convert",
+    "psutil",
+)
+CALLED = """
+import atexit, sys
+heavy = sys.argv.pop(1).split(",")
+atexit.register(lambda: print("imported:", *[name for name in heavy if name in sys.modules], file=sys.stderr))
+from loadstone.cli import main
+main()
+"""
+DATA: tuple[str, ...] = (
+    "--use-case",
+    "cpu-only",
+    "--scale",
+    "1",
+    "--format",
+    "timescaledb",
+    "--log-interval",
+    "10s",
+)
+DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-01-01T00:01:00Z", "--file")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        ("run", "--help"),
+        ("scenarios",),
+        ("pgbench", "--version"),
+        ("pgbench", "--help"),
+        ("tsbs", "generate-data", *DATA),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_command_loads_no_library_that_it_does_not_need(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    if arguments[-1] == "--file":
+        arguments = (*arguments, str(tmp_path / "data"))
+    command = [sys.executable, "-c", CALLED, ",".join(HEAVY), *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "imported:"
+
+
+def test_passwords_are_hidden_before_anything_but_the_standard_library_is_loaded() -> None:
+    ask = (
+        "import sys; from loadstone.cli import main; from loadstone.cli import process_title"
+        "; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, check=True, text=True)
+    tops = {name.partition(".")[0] for name in done.stdout.split()}
+    own = {name for name in done.stdout.split() if name.startswith("loadstone.")}
+    known = sys.stdlib_module_names | {"loadstone", "__main__", "sitecustomize", "usercustomize"}
+    assert {top for top in tops if not top.startswith(("_", "__"))} <= known
+    assert own <= {
+        "loadstone.cli",
+        "loadstone.cli.process_title",
+        "loadstone.results",
+        "loadstone.results.redact",
+        "loadstone.results.spellings",
+    }

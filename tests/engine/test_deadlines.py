@@ -1,0 +1,68 @@
+"""Time limits of blocking calls: kept, called off, by one thread for any number of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from support.sandbox import wait_until
+
+from loadstone.engine.library.deadlines import Deadlines
+
+
+def waiting() -> int:
+    return sum(thread.name == "loadstone-deadlines" for thread in threading.enumerate())
+
+
+def test_what_takes_too_long_is_told_once_and_not_before() -> None:
+    told: list[float] = []
+    begun = time.monotonic()
+    with Deadlines().within(0.2, lambda: told.append(time.monotonic() - begun)):
+        wait_until(lambda: bool(told), "the call")
+        time.sleep(0.2)
+    (after,) = told
+    assert after >= 0.2
+
+
+def test_what_ends_in_time_is_not_told() -> None:
+    told: list[int] = []
+    deadlines = Deadlines()
+    for number in range(100):
+        with deadlines.within(0.3, lambda number=number: told.append(number)):  # type: ignore[misc]
+            pass
+    with deadlines.within(0.05, lambda: told.append(-1)):
+        wait_until(lambda: bool(told), "the last one's call")
+    time.sleep(0.4)
+    assert told == [-1]
+
+
+def test_a_late_call_that_hangs_keeps_no_other_waiting() -> None:
+    deadlines, hangs, told = Deadlines(), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hangs.wait(60)
+
+    with deadlines.within(0.0, hang):
+        with deadlines.within(0.1, told.set):
+            assert told.wait(30)
+        hangs.set()
+
+
+def test_one_thread_waits_for_all_and_ends_with_them() -> None:
+    deadlines, before = Deadlines(), waiting()
+    ended = threading.Event()
+
+    def ask() -> None:
+        with deadlines.within(60, lambda: None):
+            ended.wait(30)
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    assert waiting() <= before + 1
+    ended.set()
+    for thread in threads:
+        thread.join()
+    wait_until(lambda: waiting() <= before, "the end of the thread that waits")
+    with deadlines.within(0.0, ended.clear):
+        wait_until(lambda: not ended.is_set(), "the call of a new one")

@@ -1,0 +1,206 @@
+"""Phases that ask plain SQL: written in a scenario, planned, refused before anything is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadstone.errors import LoadstoneError
+from loadstone.model import Draw, PlannedPhase, Published, Question, Questions
+from loadstone.plan.plan import (
+    PlanTarget,
+    clients_of,
+    estimated_seconds,
+    make_plan,
+    plan_from_json,
+    plan_to_json,
+)
+from loadstone.scenario.scenario import load_scenario
+from loadstone.scenario.sql import filled, placeholders
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loadstone.model import Plan
+
+SCENARIO = """
+id = "mine"
+title = "Mine"
+version = "1"
+why = "To see."
+parameters.round = { type = "integer", default = 1, help = "Turn" }
+parameters.clients = { type = "integer", default = 8, minimum = 1, help = "Clients" }
+parameters.cold = { type = "boolean", default = true, help = "Empty the caches" }
+parameters.runs = { type = "integer", default = 3, help = "Warm runs" }
+parameters.least = { type = "integer", default = 5, help = "Least" }
+
+[[phase]]
+id = "queries"
+kind = "query"
+title = "Queries"
+sweep = { round = [1, 2] }
+ask.table = "t"
+ask.cold = "{{ cold }}"
+ask.warm_runs = "{{ runs }}"
+ask.timeout_s = 7
+ask.questions = [ { name = "Sql1", sql = "select count(*) from t" }, { name = "Sql2", sql = "two.sql" } ]
+published = [
+  { metric = "warm_ms", question = "Sql2", system = "MapD", value = 52, unit = "ms" },
+  { metric = "cold_ms", question = "Sql1", value = 1, unit = "ms", note = "n", when = { round = 2 } },
+]
+
+[[phase]]
+id = "many"
+kind = "query"
+title = "Many"
+[phase.ask]
+clients = "{{ clients }}"
+duration_s = 30
+distinct = 50
+draws = [ { name = "d", least = "{{ least }}", most = 9 } ]
+questions = [ { name = "drawn", sql = "select sum(a) from t where a < :d and b <> ':d' -- :d" } ]
+
+[[phase]]
+id = "import"
+kind = "load"
+title = "Import"
+data = { set = "import", rows = 1000 }
+table = { name = "test" }
+workers = 2
+ask = { clients = 3, questions = [ { name = "Sql1", sql = "select count(*) from test" } ] }
+"""
+
+
+def plan_of(folder: Path, text: str = SCENARIO, *capabilities: str, **overrides: str) -> Plan:
+    (folder / "scenario.toml").write_text(text)
+    (folder / "two.sql").write_text("-- two\nselect a, count(*) from t\ngroup by a;\n")
+    found = frozenset(capabilities or ("load", "query"))
+    targets = [PlanTarget("duckdb", "duckdb", "duckdb:", found, wire=False)]
+    plan = make_plan([load_scenario(folder)], targets, "small", overrides)
+    assert plan_from_json(plan_to_json(plan)) == plan
+    return plan
+
+
+def planned(folder: Path, text: str = SCENARIO, **overrides: str) -> dict[str, PlannedPhase]:
+    return {phase.key: phase for phase in plan_of(folder, text, **overrides).targets[0].phases}
+
+
+def test_questions_are_planned_in_each_round_for_any_engine_that_answers(tmp_path: Path) -> None:
+    phases = planned(tmp_path)
+    first, second = phases["001-queries-round-1"], phases["002-queries-round-2"]
+    assert first.questions == Questions(
+        questions=(
+            Question("Sql1", "select count(*) from t"),
+            Question("Sql2", "select a, count(*) from t\ngroup by a"),
+        ),
+        table="t",
+        cold=True,
+        warm_runs=3,
+        timeout_s=7,
+    )
+    assert first.skip is None
+    assert first.published == (Published("warm_ms", 52, "ms", system="MapD", question="Sql2"),)
+    assert second.published[1] == Published("cold_ms", 1, "ms", "n", question="Sql1")
+    assert clients_of(first) == 1
+
+
+def test_a_load_of_questions_counts_its_clients_and_its_time(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    phases = {phase.id: phase for phase in plan.targets[0].phases}
+    many = phases["many"].questions
+    assert many is not None
+    assert (many.clients, many.duration_s, many.distinct) == (8, 30, 50)
+    assert many.draws == (Draw("d", 5, 9),)
+    assert clients_of(phases["many"]) == 8
+    assert clients_of(phases["import"]) == 5
+    # Two rounds of two questions, once cold and three times warm, at a second each.
+    assert 30 + 2 * 2 * 4 <= estimated_seconds(plan) < 30 + 2 * 2 * 4 + 1
+
+
+def test_a_target_that_answers_no_queries_skips_them_in_words(tmp_path: Path) -> None:
+    (phase, *_) = plan_of(tmp_path, SCENARIO, "load").targets[0].phases
+    assert phase.skip == "duckdb offers no query here, which the phase needs"
+
+
+WRONG = [
+    (
+        "ask.table",
+        "data = { use_case = 'iot', start = '2016-01-01T00:00:00Z', span_s = 1 }\nask.table",
+        "no such",
+    ),
+    ("ask.table", "timeout_s = 5\nask.table", "phase[0].timeout_s"),
+    ("ask.table", "queries = { kinds = ['x'] }\nask.table", "`queries` or, in plain SQL, `ask`"),
+    (
+        'question = "Sql2"',
+        'question = "Sql3"',
+        "phase[0].published[0].question: the phase asks no question `Sql3`",
+    ),
+    (
+        "3, questions = [",
+        '3, questions = [ { name = "Sql1", sql = "select 1" },',
+        "phase[2].ask.questions[1].name",
+    ),
+    ('sql = "two.sql"', 'sql = "three.sql"', "there is no file three.sql"),
+    ('sql = "two.sql"', 'sql = "select 1; select 2"', "holds 2 statements"),
+    ('sql = "two.sql"', 'sql = "select :d"', "`:d` in Sql2 is not drawn"),
+    ("ask.timeout_s = 7", "ask.clients = 7", "phase[0].ask.clients: questions are asked one by one"),
+    ("ask.timeout_s = 7", "ask.distinct = 7", "phase[0].ask.distinct"),
+    ("ask.timeout_s = 7", "ask.timeout_s = 0", "phase[0].ask.timeout_s: 0 is not possible"),
+    ("duration_s = 30", "duration_s = 30\ncold = false", "phase[1].ask.cold: with duration_s"),
+    ("most = 9", "most = 4", "phase[1].ask.draws[0].most: no number lies between 5 and 4"),
+    (
+        "most = 9 }",
+        'most = 9 }, { name = "e", least = 1, most = 2 }',
+        "no question makes use of the draw `e`",
+    ),
+    ("most = 9 }", 'most = 9 }, { name = "d", least = 1, most = 2 }', "phase[1].ask.draws[1].name"),
+    ('draws = [ { name = "d", least = "{{ least }}", most = 9 } ]', "", "distinct: nothing is drawn"),
+    ("a < :d", "a < d", "no question makes use of the draw `d`"),
+    (
+        "clients = 3, questions",
+        "clients = 3, cold = true, questions",
+        "phase[2].ask.cold: questions beside a load",
+    ),
+    ("clients = 3, questions", "duration_s = 3, questions", "phase[2].ask.duration_s"),
+    ('kind = "load"', 'kind = "size"', "phase[2].ask: a phase of kind size has no such key"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), WRONG, ids=[said[:40] for _, _, said in WRONG])
+def test_what_does_not_go_together_is_refused_with_its_place(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert old in SCENARIO
+    with pytest.raises(LoadstoneError) as caught:
+        plan_of(tmp_path, SCENARIO.replace(old, new, 1))
+    assert said in caught.value.message
+    assert caught.value.hint
+
+
+def test_values_that_the_user_gives_are_looked_at_too(tmp_path: Path) -> None:
+    with pytest.raises(LoadstoneError, match="neither cold nor warm"):
+        plan_of(tmp_path, cold="false", runs="0")
+    with pytest.raises(LoadstoneError, match="no number lies between 10 and 9"):
+        plan_of(tmp_path, least="10")
+
+
+def test_placeholders_are_names_outside_of_quotes_comments_and_casts() -> None:
+    text = """select ':a', ":b", $$:c$$, x::int, :d, (:e), '12:30:00' /* :f */ -- :g
+    , :h"""
+    assert [name for _, _, name in placeholders(text)] == ["d", "e", "h"]
+    assert filled("a<:n and :n>-1 and x::n", {"n": 7}) == "a<7 and 7>-1 and x::n"
+    assert filled("x = -:n", {"n": -3}) == "x = -(-3)"
+
+
+@given(
+    st.lists(st.sampled_from(["select", " ", ":a", "::", "':a'", ":b", "x", "-- :a\n", "\n", "5", "/*:b*/"]))
+)
+def test_filling_in_touches_nothing_else(parts: list[str]) -> None:
+    text = "".join(parts)
+    found = list(placeholders(text))
+    assert all(text[start:end] == f":{name}" for start, end, name in found)
+    same = {name: f":{name}" for _, _, name in found}
+    assert filled(text, same) == text

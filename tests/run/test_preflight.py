@@ -1,0 +1,127 @@
+"""What cannot be run at all is refused: before anything is opened, where that is known then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from loadstone.cli.terminal import Quiet
+from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.plan.plan import PlanTarget, make_plan
+from loadstone.run import Request, execute, plan_of
+from loadstone.run.preflight import refuse_idle
+from loadstone.run.targets import Opener
+from loadstone.scenario.scenario import find_scenario, load_scenario
+from loadstone.target import parse_targets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLIGHTS = find_scenario("flights")
+FILES_ONLY = "duckdb offers no import of CSV, text or binary files here, which the phase needs"
+
+
+def test_files_that_no_target_takes_are_refused_before_a_target_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Opener, "open", lambda *_: pytest.fail("a target was opened"))
+    request = Request([FLIGHTS], ["duckdb:"], "tiny", {"files": "mine.csv"}, out=tmp_path / "out")
+    with pytest.raises(LoadstoneError) as caught:
+        execute(request, Quiet())
+    assert caught.value.message == f"nothing of this can be run: {FILES_ONLY}."
+    assert "give Parquet" in caught.value.hint
+    assert caught.value.exit_code is ExitCode.BAD_INPUT
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plan_says_which_targets_take_no_such_files() -> None:
+    request = Request([FLIGHTS], ["duckdb:"], "tiny", {"files": "mine.csv"})
+    assert {phase.skip for phase in plan_of(request, parse_targets(["duckdb:"])).targets[0].phases} == {
+        FILES_ONLY
+    }
+    request = Request([FLIGHTS], ["duckdb:"], "tiny", {"files": "/none.parquet", "format": "parquet"})
+    with pytest.raises(LoadstoneError, match=r"none\.parquet"):
+        plan_of(request, parse_targets(["duckdb:"]))
+
+
+def test_files_are_looked_at_for_the_target_that_takes_them() -> None:
+    request = Request([FLIGHTS], ["duckdb:", "pg"], "tiny", {"files": "/none.csv"})
+    with pytest.raises(LoadstoneError, match=r"none\.csv"):
+        plan_of(request, parse_targets(request.targets))
+
+
+@pytest.mark.parametrize(("offered", "refused"), [({"sql"}, True), ({"sql", "query"}, False)])
+def test_targets_that_offer_nothing_that_is_needed_are_refused(offered: set[str], *, refused: bool) -> None:
+    targets = [
+        PlanTarget("a", "postgres", "u", frozenset({"sql"})),
+        PlanTarget("b", "postgres", "v", frozenset(offered)),
+    ]
+    plan = make_plan([FLIGHTS], targets, "tiny")
+    if not refused:
+        refuse_idle(plan)
+        return
+    with pytest.raises(LoadstoneError, match="nothing of this can be run: postgres offers no load") as caught:
+        refuse_idle(plan)
+    assert "loadstone engines" in caught.value.hint
+
+
+CHANGES = """
+id = "own"
+title = "own"
+version = "1"
+why = "A test."
+
+[[phase]]
+id = "change"
+kind = "sql"
+title = "change"
+setup = ["{statement}"]
+"""
+
+
+def changing(folder: Path, statement: str) -> Request:
+    (folder / "scenario.toml").write_text(CHANGES.format(statement=statement))
+    return Request([load_scenario(folder)], [f"duckdb:{folder}/mine.duckdb"], "tiny", out=folder / "out")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "drop table if exists t cascade",
+        "DROP VIEW v",
+        "/* a */ insert or replace into t select 1",
+        "update t set i = 1",
+        "truncate t",
+        "alter table if exists t rename to u",
+    ],
+)
+def test_a_statement_that_may_change_a_table_of_the_users_is_refused(tmp_path: Path, statement: str) -> None:
+    """DuckDB looks for a name in `main` as well, whatever the search path is."""
+    with duckdb.connect(f"{tmp_path}/mine.duckdb") as own:
+        own.execute("create table t (i int)")
+        own.execute("create view v as select 1")
+        own.execute("insert into t values (42)")
+    request = changing(tmp_path, statement)
+    with pytest.raises(LoadstoneError, match="names no schema") as caught:
+        execute(request, Quiet())
+    assert caught.value.exit_code is ExitCode.BAD_INPUT
+    assert "Write loadstone." in caught.value.hint
+    with duckdb.connect(f"{tmp_path}/mine.duckdb") as own:
+        assert own.execute("select i from t, v").fetchall() == [(42,)]
+    assert plan_of(request, parse_targets(["duckdb:"])).targets[0].phases[0].skip is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "drop table if exists loadstone.t",
+        'create table t (i int)", "insert into T select 1", "drop table t',
+        "copy (select 1) to 'x'",
+        "delete from loadstone . t",
+    ],
+)
+def test_a_statement_that_names_its_schema_is_planned(tmp_path: Path, statement: str) -> None:
+    request = changing(tmp_path, statement)
+    assert plan_of(request, parse_targets(request.targets)).targets[0].phases[0].skip is None

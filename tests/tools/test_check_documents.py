@@ -1,0 +1,90 @@
+"""The rule that figures are read from types, and the page that is made from them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import check_documents  # noqa: E402
+import document_types  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'phase["drive"]',
+        'phase["drive"]["tps"]',
+        'phase.get("drive")',
+        '(phase or {}).get("drive", None)',
+        "f\"{run['id']}\"",
+        'phase["drive"] = None',
+    ],
+)
+def test_string_subscripts_are_found(source: str) -> None:
+    assert list(check_documents.subscripts(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "phase.drive",
+        "counters[name]",
+        "points[0]",
+        "counters.get(name)",
+        'counters["wal_bytes"]  # no document: counters by name',
+        'x: Sequence["Phase"]',
+        '{"rows": 1}',
+    ],
+)
+def test_others_are_not(source: str) -> None:
+    assert not list(check_documents.subscripts(source))
+
+
+def tree(root: Path, source: str) -> Path:
+    (root / "python/loadstone/summary").mkdir(parents=True)
+    (root / "python/loadstone/summary/new.py").write_text(source)
+    return root
+
+
+def test_a_module_is_refused_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_documents, "PLAIN", {})
+    (found,) = check_documents.findings(tree(tmp_path, 'a = 1\nb = phase["drive"]\n'))
+    assert found.startswith("summary/new.py:2: ")
+
+
+@pytest.mark.parametrize(("left", "words"), [(1, "use attributes"), (3, "lower its number")])
+def test_what_is_left_may_only_fall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, words: str
+) -> None:
+    monkeypatch.setattr(check_documents, "PLAIN", {"summary/new.py": left})
+    (found,) = check_documents.findings(tree(tmp_path, 'a = phase["drive"]["tps"]\n'))
+    assert words in found
+    monkeypatch.setattr(check_documents, "PLAIN", {"summary/new.py": 2})
+    assert not list(check_documents.findings(tmp_path))
+
+
+def test_the_tree_keeps_the_rule() -> None:
+    assert list(check_documents.findings(ROOT)) == []
+
+
+def test_the_page_is_as_the_types_have_it() -> None:
+    text = document_types.PAGE.read_text(encoding="utf-8")
+    assert document_types.page(text) == text
+
+
+def test_a_page_that_was_changed_by_hand_is_made_anew() -> None:
+    text = document_types.PAGE.read_text(encoding="utf-8")
+    assert document_types.page(text.replace("| `t_ns` |", "| `t_ms` |")) == text
+    assert document_types.page("By hand.\n").startswith("By hand.\n")
+
+
+def test_keys_have_their_types_units_and_meanings() -> None:
+    lines = set("".join(document_types.generated()).splitlines())
+    assert "| `relative_se` | optional, number or null | 0..1 | standard error over the value |" in lines
+    assert "| `start_ns` | integer | ns |  |" in lines
+    assert "| `lambda` | *FittedRange* | 1/s | throughput of one client |" in lines
+    assert "| `level` | optional, `info`, `warning`, `error` |  |  |" in lines
