@@ -17,6 +17,16 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    /// Before the start is known.
+    pub(crate) fn unknown(interval_ns: u64) -> Self {
+        Self {
+            start_ns: 0,
+            measure_ns: 0,
+            deadline_ns: None,
+            interval_ns,
+        }
+    }
+
     /// The times of a drive that starts at `start_ns`; seconds of warm-up, of the measured window, of an interval.
     pub(crate) fn new(
         start_ns: u64,

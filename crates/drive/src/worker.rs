@@ -147,12 +147,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             waker_slot,
             woken: None,
             schedule,
-            timeline: Timeline {
-                start_ns: 0,
-                measure_ns: 0,
-                deadline_ns: None,
-                interval_ns: config.interval_ns,
-            },
+            timeline: Timeline::unknown(config.interval_ns),
             idle: VecDeque::with_capacity(clients.len()),
             dirty: Vec::with_capacity(clients.len()),
             timers: BinaryHeap::with_capacity(clients.len()),

@@ -1,6 +1,6 @@
 //! A made-up protocol of lines drives the same workloads: nothing above the seam knows which protocol it is.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
@@ -195,7 +195,7 @@ fn server(connections: usize, ran: Sender<String>) -> u16 {
 
 /// Answers each statement with its last word; the first that ends in `later` with an error that may be tried again.
 fn serve(mut stream: &TcpStream, ran: &Sender<String>) {
-    let (mut known, mut refused) = (HashMap::new(), false);
+    let (mut known, mut refused) = (BTreeMap::new(), false);
     for line in BufReader::new(stream).lines() {
         let line = line.unwrap();
         let (tag, text) = line.trim_end_matches([';', ' ']).split_at(1);
@@ -240,7 +240,7 @@ fn driven(clients: usize, more: Value) -> (Value, Vec<String>) {
     let spec = DriveSpec::from_json(&spec.to_string()).unwrap();
     let drive = Drive::over::<Lines>(spec).unwrap();
     drive.start().unwrap();
-    let account = drive.wait(Duration::from_secs(60)).expect("it hangs");
+    let account = drive.wait(Duration::from_mins(1)).expect("it hangs");
     drop(drive); // and with it all connections: the server's threads end
     let mut statements: Vec<String> = statements.iter().collect();
     statements.sort();

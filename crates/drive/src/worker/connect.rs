@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::connector::Attempt;
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
-use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
+use crate::protocol::{Failure, Frontend as _, Protocol, Session};
 use crate::record::ErrorClass;
 use crate::spec::OnError;
 
@@ -194,10 +194,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     fn cancel(&self, slot: Slot) {
         let client = &self.clients[slot as usize];
         let awaited = matches!(client.phase, Phase::Exchanging | Phase::RollingBack);
-        let key = client
-            .session
-            .as_ref()
-            .and_then(|session| session.cancel_key());
+        let key = client.session.as_ref().and_then(Session::cancel_key);
         if let (true, Some(key)) = (awaited, key) {
             // The other end is there as long as any worker is.
             let _ = self.cancels.send(key);
