@@ -44,6 +44,7 @@ check: build $(VENV)/.dev  ## every rule that a tool can check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_qualified.py
+	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_documents.py
 	$(BIN)/python tools/document_types.py --check

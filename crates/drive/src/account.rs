@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::clock::CpuTime;
 use crate::collector::{Collected, merge_outages};
 use crate::config::Config;
-use crate::load::LoadWork;
 use crate::record::WindowCounts;
 use crate::spec::DriveSpec;
 use crate::stall::Stall;
 use crate::timeline::Timeline;
+use crate::workload::load::LoadWork;
 
 /// How the drive ended, apart from what was recorded.
 pub(crate) struct Ending {

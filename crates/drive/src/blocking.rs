@@ -4,7 +4,6 @@
 
 mod client;
 mod floor;
-mod program;
 mod shard;
 mod watch;
 
@@ -15,7 +14,6 @@ use std::thread;
 
 use self::client::BlockingClient;
 use self::floor::{Floor, Slot};
-pub(crate) use self::program::BlockingProgram;
 use self::shard::Shard;
 use self::watch::Watch;
 use crate::account::{self, Ending};
@@ -30,6 +28,7 @@ use crate::pace::Schedule;
 use crate::record::Record;
 use crate::spec::DriveSpec;
 use crate::timeline::Timeline;
+use crate::workload::blocking::BlockingProgram;
 
 /// Time between the word to start and the first transaction, and for each client's thread to be there.
 const START_DELAY_NS: u64 = 2_000_000;
@@ -38,8 +37,6 @@ const START_DELAY_OF_ONE_NS: u64 = 20_000;
 const RECORDS_PER_SHARD: usize = 3;
 /// What is said of a thread that died.
 const BROKEN: &str = "a client's thread met a broken invariant: this is a bug of Loadstone";
-/// What drive.json calls the way to the database.
-pub(crate) const IO: &str = "driver";
 
 /// What the supervisor's thread works with.
 pub(crate) struct Run {

@@ -79,6 +79,17 @@ pub fn cost_ns() -> f64 {
     median / f64::from(READINGS)
 }
 
+/// Seconds to nanoseconds; the specification has been checked to be finite and not negative.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, which is what an absurdly long time should do"
+)]
+pub(crate) fn ns(seconds: f64) -> u64 {
+    // Ten years are for ever, and never overflow the clock when added to it.
+    (seconds.min(3.2e8) * 1e9).round() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
-use crate::load::StepAccount;
-use crate::output::Output;
-use crate::program::Gain;
-use crate::record::{Latency, Record, WindowCounts};
+use crate::output::{Output, SeriesLatency, SeriesRow};
+use crate::protocol::Failure;
+use crate::record::{ErrorClass, Latency, Record, WindowCounts};
 use crate::timeline::Timeline;
-use crate::worker::client::Absence;
+use crate::workload::Gain;
+use crate::workload::load::StepAccount;
 
 /// What a worker tells the collector.
 #[derive(Debug)]
@@ -49,6 +49,24 @@ pub(crate) struct Finish {
     pub(crate) broken: bool,
 }
 
+/// Why a client takes no part in the drive any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Absence {
+    pub(crate) since_ns: u64,
+    pub(crate) class: ErrorClass,
+    pub(crate) message: String,
+}
+
+impl Absence {
+    pub(crate) fn new(since_ns: u64, failure: &Failure) -> Self {
+        Self {
+            since_ns,
+            class: failure.class,
+            message: failure.message.clone(),
+        }
+    }
+}
+
 /// Times in which a worker's thread did nothing of what it should have done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Pauses {
@@ -77,56 +95,6 @@ pub(crate) struct Outage {
     pub(crate) end_ns: Option<u64>,
     /// Most clients without a connection at once.
     pub(crate) clients: usize,
-}
-
-/// One line of series.jsonl.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct SeriesRow {
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
-    pub(crate) warmup: bool,
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
-    pub(crate) skipped: u64,
-    pub(crate) dropped: u64,
-    pub(crate) retries: u64,
-    pub(crate) connected: usize,
-    pub(crate) bytes_sent: u64,
-    pub(crate) bytes_received: u64,
-    /// Loads only.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) gain: Option<Gain>,
-    pub(crate) loop_lag_max_ns: u64,
-    pub(crate) response: Option<SeriesLatency>,
-    /// Mean of real minus intended start; `None` in a closed loop and where nothing ended.
-    pub(crate) lag_mean_ns: Option<f64>,
-}
-
-/// Latencies of one interval.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct SeriesLatency {
-    pub(crate) count: u64,
-    pub(crate) mean_ns: Option<f64>,
-    pub(crate) stddev_ns: Option<f64>,
-    pub(crate) p50_ns: u64,
-    pub(crate) p95_ns: u64,
-    pub(crate) p99_ns: u64,
-    pub(crate) max_ns: u64,
-}
-
-impl SeriesLatency {
-    fn of(latency: &Latency) -> Option<Self> {
-        let stats = latency.moments.stats();
-        (stats.count > 0).then(|| Self {
-            count: stats.count,
-            mean_ns: stats.mean_ns,
-            stddev_ns: stats.stddev_ns,
-            p50_ns: latency.histogram.value_at_quantile(0.5),
-            p95_ns: latency.histogram.value_at_quantile(0.95),
-            p99_ns: latency.histogram.value_at_quantile(0.99),
-            max_ns: latency.moments.max_ns(),
-        })
-    }
 }
 
 /// What can be asked while the drive goes on.

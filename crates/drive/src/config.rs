@@ -2,14 +2,15 @@
 
 use loadstone_gen::random::SeedSequence;
 
+use crate::clock::ns;
 use crate::error::DriveError;
 use crate::pace::Schedule;
 use crate::protocol::{Failure, Protocol};
 use crate::record::booking::Rules;
 use crate::record::{ErrorClass, Record};
 use crate::spec::{DriveSpec, OnError};
-use crate::work::{Draw, Labels, Work};
-use crate::worker::client::{Client, Phase};
+use crate::workload::work::Work;
+use crate::workload::{Draw, Labels};
 
 /// What all workers share and none changes.
 #[derive(Debug)]
@@ -38,17 +39,6 @@ pub(crate) struct Config {
     pub(crate) tries_max: u32,
     /// Clients reach the database through a library.
     pub(crate) by_library: bool,
-}
-
-/// Seconds to nanoseconds; the specification has been checked to be finite and not negative.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "saturates, which is what an absurdly long time should do"
-)]
-pub(crate) fn ns(seconds: f64) -> u64 {
-    // Ten years are for ever, and never overflow the clock when added to it.
-    (seconds.min(3.2e8) * 1e9).round() as u64
 }
 
 impl Config {
@@ -114,14 +104,6 @@ impl Config {
         )
     }
 
-    /// The time limit that applies in a phase.
-    pub(crate) fn timeout_ns_of(&self, phase: Phase) -> u64 {
-        match phase {
-            Phase::Connecting | Phase::LoggingIn => self.connect_timeout_ns,
-            _ => self.timeout_ns,
-        }
-    }
-
     /// What to do when the first connections cannot be made.
     pub(crate) fn connect_hint(failure: &Failure) -> String {
         let hint = match failure.class {
@@ -134,33 +116,14 @@ impl Config {
         hint.to_owned()
     }
 
-    /// All clients with their programs, in client order, and the schedules of the workers.
-    ///
-    /// Random streams belong to clients, not to threads: the same seed gives every client the same choices however
-    /// many threads share the work.
-    pub(crate) fn cast<P: Protocol>(
-        &self,
-        spec: &DriveSpec,
-        threads: usize,
-    ) -> (Vec<Client<P>>, Vec<Schedule>) {
-        let (draws, mut seeds) = Self::draw(spec);
-        let clients = draws
-            .iter()
-            .map(|draw| Client::new(self.work.program(spec, draw), spec.transactions_per_client))
-            .collect();
-        let schedules = (0..threads as u64)
-            .map(|worker| Schedule::new(spec.pace, worker, threads as u64, seeds.next_prng()))
-            .collect();
-        (clients, schedules)
-    }
-
     /// What is drawn for each client of a library, and the one schedule of them all.
     pub(crate) fn draws(spec: &DriveSpec) -> (Vec<Draw>, Schedule) {
         let (draws, mut seeds) = Self::draw(spec);
         (draws, Schedule::new(spec.pace, 0, 1, seeds.next_prng()))
     }
 
-    fn draw(spec: &DriveSpec) -> (Vec<Draw>, SeedSequence) {
+    /// What is drawn for each client; the rest of the seeds is for schedules.
+    pub(crate) fn draw(spec: &DriveSpec) -> (Vec<Draw>, SeedSequence) {
         let mut seeds = SeedSequence::new(spec.seed);
         let streams: Vec<_> = (0..spec.clients).map(|_| seeds.next_prng()).collect();
         // pgbench's order: first the clients, then default_seed unless the user sets it, then the rest.

@@ -2,6 +2,7 @@
 
 mod files;
 mod fingerprint;
+pub mod formats;
 mod parquet;
 mod stream;
 
@@ -17,9 +18,9 @@ use loadstone_gen::rows::{self, RowsSource};
 use loadstone_gen::tsbs::{Config, ConfigError, SimulationSource, TextSource, UseCase};
 use serde::Deserialize;
 
+use crate::data::formats::formats;
 use crate::error::DriveError;
 use crate::files::duplicate;
-use crate::formats::formats;
 
 pub(crate) use files::FileRows;
 pub use files::{FileFormat, FilesSpec};

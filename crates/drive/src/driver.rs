@@ -21,7 +21,6 @@ use crate::io::Poller;
 use crate::io::epoll::EpollPoller;
 use crate::io::uring::UringPoller;
 use crate::limits;
-use crate::load::LoadWork;
 use crate::output::Output;
 use crate::pace::Schedule;
 use crate::protocol::Protocol;
@@ -30,6 +29,7 @@ use crate::spec::{DriveSpec, IoChoice};
 use crate::timeline::Timeline;
 use crate::worker::client::Client;
 use crate::worker::{Assignment, Worker};
+use crate::workload::load::LoadWork;
 
 /// Time between the word to start and the first transaction, so that all threads see it.
 const START_DELAY_NS: u64 = 2_000_000;
@@ -300,7 +300,7 @@ impl<P: Protocol> Run<P> {
         canceller: &Canceller<P>,
         blanks: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
     ) -> Vec<Assignment<P>> {
-        let (clients, schedules) = self.config.cast::<P>(&self.spec, threads);
+        let (clients, schedules) = self.make_clients(threads);
         deal(clients, threads)
             .into_iter()
             .zip(schedules)
@@ -323,6 +323,28 @@ impl<P: Protocol> Run<P> {
                 },
             )
             .collect()
+    }
+
+    /// All clients with their programs, in client order, and the schedules of the workers.
+    ///
+    /// Random streams belong to clients, not to threads: the same seed gives every client the same choices however
+    /// many threads share the work.
+    fn make_clients(&self, threads: usize) -> (Vec<Client<P>>, Vec<Schedule>) {
+        let spec = &self.spec;
+        let (draws, mut seeds) = Config::draw(spec);
+        let clients = draws
+            .iter()
+            .map(|draw| {
+                Client::new(
+                    self.config.work.program(spec, draw),
+                    spec.transactions_per_client,
+                )
+            })
+            .collect();
+        let schedules = (0..threads as u64)
+            .map(|worker| Schedule::new(spec.pace, worker, threads as u64, seeds.next_prng()))
+            .collect();
+        (clients, schedules)
     }
 
     fn collect(

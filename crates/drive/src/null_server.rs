@@ -159,7 +159,7 @@ impl FaultSpec {
             },
             Self::DelayEvery { n, ms } => Fault::DelayEvery {
                 n,
-                ns: crate::config::ns(ms / 1e3),
+                ns: crate::clock::ns(ms / 1e3),
             },
         }
     }

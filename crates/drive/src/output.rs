@@ -12,11 +12,61 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
-use crate::collector::SeriesRow;
 use crate::error::DriveError;
-use crate::load::{LongProgress as Progress, Mark};
 use crate::record::{Latency, Record};
 use crate::timeline::Timeline;
+use crate::workload::Gain;
+use crate::workload::load::{LongProgress as Progress, Mark};
+
+/// One line of series.jsonl.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SeriesRow {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) warmup: bool,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) dropped: u64,
+    pub(crate) retries: u64,
+    pub(crate) connected: usize,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    /// Loads only.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) gain: Option<Gain>,
+    pub(crate) loop_lag_max_ns: u64,
+    pub(crate) response: Option<SeriesLatency>,
+    /// Mean of real minus intended start; `None` in a closed loop and where nothing ended.
+    pub(crate) lag_mean_ns: Option<f64>,
+}
+
+/// Latencies of one interval.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SeriesLatency {
+    pub(crate) count: u64,
+    pub(crate) mean_ns: Option<f64>,
+    pub(crate) stddev_ns: Option<f64>,
+    pub(crate) p50_ns: u64,
+    pub(crate) p95_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) max_ns: u64,
+}
+
+impl SeriesLatency {
+    pub(crate) fn of(latency: &Latency) -> Option<Self> {
+        let stats = latency.moments.stats();
+        (stats.count > 0).then(|| Self {
+            count: stats.count,
+            mean_ns: stats.mean_ns,
+            stddev_ns: stats.stddev_ns,
+            p50_ns: latency.histogram.value_at_quantile(0.5),
+            p95_ns: latency.histogram.value_at_quantile(0.95),
+            p99_ns: latency.histogram.value_at_quantile(0.99),
+            max_ns: latency.moments.max_ns(),
+        })
+    }
+}
 
 /// The open files of one drive.
 pub(crate) struct Output {

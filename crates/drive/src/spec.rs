@@ -1,14 +1,17 @@
 //! What the driver is asked to do: one JSON document, checked before anything is touched.
 
+pub(crate) mod load;
+pub(crate) mod queries;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
+pub use self::load::LoadSpec;
+pub use self::queries::QueriesSpec;
 use crate::error::DriveError;
-use crate::load::LoadSpec;
 use crate::pace::Pace;
-use crate::program::queries::QueriesSpec;
 
 /// Beyond this the schedule alone would keep a core busy.
 const RATE_MAX_PER_S: f64 = 1e7;

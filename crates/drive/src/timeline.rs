@@ -1,6 +1,6 @@
 //! Where warm-up, measured window and intervals lie on the clock.
 
-use crate::config::ns;
+use crate::clock::ns;
 
 /// The times of one drive, all on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

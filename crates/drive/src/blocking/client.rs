@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::BROKEN;
 use super::floor::Floor;
-use super::program::BlockingProgram;
 use crate::client::library::{LibraryClient, LibraryError};
 use crate::clock::now_ns;
-use crate::program::{End, Readiness};
 use crate::protocol::Failure;
 use crate::record::ErrorClass;
 use crate::record::booking::{Begun, Times, Unstarted};
 use crate::spec::OnError;
+use crate::workload::blocking::BlockingProgram;
+use crate::workload::{End, Readiness};
 
 /// A request to stop is seen after so long at the latest.
 const LOOK_NS: u64 = 50_000_000;

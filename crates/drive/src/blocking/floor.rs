@@ -4,20 +4,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::IO;
 use super::shard::Shard;
 use crate::client::library::{Call, Interrupter};
 use crate::clock::now_ns;
-use crate::collector::Finish;
+use crate::collector::{Absence, Finish};
 use crate::config::Config;
 use crate::control::Control;
 use crate::pace::Schedule;
-use crate::program::Gain;
 use crate::protocol::Failure;
 use crate::record::booking::{Begun, Times, Unstarted};
 use crate::record::{Latency, count_error};
 use crate::timeline::Timeline;
-use crate::worker::client::Absence;
+use crate::workload::Gain;
+use crate::workload::blocking::IO;
 
 /// A client's call, as the watch sees it.
 pub(super) struct Slot {

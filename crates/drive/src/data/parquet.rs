@@ -7,8 +7,8 @@ use arrow_schema::SchemaRef;
 use loadstone_gen::dataset::{Chunk, Dataset, Plain, Source, SourceError, Table, TableRows};
 use serde::Deserialize;
 
+use crate::data::formats::{RowReader, formats};
 use crate::error::DriveError;
-use crate::formats::{RowReader, formats};
 
 /// What the one table of the files is called.
 const TABLE: &str = "rows";

@@ -8,7 +8,7 @@ use std::io;
 use flate2::{Compress, Compression as Level, FlushCompress, Status};
 use serde::Deserialize;
 
-use crate::formats::{Compress as Codec, formats};
+use crate::data::formats::{Compress as Codec, formats};
 
 /// How the output is compressed.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Eq, PartialEq)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use socket2::Socket;
 
-use crate::program::Program;
+use crate::collector::Absence;
 use crate::protocol::{Failure, Protocol};
-use crate::record::ErrorClass;
 use crate::record::booking::Begun;
+use crate::workload::Program;
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,24 +101,6 @@ pub(crate) struct Exchange {
     pub(crate) farewell: Option<Failure>,
     /// The server's transaction status after the last answer: idle?
     pub(crate) in_transaction: bool,
-}
-
-/// Why a client takes no part in the drive any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Absence {
-    pub(crate) since_ns: u64,
-    pub(crate) class: ErrorClass,
-    pub(crate) message: String,
-}
-
-impl Absence {
-    pub(crate) fn new(since_ns: u64, failure: &Failure) -> Self {
-        Self {
-            since_ns,
-            class: failure.class,
-            message: failure.message.clone(),
-        }
-    }
 }
 
 pub(crate) struct Client<P: Protocol> {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use super::client::{Absence, Phase, SendState};
+use super::client::{Phase, SendState};
 use super::traffic::connection_failure;
 use super::{Stage, Worker};
-use crate::collector::Outage;
+use crate::collector::{Absence, Outage};
 use crate::config::Config;
 use crate::connector::Attempt;
 use crate::error::DriveError;

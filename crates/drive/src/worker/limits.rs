@@ -60,13 +60,21 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             let client = &self.clients[index];
             let slot = u32::try_from(index).unwrap_or(u32::MAX);
             if client.is_overdue(now) {
-                let limit = Duration::from_nanos(self.config.timeout_ns_of(client.phase));
+                let limit = Duration::from_nanos(self.timeout_ns_of(client.phase));
                 let message = format!("no answer within {} s", limit.as_secs_f64());
                 self.lose(slot, now, Failure::new(ErrorClass::Timeout, message));
             } else if client.transaction.active && now >= self.drained_by(client) {
                 let message = "cut off: not over when the run had to end";
                 self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, message));
             }
+        }
+    }
+
+    /// The time limit that applies in a phase.
+    fn timeout_ns_of(&self, phase: Phase) -> u64 {
+        match phase {
+            Phase::Connecting | Phase::LoggingIn => self.config.connect_timeout_ns,
+            _ => self.config.timeout_ns,
         }
     }
 

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use super::client::{Phase, Transaction};
 use super::{Stage, Worker};
 use crate::io::{Poller, Slot};
-use crate::program::{End, Readiness, Step};
 use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
 use crate::record::booking::{Times, Unstarted};
 use crate::record::{ErrorClass, count_error};
 use crate::spec::OnError;
+use crate::workload::{End, Readiness, Step};
 
 /// What a retry may mend.
 fn is_retriable<P: Protocol>(class: ErrorClass) -> bool {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{End, Gain, Program, Readiness, Step};
+use super::{Batch, Content, Fate, Found, LongAccount, Shared, Tables, shape_name};
 use crate::clock::now_ns;
-use crate::load::{Batch, Content, Fate, Found, LongAccount, Shared, Tables, shape_name};
 use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
+use crate::workload::{End, Gain, Program, Readiness, Step};
 
 /// Pause before the next piece is looked for again: making one is many times faster than having it stored.
 const PAUSE_NS: u64 = 200_000;

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 
-use super::ProbeSpec;
 use crate::answer::whole;
 use crate::error::DriveError;
-use crate::program::{End, Gain, Program, Readiness, Step};
 use crate::protocol::value::Form;
 use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
 use crate::spec::DriveSpec;
+use crate::spec::queries::ProbeSpec;
+use crate::workload::{End, Gain, Program, Readiness, Step};
 
 #[derive(Debug)]
 struct State {

@@ -1,19 +1,16 @@
 //! What a drive is to do: scripts, a load, or queries. Behind this enum the worker knows only programs.
 
-pub(crate) mod scripts;
-
-use loadstone_gen::random::Prng;
 use loadstone_script::QueryMode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use self::scripts::ScriptWork;
-use crate::blocking::BlockingProgram;
+use super::blocking::BlockingProgram;
+use super::load::LoadWork;
+use super::queries::QueryWork;
+use super::script::ScriptWork;
+use super::{Draw, Labels, Program};
 use crate::error::DriveError;
-use crate::load::LoadWork;
-use crate::program::Program;
-use crate::program::queries::QueryWork;
 use crate::protocol::Protocol;
-use crate::record::{Record, ScriptRecord};
+use crate::record::Record;
 use crate::spec::DriveSpec;
 
 /// The work of a drive, made ready and shared by all its clients.
@@ -25,82 +22,6 @@ pub(crate) enum Work {
     Load(LoadWork),
     /// Queries that were drawn beforehand.
     Queries(QueryWork),
-}
-
-/// What transactions and statements are called in the account and in latency.hlog.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Labels {
-    /// Kinds of transactions, by the number that [`Program::begin`] returns.
-    pub(crate) scripts: Vec<ScriptLabel>,
-    /// Statements, by the number that [`Program::resume`] gives; none for a number that is no statement.
-    pub(crate) statements: Vec<Option<StatementLabel>>,
-}
-
-/// One kind of transaction.
-#[derive(Debug, Clone)]
-pub(crate) struct ScriptLabel {
-    pub(crate) name: String,
-    pub(crate) weight: u32,
-}
-
-/// One statement.
-#[derive(Debug, Clone)]
-pub(crate) struct StatementLabel {
-    /// Number of the kind of transaction that it belongs to.
-    pub(crate) script: usize,
-    /// Its number there.
-    pub(crate) index: usize,
-    /// Where it stands in the script; none where there is no text.
-    pub(crate) line: Option<u32>,
-    pub(crate) text: String,
-}
-
-/// What is drawn for each client, whatever its work.
-pub(crate) struct Draw {
-    /// Number of the client.
-    pub(crate) client: usize,
-    /// Its random choices.
-    pub(crate) stream: Prng,
-    /// Its choices among scripts.
-    pub(crate) chooser: Prng,
-    /// pgbench's variable.
-    pub(crate) default_seed: i64,
-}
-
-impl Labels {
-    /// Kinds of transactions that have one statement each.
-    pub(crate) fn plain(labels: &[String]) -> Self {
-        let statement = |(script, label): (usize, &String)| {
-            Some(StatementLabel {
-                script,
-                index: 0,
-                line: None,
-                text: label.clone(),
-            })
-        };
-        let script = |label: &String| ScriptLabel {
-            name: label.clone(),
-            weight: 1,
-        };
-        Self {
-            scripts: labels.iter().map(script).collect(),
-            statements: labels.iter().enumerate().map(statement).collect(),
-        }
-    }
-
-    /// What the account says of each kind of query.
-    pub(crate) fn accounts(&self, totals: &Record) -> Vec<Value> {
-        let labels = self.scripts.iter().zip(&totals.scripts);
-        let account = |(label, script): (&ScriptLabel, &ScriptRecord)| {
-            json!({
-                "label": label.name,
-                "counts": script.counts.measured,
-                "service": script.service.stats(),
-                "response": script.response.stats(),
-            })
-        };
-        labels.map(account).collect()
-    }
 }
 
 impl Work {

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::QueriesSpec;
 use crate::error::DriveError;
+use crate::spec::queries::QueriesSpec;
 
 /// A query as a client holds it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

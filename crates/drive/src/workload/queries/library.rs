@@ -11,11 +11,11 @@ use super::answers::Want;
 use super::feed::Query;
 use super::statements::{Key, key};
 use crate::answer::{Digester, arrow};
-use crate::blocking::BlockingProgram;
 use crate::client::library::{Call, LibraryClient, LibraryError};
-use crate::program::{End, Gain, Readiness};
 use crate::protocol::Failure;
 use crate::record::ErrorClass;
+use crate::workload::blocking::BlockingProgram;
+use crate::workload::{End, Gain, Readiness};
 
 pub(super) struct LibraryQueries {
     shared: Arc<Shared>,

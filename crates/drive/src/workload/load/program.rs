@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use loadstone_gen::random::Prng;
 
-use super::{End, Gain, Program, Readiness, Step};
-use crate::load::{Batch, Interval, Shared, shape_name};
+use super::{Batch, Interval, Shared, shape_name};
 use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
+use crate::workload::{End, Gain, Program, Readiness, Step};
 
 /// How much of a batch is handed over at once: it is copied twice on its way, and should still lie in a near cache.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -4,14 +4,7 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// Rows of each step, and what comes between two of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rhythm {
-    /// Rows of a step; none: all rows are one, which nobody asks about.
-    pub(crate) rows: Option<u64>,
-    /// The next step waits for a word of the drive's owner.
-    pub(crate) hold: bool,
-}
+use crate::spec::load::Rhythm;
 
 /// What became of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

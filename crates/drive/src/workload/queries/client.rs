@@ -10,9 +10,9 @@ use super::answers::Want;
 use super::feed::Query;
 use super::statements::{Key, Statements, key};
 use crate::answer::{Digester, Rows, Unreadable};
-use crate::program::{End, Gain, Program, Readiness, Step};
 use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
 use crate::record::ErrorClass;
+use crate::workload::{End, Gain, Program, Readiness, Step};
 
 pub(super) struct QueryProgram {
     shared: Arc<Shared>,

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use super::statements::Key;
-use super::{AnswerMode, QueriesSpec};
 use crate::answer::Digest;
+use crate::spec::queries::{AnswerMode, QueriesSpec};
 
 /// What a client is to do with the rows that come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use crate::client::library::{Call, LibraryClient, LibraryError};
-use crate::program::{End, Gain, Readiness};
 use crate::protocol::Failure;
+use crate::workload::{End, Gain, Readiness};
 
-/// One client's behaviour: as [`crate::program::Program`], with one call in the place of messages.
+/// What drive.json calls the way to the database.
+pub(crate) const IO: &str = "driver";
+
+/// One client's behaviour: as [`crate::workload::Program`], with one call in the place of messages.
 pub(crate) trait BlockingProgram: Send {
     /// Asked before a transaction is scheduled, as often as it takes.
     fn ready(&mut self, now_ns: u64) -> Readiness;

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use loadstone_script::{CommandKind, QueryMode, Symbols, Value, Vars, parse};
 
-use super::{Draw, Labels, ScriptLabel, StatementLabel};
-use crate::config::ns;
+use super::{ScriptProgram, ScriptSet};
+use crate::clock::ns;
 use crate::error::DriveError;
-use crate::program::Program;
-use crate::program::script::{ScriptProgram, ScriptSet};
 use crate::protocol::Protocol;
 use crate::spec::{DriveSpec, ScriptSpec, Variable};
+use crate::workload::{Draw, Labels, Program, ScriptLabel, StatementLabel};
 
 /// The scripts of a drive with their weights.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl ScriptWork {
         self.set.mode
     }
 
-    pub(super) fn labels(&self) -> Labels {
+    pub(crate) fn labels(&self) -> Labels {
         let scripts = self.set.scripts.iter().zip(&self.weights);
         Labels {
             scripts: scripts
@@ -76,7 +75,7 @@ impl ScriptWork {
         })
     }
 
-    pub(super) fn program<P: Protocol>(
+    pub(crate) fn program<P: Protocol>(
         &self,
         spec: &DriveSpec,
         draw: &Draw,

@@ -7,11 +7,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use loadstone_gen::dataset::{Dataset, Table};
 use loadstone_gen::encode::json_field;
 
-use super::spec::{LoadSpec, Method, TableSpec};
 use crate::data::{DataSpec, FileFormat};
 use crate::error::DriveError;
 use crate::protocol::{Bulk, RowFormat};
-use crate::work::StatementLabel;
+use crate::spec::load::{LoadSpec, Method, TableSpec};
+use crate::workload::StatementLabel;
 
 /// Protocols count the parameters of a statement in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;

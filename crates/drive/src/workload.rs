@@ -1,17 +1,19 @@
-//! A program is what one client does: a state machine that yields operations and is resumed with their results.
-//!
-//! The driver knows programs only through this trait; pgbench's scripts are the first kind.
+//! Workloads. A program is what one client does: a state machine that yields operations and is resumed with their
+//! results. The worker knows programs only through this trait.
 
-pub(crate) mod library_load;
+pub(crate) mod blocking;
+mod labels;
 pub(crate) mod load;
 pub(crate) mod queries;
 pub(crate) mod script;
-pub(crate) mod transaction;
+pub(crate) mod work;
 
 use std::sync::Arc;
 
+use loadstone_gen::random::Prng;
 use serde::Serialize;
 
+pub(crate) use self::labels::{Labels, ScriptLabel, StatementLabel};
 use crate::protocol::{Failure, Message, Protocol};
 use crate::waker::Waker;
 
@@ -59,6 +61,18 @@ pub(crate) struct Gain {
     pub(crate) rows: u64,
     /// Values of fields in them.
     pub(crate) metrics: u64,
+}
+
+/// What is drawn for each client, whatever its work.
+pub(crate) struct Draw {
+    /// Number of the client.
+    pub(crate) client: usize,
+    /// Its random choices.
+    pub(crate) stream: Prng,
+    /// Its choices among scripts.
+    pub(crate) chooser: Prng,
+    /// pgbench's variable.
+    pub(crate) default_seed: i64,
 }
 
 /// How a transaction ended.

@@ -1,6 +1,7 @@
 //! pgbench's scripts as programs.
 
 mod shell;
+mod work;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -13,6 +14,7 @@ use loadstone_script::{
 };
 
 use self::shell::Shell;
+pub(crate) use self::work::ScriptWork;
 use super::{End, Gain, Program, Step};
 use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
 

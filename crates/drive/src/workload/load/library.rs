@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use loadstone_gen::random::Prng;
 
-use super::{End, Gain, Readiness};
-use crate::blocking::BlockingProgram;
+use super::{Batch, Fate, Interval, LongAccount, Shared};
 use crate::client::library::{Call, LibraryClient, LibraryError, RowBatch};
 use crate::clock::now_ns;
-use crate::load::{Batch, Fate, Interval, LongAccount, Shared};
 use crate::protocol::Failure;
 use crate::waker::Waker;
+use crate::workload::blocking::BlockingProgram;
+use crate::workload::{End, Gain, Readiness};
 
 pub(crate) struct LibraryLoad {
     shared: Arc<Shared>,

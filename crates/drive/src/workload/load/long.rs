@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use loadstone_gen::dataset::{Source, TableRows};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Shared;
 use super::batch::{Batch, Content};
@@ -18,36 +18,10 @@ use super::producer::Stop;
 use super::ranges::Ranges;
 use super::tables::{Tables, shape_name};
 use crate::protocol::Bulk;
+use crate::spec::load::LongSpec;
 
 /// Pieces of a transaction that wait for its client.
 pub(crate) const LANE_LENGTH: usize = 4;
-
-/// How the rows of a long transaction are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LongSpec {
-    /// Rows of one INSERT.
-    #[serde(default = "one")]
-    pub statement_rows: usize,
-    /// Send the statements up to the next mark without waiting for answers.
-    #[serde(default = "yes")]
-    pub pipeline: bool,
-    /// Note the time whenever so many rows more have been answered.
-    #[serde(default = "thousand")]
-    pub mark_rows: usize,
-}
-
-fn one() -> usize {
-    1
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn thousand() -> usize {
-    1000
-}
 
 /// What has become of a long transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

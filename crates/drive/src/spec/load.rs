@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::long::LongSpec;
-use super::steps::Rhythm;
 use crate::data::{DataSpec, FileFormat, FilesSpec};
 use crate::error::DriveError;
 
@@ -104,6 +102,38 @@ impl Method {
             Self::Arrow => "arrow",
         }
     }
+}
+
+/// How the rows of a long transaction are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongSpec {
+    /// Rows of one INSERT.
+    #[serde(default = "one")]
+    pub statement_rows: usize,
+    /// Send the statements up to the next mark without waiting for answers.
+    #[serde(default = "yes")]
+    pub pipeline: bool,
+    /// Note the time whenever so many rows more have been answered.
+    #[serde(default = "thousand")]
+    pub mark_rows: usize,
+}
+
+/// Rows of each step, and what comes between two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rhythm {
+    /// Rows of a step; none: all rows are one, which nobody asks about.
+    pub(crate) rows: Option<u64>,
+    /// The next step waits for a word of the drive's owner.
+    pub(crate) hold: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn thousand() -> usize {
+    1000
 }
 
 fn ten_thousand() -> usize {

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::batch::Batch;
-use super::steps::{Rhythm, StepAccount, Steps};
+use super::steps::{StepAccount, Steps};
+use crate::spec::load::Rhythm;
 use crate::waker::Waker;
 
 /// What a client finds.

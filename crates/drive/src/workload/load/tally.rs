@@ -8,8 +8,8 @@ use super::batch::Content;
 use super::long::{Account as LongAccount, Fate, Progress};
 use super::ranges::Ranges;
 use crate::data::FingerprintDocument;
-use crate::program::Gain;
 use crate::protocol::Failure;
+use crate::workload::Gain;
 
 /// A batch that holds a later row time than all that were stored before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
