@@ -79,10 +79,10 @@ fn ask(
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn report(count: u64, busy_ns: u64, wall_ns: u64) {
-    let wall_s = wall_ns as f64 / 1e9;
+    let elapsed = wall_ns as f64 / 1e9;
     println!(
         "{count} {:.0} {:.3} {:.1}",
-        count as f64 / wall_s,
+        count as f64 / elapsed,
         busy_ns as f64 / 1e6 / count.max(1) as f64,
         busy_ns as f64 / wall_ns as f64
     );

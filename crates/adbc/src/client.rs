@@ -86,13 +86,13 @@ impl AdbcLibrary {
 
 impl Library for AdbcLibrary {
     fn connect(&self, _number: usize) -> Result<Box<dyn LibraryClient>, LibraryError> {
-        let connection = self.open().map_err(told)?;
+        let connection = self.open().map_err(LibraryError::from)?;
         let spec = Arc::clone(&self.spec);
         Ok(Box::new(AdbcClient { connection, spec }))
     }
 
     fn finish(&self) -> Result<(), LibraryError> {
-        self.end_load().map_err(told)
+        self.end_load().map_err(LibraryError::from)
     }
 }
 
@@ -107,12 +107,14 @@ impl LibraryClient for AdbcClient {
             return Err(LibraryError::new("", "this connection loads nothing"));
         };
         let work = |transaction: &mut Transaction<'_>| send(transaction, load, rows);
-        self.connection.transaction(work).map_err(told)?;
+        self.connection
+            .transaction(work)
+            .map_err(LibraryError::from)?;
         Ok(Sent { rows: rows.rows })
     }
 
     fn query(&mut self, sql: &str, _call: &Call) -> Result<ArrowStream, LibraryError> {
-        let answer = self.connection.query(sql).map_err(told)?;
+        let answer = self.connection.query(sql).map_err(LibraryError::from)?;
         Ok(answer.into_reader())
     }
 
@@ -167,6 +169,8 @@ fn refused(message: &str) -> AdbcError {
     }
 }
 
-fn told(error: AdbcError) -> LibraryError {
-    LibraryError::new(&error.state, &error.message)
+impl From<AdbcError> for LibraryError {
+    fn from(error: AdbcError) -> Self {
+        Self::new(&error.state, &error.message)
+    }
 }

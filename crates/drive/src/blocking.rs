@@ -61,7 +61,8 @@ impl Run {
         }
         let (reports, inbox) = channel();
         let timeline = self.timeline(clients.len());
-        let (floor, blanks) = self.floor(timeline, schedule, &clients, reports);
+        let (floor, blanks) = self.floor(timeline, schedule, &clients, &reports);
+        drop(reports); // the inbox ends with the last shard
         let watching = self.start(&floor, clients);
         let collected = watching.map(|watching| {
             let collected = self.collect(timeline, output, blanks, &inbox);
@@ -119,7 +120,7 @@ impl Run {
         timeline: Timeline,
         schedule: Schedule,
         clients: &[Connected],
-        reports: Sender<Report>,
+        reports: &Sender<Report>,
     ) -> (Arc<Floor>, Vec<SyncSender<Box<Record>>>) {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let count = cores.min(clients.len()).max(1);

@@ -21,6 +21,9 @@ use super::{Digest, Digester};
 use crate::client::library::ArrowStream;
 use crate::protocol::value::{Cell, Kind, utc};
 
+/// The integer behind a decimal of 256 bits.
+type WideDecimal = <Decimal256Type as ArrowPrimitiveType>::Native;
+
 const DAY_US: f64 = 86_400e6;
 const MONTH_DAYS: f64 = 30.0;
 /// Powers of ten that a double holds exactly.
@@ -181,7 +184,7 @@ fn values(array: &ArrayRef) -> Values {
         DataType::UInt16 => doubles::<UInt16Type>(array, f64::from),
         DataType::UInt32 => doubles::<UInt32Type>(array, f64::from),
         DataType::UInt64 => doubles::<UInt64Type>(array, |value| value as f64),
-        DataType::Float16 => doubles::<Float16Type>(array, |value| value.to_f64()),
+        DataType::Float16 => doubles::<Float16Type>(array, f64::from),
         DataType::Float32 => doubles::<Float32Type>(array, f64::from),
         DataType::Float64 => doubles::<Float64Type>(array, |value| value),
         DataType::Decimal32(_, scale) => {
@@ -192,7 +195,7 @@ fn values(array: &ArrayRef) -> Values {
         }
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(array, *scale, Some),
         DataType::Decimal256(_, scale) => {
-            decimals::<Decimal256Type>(array, *scale, |v| v.to_i128())
+            decimals::<Decimal256Type>(array, *scale, WideDecimal::to_i128)
         }
         DataType::Boolean => {
             let flags = array.as_boolean();

@@ -246,6 +246,10 @@ impl BlockingClient {
     }
 
     /// Sleep; false when the drive is to stop before.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a thread of its own that blocks in calls has no event loop"
+    )]
     fn sleep_until(&self, until_ns: u64) -> bool {
         loop {
             let left_ns = until_ns.saturating_sub(now_ns());

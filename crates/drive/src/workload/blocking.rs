@@ -15,6 +15,10 @@ pub(crate) trait BlockingProgram: Send {
     fn ready(&mut self, now_ns: u64) -> Readiness;
 
     /// What was not ready may be now, or so much time has passed.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a thread of its own that blocks in calls has no event loop"
+    )]
     fn wait(&mut self, most: Duration) {
         std::thread::sleep(most);
     }
