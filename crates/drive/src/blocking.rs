@@ -61,11 +61,11 @@ impl Run {
         }
         let (reports, inbox) = channel();
         let timeline = self.timeline(clients.len());
-        let (floor, blanks) = self.floor(timeline, schedule, &clients, &reports);
+        let (floor, record_pool) = self.floor(timeline, schedule, &clients, &reports);
         drop(reports); // the inbox ends with the last shard
         let watching = self.start(&floor, clients);
         let collected = watching.map(|watching| {
-            let collected = self.collect(timeline, output, blanks, &inbox);
+            let collected = self.collect(timeline, output, record_pool, &inbox);
             let _ = watching.join();
             collected
         });
@@ -124,11 +124,11 @@ impl Run {
     ) -> (Arc<Floor>, Vec<SyncSender<Box<Record>>>) {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let count = cores.min(clients.len()).max(1);
-        let mut blanks = Vec::with_capacity(count);
+        let mut record_pool = Vec::with_capacity(count);
         let mut shards = Vec::with_capacity(count);
         for number in 0..count {
             let (give, take) = sync_channel(RECORDS_PER_SHARD);
-            blanks.push(give);
+            record_pool.push(give);
             let connected = (number..clients.len()).step_by(count).len();
             let config = Arc::clone(&self.config);
             let shard = Shard::new(number, config, timeline, connected, reports.clone(), take);
@@ -145,7 +145,7 @@ impl Run {
             shards,
             slots.collect(),
         );
-        (Arc::new(floor), blanks)
+        (Arc::new(floor), record_pool)
     }
 
     /// Start the clients' threads, and the one that watches them and ends what they have begun.
@@ -194,11 +194,11 @@ impl Run {
         &self,
         timeline: Timeline,
         output: Option<Output>,
-        blanks: Vec<SyncSender<Box<Record>>>,
+        record_pool: Vec<SyncSender<Box<Record>>>,
         inbox: &Receiver<Report>,
     ) -> Collected {
         let progress = Arc::clone(&self.progress);
-        Collector::new(&self.config, timeline, output, progress, blanks).collect(inbox)
+        Collector::new(&self.config, timeline, output, progress, record_pool).collect(inbox)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::output::{Output, SeriesLatency, SeriesRow};
 use crate::protocol::Failure;
 use crate::record::{ErrorClass, Latency, Record, WindowCounts};
 use crate::timeline::Timeline;
-use crate::workload::Gain;
+use crate::workload::LoadCount;
 use crate::workload::load::StepAccount;
 
 /// What a worker tells the collector.
@@ -106,7 +106,7 @@ pub(crate) struct Progress {
     pub(crate) failed: u64,
     /// Rows and metrics stored since the start; loads only.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) gain: Option<Gain>,
+    pub(crate) gain: Option<LoadCount>,
     /// Timeline of the drive, once it has begun.
     pub(crate) start_ns: Option<u64>,
     pub(crate) measure_ns: Option<u64>,
@@ -160,7 +160,7 @@ pub(crate) struct Collector {
     output: Option<Output>,
     output_error: Option<String>,
     progress: Arc<Mutex<Progress>>,
-    blanks: Vec<SyncSender<Box<Record>>>,
+    record_pool: Vec<SyncSender<Box<Record>>>,
     gathering: BTreeMap<u64, Gathering>,
     /// First interval that each worker has not reported yet; `u64::MAX` when it has ended.
     reported: Vec<u64>,
@@ -176,11 +176,11 @@ impl Collector {
         timeline: Timeline,
         output: Option<Output>,
         progress: Arc<Mutex<Progress>>,
-        blanks: Vec<SyncSender<Box<Record>>>,
+        record_pool: Vec<SyncSender<Box<Record>>>,
     ) -> Self {
         Self {
             config: Arc::clone(config),
-            reported: vec![0; blanks.len()],
+            reported: vec![0; record_pool.len()],
             totals: config.blank_record(),
             end_ns: timeline.start_ns,
             gathering: BTreeMap::new(),
@@ -190,7 +190,7 @@ impl Collector {
             timeline,
             output,
             progress,
-            blanks,
+            record_pool,
         }
     }
 
@@ -258,7 +258,7 @@ impl Collector {
     fn give_back(&self, worker: usize, mut record: Box<Record>) {
         record.clear();
         // A full channel means that the worker has enough; a closed one that it has ended.
-        let _ = self.blanks[worker].try_send(record);
+        let _ = self.record_pool[worker].try_send(record);
     }
 
     fn write_complete(&mut self) {
@@ -321,7 +321,7 @@ impl Collector {
         let _ = self.seen.under_way(); // asserts the counting equations
         self.publish(row, &record.counts);
         self.give_back(
-            usize::try_from(index).unwrap_or(0) % self.blanks.len(),
+            usize::try_from(index).unwrap_or(0) % self.record_pool.len(),
             record,
         );
     }
@@ -346,7 +346,7 @@ impl Collector {
             connected,
             bytes_sent: record.bytes_sent,
             bytes_received: record.bytes_received,
-            gain: self.config.is_load.then_some(Gain {
+            gain: self.config.is_load.then_some(LoadCount {
                 rows: record.rows,
                 metrics: record.metrics,
             }),

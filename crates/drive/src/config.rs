@@ -10,7 +10,7 @@ use crate::record::booking::Rules;
 use crate::record::{ErrorClass, Record};
 use crate::spec::{DriveSpec, OnError};
 use crate::workload::work::Work;
-use crate::workload::{Draw, Labels};
+use crate::workload::{ClientSeeds, Labels};
 
 /// What all workers share and none changes.
 #[derive(Debug)]
@@ -117,13 +117,13 @@ impl Config {
     }
 
     /// What is drawn for each client of a library, and the one schedule of them all.
-    pub(crate) fn draws(spec: &DriveSpec) -> (Vec<Draw>, Schedule) {
+    pub(crate) fn draws(spec: &DriveSpec) -> (Vec<ClientSeeds>, Schedule) {
         let (draws, mut seeds) = Self::draw(spec);
         (draws, Schedule::new(spec.pace, 0, 1, seeds.next_prng()))
     }
 
     /// What is drawn for each client; the rest of the seeds is for schedules.
-    pub(crate) fn draw(spec: &DriveSpec) -> (Vec<Draw>, SeedSequence) {
+    pub(crate) fn draw(spec: &DriveSpec) -> (Vec<ClientSeeds>, SeedSequence) {
         let mut seeds = SeedSequence::new(spec.seed);
         let streams: Vec<_> = (0..spec.clients).map(|_| seeds.next_prng()).collect();
         // pgbench's order: first the clients, then default_seed unless the user sets it, then the rest.
@@ -136,7 +136,7 @@ impl Config {
             .into_iter()
             .zip(choosers)
             .enumerate()
-            .map(|(client, (stream, chooser))| Draw {
+            .map(|(client, (stream, chooser))| ClientSeeds {
                 client,
                 stream,
                 chooser,

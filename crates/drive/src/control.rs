@@ -17,7 +17,7 @@ pub(crate) enum Go {
 }
 
 #[derive(Debug, Default)]
-struct Meeting {
+struct StartBarrier {
     arrived: usize,
     failure: Option<DriveError>,
     go: Option<Go>,
@@ -29,7 +29,7 @@ pub(crate) struct Control {
     stop: AtomicBool,
     /// Whether anything comes of the work.
     pub(crate) stall: StallWatch,
-    meeting: Mutex<Meeting>,
+    barrier: Mutex<StartBarrier>,
     changed: Condvar,
 }
 
@@ -45,30 +45,30 @@ impl Control {
 
     /// A worker has connected its clients, or failed to; returns when all have.
     pub(crate) fn arrive(&self, result: Result<(), DriveError>) -> Go {
-        let mut meeting = self.lock();
-        meeting.arrived += 1;
+        let mut barrier = self.lock();
+        barrier.arrived += 1;
         if let Err(error) = result {
-            meeting.failure.get_or_insert(error);
+            barrier.failure.get_or_insert(error);
             self.stop(); // the others need not go on connecting
         }
         self.changed.notify_all();
         loop {
-            if let Some(go) = meeting.go {
+            if let Some(go) = barrier.go {
                 return go;
             }
-            meeting = self
+            barrier = self
                 .changed
-                .wait(meeting)
+                .wait(barrier)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// A worker broke: if the common start is still to come, nobody waits for it.
     pub(crate) fn arrive_broken(&self, error: DriveError) {
-        let mut meeting = self.lock();
-        if meeting.go.is_none() {
-            meeting.arrived += 1;
-            meeting.failure.get_or_insert(error);
+        let mut barrier = self.lock();
+        if barrier.go.is_none() {
+            barrier.arrived += 1;
+            barrier.failure.get_or_insert(error);
             self.changed.notify_all();
         }
     }
@@ -81,22 +81,22 @@ impl Control {
         workers: usize,
         timeline: impl FnOnce() -> Timeline,
     ) -> Result<Option<Timeline>, DriveError> {
-        let mut meeting = self.lock();
-        while meeting.arrived < workers {
-            meeting = self
+        let mut barrier = self.lock();
+        while barrier.arrived < workers {
+            barrier = self
                 .changed
-                .wait(meeting)
+                .wait(barrier)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        let failure = meeting.failure.take();
+        let failure = barrier.failure.take();
         let start = (failure.is_none() && !self.stop_asked()).then(timeline);
-        meeting.go = Some(start.map_or(Go::GiveUp, Go::Start));
+        barrier.go = Some(start.map_or(Go::GiveUp, Go::Start));
         self.changed.notify_all();
         failure.map_or(Ok(start), Err)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Meeting> {
-        self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StartBarrier> {
+        self.barrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -246,9 +246,9 @@ impl<P: Protocol> Run<P> {
             load.begin()?;
         }
         let (reports, inbox) = channel();
-        let mut blanks = Vec::with_capacity(threads);
+        let mut record_pool = Vec::with_capacity(threads);
         let handles = self
-            .assignments(threads, &reports, &canceller, &mut blanks)
+            .assignments(threads, &reports, &canceller, &mut record_pool)
             .into_iter()
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
@@ -257,10 +257,13 @@ impl<P: Protocol> Run<P> {
         let collected = match met {
             Ok(timeline) => {
                 let timeline = timeline.unwrap_or_else(|| self.timeline());
-                Ok((timeline, self.collect(timeline, output, blanks, &inbox)))
+                Ok((
+                    timeline,
+                    self.collect(timeline, output, record_pool, &inbox),
+                ))
             }
             Err(error) => {
-                drop(blanks);
+                drop(record_pool);
                 Err(error)
             }
         };
@@ -298,7 +301,7 @@ impl<P: Protocol> Run<P> {
         threads: usize,
         reports: &Sender<Report>,
         canceller: &Canceller<P>,
-        blanks: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
+        record_pool: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
     ) -> Vec<Assignment<P>> {
         let (clients, schedules) = self.make_clients(threads);
         deal(clients, threads)
@@ -308,7 +311,7 @@ impl<P: Protocol> Run<P> {
             .map(
                 |(number, (clients, schedule)): (usize, (Vec<Client<P>>, Schedule))| {
                     let (give, take) = sync_channel(RECORDS_PER_WORKER);
-                    blanks.push(give);
+                    record_pool.push(give);
                     Assignment {
                         number,
                         clients,
@@ -318,7 +321,7 @@ impl<P: Protocol> Run<P> {
                         control: Arc::clone(&self.control),
                         reports: reports.clone(),
                         cancels: canceller.sender(),
-                        blanks: take,
+                        record_pool: take,
                     }
                 },
             )
@@ -351,11 +354,11 @@ impl<P: Protocol> Run<P> {
         &self,
         timeline: Timeline,
         output: Option<Output>,
-        blanks: Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
+        record_pool: Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
         inbox: &Receiver<Report>,
     ) -> Collected {
         let progress = Arc::clone(&self.progress);
-        Collector::new(&self.config, timeline, output, progress, blanks).collect(inbox)
+        Collector::new(&self.config, timeline, output, progress, record_pool).collect(inbox)
     }
 
     fn account(&self, timeline: Timeline, ending: &Ending, collected: &mut Collected) -> String {
@@ -382,7 +385,7 @@ fn spawn<P: Protocol>(
     choice: IoChoice,
 ) -> Option<thread::JoinHandle<()>> {
     let name = format!("drive-{}", assignment.number);
-    let meeting = Arc::clone(&assignment.control);
+    let control = Arc::clone(&assignment.control);
     let body = move || {
         set_timer_slack();
         let (number, control, reports) = (
@@ -410,8 +413,8 @@ fn spawn<P: Protocol>(
     match thread::Builder::new().name(name).spawn(body) {
         Ok(handle) => Some(handle),
         Err(source) => {
-            meeting.stop();
-            meeting.arrive_broken(DriveError::thread(source));
+            control.stop();
+            control.arrive_broken(DriveError::thread(source));
             None
         }
     }

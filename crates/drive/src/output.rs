@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::error::DriveError;
 use crate::record::{Latency, Record};
 use crate::timeline::Timeline;
-use crate::workload::Gain;
+use crate::workload::LoadCount;
 use crate::workload::load::{LongProgress as Progress, Mark};
 
 /// One line of series.jsonl.
@@ -34,7 +34,7 @@ pub(crate) struct SeriesRow {
     pub(crate) bytes_received: u64,
     /// Loads only.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) gain: Option<Gain>,
+    pub(crate) gain: Option<LoadCount>,
     pub(crate) loop_lag_max_ns: u64,
     pub(crate) response: Option<SeriesLatency>,
     /// Mean of real minus intended start; `None` in a closed loop and where nothing ended.

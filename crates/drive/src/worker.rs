@@ -51,7 +51,7 @@ pub(crate) struct Assignment<P: Protocol> {
     /// Takes what the server is to give up.
     pub(crate) cancels: Sender<P::CancelKey>,
     /// Empty records to write into.
-    pub(crate) blanks: Receiver<Box<Record>>,
+    pub(crate) record_pool: Receiver<Box<Record>>,
 }
 
 /// How far a worker is.
@@ -120,7 +120,7 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     iterations: u64,
     reports: Sender<Report>,
     cancels: Sender<P::CancelKey>,
-    blanks: Receiver<Box<Record>>,
+    record_pool: Receiver<Box<Record>>,
 }
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
@@ -135,7 +135,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             control,
             reports,
             cancels,
-            blanks,
+            record_pool,
         } = assignment;
         let waker_slot = u32::try_from(clients.len()).unwrap_or(u32::MAX);
         Self {
@@ -180,7 +180,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             clients,
             reports,
             cancels,
-            blanks,
+            record_pool,
         }
     }
 

@@ -56,7 +56,7 @@ pub(crate) enum Readiness {
 
 /// What a transaction brought, besides having ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Gain {
+pub(crate) struct LoadCount {
     /// Rows stored.
     pub(crate) rows: u64,
     /// Values of fields in them.
@@ -64,7 +64,7 @@ pub(crate) struct Gain {
 }
 
 /// What is drawn for each client, whatever its work.
-pub(crate) struct Draw {
+pub(crate) struct ClientSeeds {
     /// Number of the client.
     pub(crate) client: usize,
     /// Its random choices.
@@ -118,8 +118,8 @@ pub(crate) trait Program<P: Protocol> {
     fn gone(&mut self) {}
 
     /// The transaction has ended; told once for each [`Program::begin`].
-    fn ended(&mut self, _end: &End<'_>) -> Gain {
-        Gain::default()
+    fn ended(&mut self, _end: &End<'_>) -> LoadCount {
+        LoadCount::default()
     }
 
     /// Choose the next transaction and return the number of its script.

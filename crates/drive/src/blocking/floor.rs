@@ -15,7 +15,7 @@ use crate::protocol::Failure;
 use crate::record::booking::{Begun, Times, Unstarted};
 use crate::record::{Latency, count_error};
 use crate::timeline::Timeline;
-use crate::workload::Gain;
+use crate::workload::LoadCount;
 use crate::workload::blocking::IO;
 
 /// A client's call, as the watch sees it.
@@ -158,7 +158,7 @@ impl Floor {
         shard.record.book_unstarted(what, measured, measuring);
     }
 
-    pub(super) fn book_done(&self, place: usize, begun: &Begun, times: Times, gain: Gain) {
+    pub(super) fn book_done(&self, place: usize, begun: &Begun, times: Times, gain: LoadCount) {
         self.control
             .stall
             .done(times.ended_ns, self.timeline.measure_ns);

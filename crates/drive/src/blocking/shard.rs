@@ -15,7 +15,7 @@ pub(super) struct Shard {
     timeline: Timeline,
     connected: usize,
     reports: Option<Sender<Report>>,
-    blanks: Receiver<Box<Record>>,
+    record_pool: Receiver<Box<Record>>,
     pub(super) record: Box<Record>,
     interval: u64,
     /// The measured window has begun.
@@ -32,7 +32,7 @@ impl Shard {
         timeline: Timeline,
         connected: usize,
         reports: Sender<Report>,
-        blanks: Receiver<Box<Record>>,
+        record_pool: Receiver<Box<Record>>,
     ) -> Self {
         let record = Box::new(config.blank_record());
         Self {
@@ -42,7 +42,7 @@ impl Shard {
             timeline,
             connected,
             reports: Some(reports),
-            blanks,
+            record_pool,
             record,
             interval: 0,
             totals: WindowCounts::default(),
@@ -84,7 +84,7 @@ impl Shard {
             self.under_way.len() as u64,
             "counting equation against the clients under way"
         );
-        let blank = self.blanks.try_recv();
+        let blank = self.record_pool.try_recv();
         let blank = blank.unwrap_or_else(|_| Box::new(self.config.blank_record()));
         let record = std::mem::replace(&mut self.record, blank);
         if let Some(reports) = &self.reports {

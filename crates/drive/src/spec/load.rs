@@ -121,7 +121,7 @@ pub struct LongSpec {
 
 /// Rows of each step, and what comes between two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rhythm {
+pub(crate) struct StepPlan {
     /// Rows of a step; none: all rows are one, which nobody asks about.
     pub(crate) rows: Option<u64>,
     /// The next step waits for a word of the drive's owner.
@@ -220,8 +220,8 @@ impl LoadSpec {
     }
 
     /// Its steps.
-    pub(crate) fn rhythm(&self) -> Rhythm {
-        Rhythm {
+    pub(crate) fn step_plan(&self) -> StepPlan {
+        StepPlan {
             rows: (self.step_rows > 0).then_some(self.step_rows),
             hold: self.hold,
         }

@@ -42,7 +42,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             "counting equation against the clients under way"
         );
         let blank = self
-            .blanks
+            .record_pool
             .try_recv()
             .unwrap_or_else(|_| Box::new(self.config.blank_record()));
         let full = std::mem::replace(&mut self.record, blank);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::client::library::{Call, LibraryClient, LibraryError};
 use crate::protocol::Failure;
-use crate::workload::{End, Gain, Readiness};
+use crate::workload::{End, LoadCount, Readiness};
 
 /// What drive.json calls the way to the database.
 pub(crate) const IO: &str = "driver";
@@ -40,7 +40,7 @@ pub(crate) trait BlockingProgram: Send {
     }
 
     /// The transaction has ended; told once for each [`BlockingProgram::begin`].
-    fn ended(&mut self, end: &End<'_>) -> Gain;
+    fn ended(&mut self, end: &End<'_>) -> LoadCount;
 
     /// The client takes no part any more.
     fn gone(&mut self) {}

@@ -36,9 +36,9 @@ pub(crate) use self::batch::{Batch, Content};
 use self::encode::is_plain;
 pub(crate) use self::intervals::Interval;
 use self::library::LibraryLoad;
-pub(crate) use self::long::{Account as LongAccount, Fate, Progress as LongProgress};
+pub(crate) use self::long::{Account as LongAccount, Progress as LongProgress, TxnOutcome};
 use self::long::{LANE_LENGTH, LongProducer, Plan};
-use self::producer::{Making, Place, Producer, Stop, Supply};
+use self::producer::{Place, Producer, ProducerState, Stop, Supply};
 use self::program::LoadProgram;
 pub(crate) use self::queue::{Found, Queue};
 use self::ranges::Ranges;
@@ -47,7 +47,7 @@ pub(crate) use self::tables::{Tables, shape_name};
 pub(crate) use self::tally::{Mark, Tally};
 use self::transaction::TransactionProgram;
 use super::blocking::BlockingProgram;
-use super::{Draw, Gain, Labels, Program, Readiness, ScriptLabel};
+use super::{ClientSeeds, Labels, LoadCount, Program, Readiness, ScriptLabel};
 use crate::clock::{CpuTime, now_ns};
 use crate::data::DataSpec;
 use crate::error::DriveError;
@@ -68,7 +68,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) queue: Queue,
-    pub(crate) making: Making,
+    pub(crate) making: ProducerState,
     /// How long clients have waited for batches, all together.
     pub(crate) wait_ns: AtomicU64,
     /// Each client has a lane of its own.
@@ -225,8 +225,8 @@ impl LoadWork {
         };
         let shared = Arc::new(Shared {
             tables: Arc::new(Tables::new::<B>(spec, &dataset)?),
-            queue: Queue::new(lanes, length, spec.rhythm()),
-            making: Making::default(),
+            queue: Queue::new(lanes, length, spec.step_plan()),
+            making: ProducerState::default(),
             wait_ns: AtomicU64::new(0),
             own_lanes,
             tally: Mutex::default(),
@@ -241,7 +241,7 @@ impl LoadWork {
                 lanes,
                 batch_rows: spec.batch_rows,
                 rows_left: limit(spec),
-                place: Place::new(spec.rhythm().rows),
+                place: Place::new(spec.step_plan().rows),
                 skip: Ranges::new(&spec.skip),
                 by_library: library.is_some(),
                 protocol: PhantomData,
@@ -258,7 +258,10 @@ impl LoadWork {
     }
 
     /// What a client of a library does.
-    pub(crate) fn blocking_program(&self, draw: &Draw) -> io::Result<Box<dyn BlockingProgram>> {
+    pub(crate) fn blocking_program(
+        &self,
+        draw: &ClientSeeds,
+    ) -> io::Result<Box<dyn BlockingProgram>> {
         let (shared, interval) = (Arc::clone(&self.shared), self.interval(draw.client));
         let program = LibraryLoad::new(shared, interval, draw.stream, self.long.is_some())?;
         Ok(Box::new(program))
@@ -288,7 +291,7 @@ impl LoadWork {
     }
 
     /// Rows and metrics stored so far.
-    pub(crate) fn gain(&self) -> Gain {
+    pub(crate) fn gain(&self) -> LoadCount {
         self.shared.tally().gain()
     }
 
@@ -350,7 +353,7 @@ impl LoadWork {
         }
     }
 
-    pub(crate) fn program<P: Protocol>(&self, draw: &Draw) -> Box<dyn Program<P> + Send> {
+    pub(crate) fn program<P: Protocol>(&self, draw: &ClientSeeds) -> Box<dyn Program<P> + Send> {
         let number = draw.client;
         let interval = self.interval(number);
         let shared = Arc::clone(&self.shared);
@@ -458,7 +461,7 @@ fn pieces<B: Bulk>(
         plan: Plan {
             rows: rows.min(limit(spec)),
             batch_rows: spec.batch_rows as u64,
-            step_rows: spec.rhythm().rows,
+            step_rows: spec.step_plan().rows,
             long,
         },
         skip: Ranges::new(&spec.skip),

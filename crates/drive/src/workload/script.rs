@@ -15,7 +15,7 @@ use loadstone_script::{
 
 use self::shell::Shell;
 pub(crate) use self::work::ScriptWork;
-use super::{End, Gain, Program, Step};
+use super::{End, LoadCount, Program, Step};
 use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
 
 /// The scripts of a run, parsed once and shared by all clients.
@@ -391,12 +391,12 @@ impl<P: Protocol> Program<P> for ScriptProgram {
         self.machine.reset();
     }
 
-    fn ended(&mut self, _end: &End<'_>) -> Gain {
+    fn ended(&mut self, _end: &End<'_>) -> LoadCount {
         if let Some((_, mut shell)) = self.shell.take() {
             shell.ask_to_end();
             self.ending = Some(shell);
         }
-        Gain::default()
+        LoadCount::default()
     }
 
     fn resume(&mut self, frontend: &mut P::Frontend<'_>, statements: &mut Vec<u32>) -> Step {

@@ -7,7 +7,7 @@ use super::blocking::BlockingProgram;
 use super::load::LoadWork;
 use super::queries::QueryWork;
 use super::script::ScriptWork;
-use super::{Draw, Labels, Program};
+use super::{ClientSeeds, Labels, Program};
 use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::record::Record;
@@ -53,7 +53,7 @@ impl Work {
     /// What one client of a library does. Fails when the operating system refuses what it needs.
     pub(crate) fn blocking_program(
         &self,
-        draw: &Draw,
+        draw: &ClientSeeds,
     ) -> std::io::Result<Option<Box<dyn BlockingProgram>>> {
         match self {
             Self::Load(load) => load.blocking_program(draw).map(Some),
@@ -74,7 +74,7 @@ impl Work {
     pub(crate) fn program<P: Protocol>(
         &self,
         spec: &DriveSpec,
-        draw: &Draw,
+        draw: &ClientSeeds,
     ) -> Box<dyn Program<P> + Send> {
         match self {
             Self::Scripts(scripts) => scripts.program(spec, draw),

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use loadstone_gen::random::Prng;
 
-use super::{Batch, Fate, Interval, LongAccount, Shared};
+use super::{Batch, Interval, LongAccount, Shared, TxnOutcome};
 use crate::client::library::{Call, LibraryClient, LibraryError, RowBatch};
 use crate::clock::now_ns;
 use crate::protocol::Failure;
 use crate::waker::Waker;
 use crate::workload::blocking::BlockingProgram;
-use crate::workload::{End, Gain, Readiness};
+use crate::workload::{End, LoadCount, Readiness};
 
 pub(crate) struct LibraryLoad {
     shared: Arc<Shared>,
@@ -64,7 +64,9 @@ impl LibraryLoad {
         let (shared, marked_rows) = (Arc::clone(&self.shared), Arc::clone(&self.marked_rows));
         call.marked(move |rows| {
             marked_rows.store(rows, std::sync::atomic::Ordering::Relaxed);
-            shared.tally().progress(number, rows, now_ns(), Fate::Open);
+            shared
+                .tally()
+                .progress(number, rows, now_ns(), TxnOutcome::Open);
         })
     }
 
@@ -74,14 +76,14 @@ impl LibraryLoad {
             rows: batch.content.rows,
             start_ns: Some(self.now_ns),
             end_ns: now_ns(),
-            state: Fate::Committed,
+            state: TxnOutcome::Committed,
         };
         match *end {
             End::Done { sent_ns, acked_ns } => {
                 (account.start_ns, account.end_ns) = (Some(sent_ns), acked_ns);
             }
             End::Failed { .. } => {
-                account.state = Fate::Lost;
+                account.state = TxnOutcome::Lost;
                 account.rows = self.marked_rows.load(std::sync::atomic::Ordering::Relaxed);
             }
         }
@@ -144,10 +146,10 @@ impl BlockingProgram for LibraryLoad {
         Ok(())
     }
 
-    fn ended(&mut self, end: &End<'_>) -> Gain {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
         self.begun = false;
         let Some(batch) = self.batch.take() else {
-            return Gain::default();
+            return LoadCount::default();
         };
         if self.is_long {
             self.end_long(&batch, end);
@@ -159,14 +161,14 @@ impl BlockingProgram for LibraryLoad {
                 tally.commit(number, content, sent_ns, acked_ns);
                 drop(tally);
                 self.shared.queue.stored(content.rows, acked_ns);
-                Gain {
+                LoadCount {
                     rows: content.rows,
                     metrics: content.metrics,
                 }
             }
             End::Failed { failure, in_doubt } => {
                 self.fail(number, failure, in_doubt);
-                Gain::default()
+                LoadCount::default()
             }
         }
     }

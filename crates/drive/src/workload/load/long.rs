@@ -26,7 +26,7 @@ pub(crate) const LANE_LENGTH: usize = 4;
 /// What has become of a long transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fate {
+pub(crate) enum TxnOutcome {
     /// Under way.
     Open,
     Committed,
@@ -43,7 +43,7 @@ pub(crate) struct Progress {
     /// Rows that the server has answered.
     pub(crate) rows: u64,
     pub(crate) t_ns: u64,
-    pub(crate) state: Fate,
+    pub(crate) state: TxnOutcome,
 }
 
 /// A transaction in the account.
@@ -55,7 +55,7 @@ pub(crate) struct Account {
     /// BEGIN was handed over; none when the connection broke before.
     pub(crate) start_ns: Option<u64>,
     pub(crate) end_ns: u64,
-    pub(crate) state: Fate,
+    pub(crate) state: TxnOutcome,
 }
 
 /// Makes the pieces of all transactions.

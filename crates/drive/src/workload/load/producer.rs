@@ -76,7 +76,7 @@ impl Place {
 
 /// What the thread says of itself.
 #[derive(Debug, Default)]
-pub(crate) struct Making {
+pub(crate) struct ProducerState {
     /// Batches made, those that were skipped not among them.
     pub(crate) made: AtomicU64,
     pub(crate) user_ns: AtomicU64,
@@ -87,7 +87,7 @@ pub(crate) struct Making {
     ended: Condvar,
 }
 
-impl Making {
+impl ProducerState {
     pub(crate) fn cpu(&self) -> CpuTime {
         CpuTime {
             user_ns: self.user_ns.load(Ordering::Relaxed),

@@ -8,7 +8,7 @@ use loadstone_gen::random::Prng;
 use super::{Batch, Interval, Shared, shape_name};
 use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
-use crate::workload::{End, Gain, Program, Readiness, Step};
+use crate::workload::{End, LoadCount, Program, Readiness, Step};
 
 /// How much of a batch is handed over at once: it is copied twice on its way, and should still lie in a near cache.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -164,10 +164,10 @@ impl<P: Protocol> Program<P> for LoadProgram {
         self.parsing.clear();
     }
 
-    fn ended(&mut self, end: &End<'_>) -> Gain {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
         self.begun = false;
         let Some(batch) = self.batch.take() else {
-            return Gain::default();
+            return LoadCount::default();
         };
         let (number, content) = (batch.number, &batch.content);
         let gain = match *end {
@@ -176,7 +176,7 @@ impl<P: Protocol> Program<P> for LoadProgram {
                 tally.commit(number, content, sent_ns, acked_ns);
                 drop(tally);
                 self.shared.queue.stored(content.rows, acked_ns);
-                Gain {
+                LoadCount {
                     rows: content.rows,
                     metrics: content.metrics,
                 }
@@ -184,7 +184,7 @@ impl<P: Protocol> Program<P> for LoadProgram {
             End::Failed { failure, in_doubt } => {
                 self.shared.tally().fail(number, failure, in_doubt);
                 self.shared.abandon();
-                Gain::default()
+                LoadCount::default()
             }
         };
         self.shared.queue.give_back(batch.bytes);

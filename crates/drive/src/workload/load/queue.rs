@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::batch::Batch;
 use super::steps::{StepAccount, Steps};
-use crate::spec::load::Rhythm;
+use crate::spec::load::StepPlan;
 use crate::waker::Waker;
 
 /// What a client finds.
@@ -40,11 +40,11 @@ struct State {
 }
 
 impl Queue {
-    pub(crate) fn new(lanes: usize, lane_length: usize, rhythm: Rhythm) -> Self {
+    pub(crate) fn new(lanes: usize, lane_length: usize, step_plan: StepPlan) -> Self {
         Self {
             state: Mutex::new(State {
                 lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
-                steps: Steps::new(rhythm),
+                steps: Steps::new(step_plan),
                 closed: false,
                 sleepers: Vec::new(),
                 spare: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use crate::spec::load::Rhythm;
+use crate::spec::load::StepPlan;
 
 /// What became of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,7 +37,7 @@ pub(crate) struct StepAccount {
 /// Which batches may be begun, and what has become of the steps.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    rhythm: Rhythm,
+    step_plan: StepPlan,
     finished: Vec<StepAccount>,
     open: Option<StepAccount>,
     /// Steps whose batches are all made: number and batches.
@@ -48,9 +48,9 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn new(rhythm: Rhythm) -> Self {
+    pub(crate) fn new(step_plan: StepPlan) -> Self {
         Self {
-            rhythm,
+            step_plan,
             finished: Vec::new(),
             open: None,
             made: VecDeque::new(),
@@ -61,7 +61,7 @@ impl Steps {
 
     /// Whether a batch of this step may be begun now; opens the step when it is the next.
     pub(crate) fn admits(&mut self, step: u64, now_ns: u64) -> bool {
-        let Some(rows) = self.rhythm.rows else {
+        let Some(rows) = self.step_plan.rows else {
             return true;
         };
         match &self.open {
@@ -91,7 +91,7 @@ impl Steps {
 
     /// All batches of a step are made; true when that finishes it.
     pub(crate) fn made(&mut self, step: u64, batches: u64) -> bool {
-        if self.rhythm.rows.is_none() || batches == 0 {
+        if self.step_plan.rows.is_none() || batches == 0 {
             return false;
         }
         self.made.push_back((step, batches));
@@ -120,7 +120,7 @@ impl Steps {
         };
         self.made.pop_front();
         step.state = Outcome::Complete;
-        self.holding = self.rhythm.hold;
+        self.holding = self.step_plan.hold;
         self.free_ns = step.end_ns.filter(|_| !self.holding);
         self.finished.push(step);
         true
@@ -161,7 +161,7 @@ mod tests {
 
     fn steps(hold: bool) -> Steps {
         let rows = Some(100);
-        Steps::new(Rhythm { rows, hold })
+        Steps::new(StepPlan { rows, hold })
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn without_steps_every_batch_is_admitted() {
-        let mut steps = Steps::new(Rhythm {
+        let mut steps = Steps::new(StepPlan {
             rows: None,
             hold: false,
         });

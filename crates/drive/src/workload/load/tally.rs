@@ -5,11 +5,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::batch::Content;
-use super::long::{Account as LongAccount, Fate, Progress};
+use super::long::{Account as LongAccount, Progress, TxnOutcome};
 use super::ranges::Ranges;
 use crate::data::FingerprintDocument;
 use crate::protocol::Failure;
-use crate::workload::Gain;
+use crate::workload::LoadCount;
 
 /// A batch that holds a later row time than all that were stored before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -116,8 +116,8 @@ impl Tally {
     }
 
     /// What this load has stored.
-    pub(crate) fn gain(&self) -> Gain {
-        Gain {
+    pub(crate) fn gain(&self) -> LoadCount {
+        LoadCount {
             rows: self.content.rows,
             metrics: self.content.metrics,
         }
@@ -133,7 +133,7 @@ impl Tally {
     }
 
     /// How far a long transaction has come.
-    pub(crate) fn progress(&mut self, transaction: u64, rows: u64, t_ns: u64, state: Fate) {
+    pub(crate) fn progress(&mut self, transaction: u64, rows: u64, t_ns: u64, state: TxnOutcome) {
         self.progress.push(Progress {
             transaction,
             rows,

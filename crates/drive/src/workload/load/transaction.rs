@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Content, Fate, Found, LongAccount, Shared, Tables, shape_name};
+use super::{Batch, Content, Found, LongAccount, Shared, Tables, TxnOutcome, shape_name};
 use crate::clock::now_ns;
 use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
-use crate::workload::{End, Gain, Program, Readiness, Step};
+use crate::workload::{End, LoadCount, Program, Readiness, Step};
 
 /// Pause before the next piece is looked for again: making one is many times faster than having it stored.
 const PAUSE_NS: u64 = 200_000;
@@ -136,7 +136,7 @@ impl TransactionProgram {
         self.shared.queue.give_back(piece.bytes);
         self.shared
             .tally()
-            .progress(self.number, self.answered, now_ns(), Fate::Open);
+            .progress(self.number, self.answered, now_ns(), TxnOutcome::Open);
     }
 }
 
@@ -203,7 +203,7 @@ impl<P: Protocol> Program<P> for TransactionProgram {
         self.stage == Stage::Committing
     }
 
-    fn ended(&mut self, end: &End<'_>) -> Gain {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
         self.begun = false;
         self.piece = None;
         let (number, rows) = (self.number, self.answered);
@@ -212,29 +212,29 @@ impl<P: Protocol> Program<P> for TransactionProgram {
             rows,
             start_ns: self.start_ns,
             end_ns: now_ns(),
-            state: Fate::Lost,
+            state: TxnOutcome::Lost,
         };
         match *end {
             End::Done { sent_ns, acked_ns } => {
-                (account.end_ns, account.state) = (acked_ns, Fate::Committed);
+                (account.end_ns, account.state) = (acked_ns, TxnOutcome::Committed);
                 let mut tally = self.shared.tally();
                 tally.commit(number, &self.content, sent_ns, acked_ns);
                 tally.end_transaction(account);
                 drop(tally);
                 self.shared.queue.stored(rows, acked_ns);
                 let metrics = self.content.metrics;
-                Gain { rows, metrics }
+                LoadCount { rows, metrics }
             }
             End::Failed { failure, in_doubt } => {
                 if in_doubt {
-                    account.state = Fate::InDoubt;
+                    account.state = TxnOutcome::InDoubt;
                 }
                 let mut tally = self.shared.tally();
                 tally.fail(number, failure, in_doubt);
                 tally.end_transaction(account);
                 drop(tally);
                 self.shared.abandon();
-                Gain::default()
+                LoadCount::default()
             }
         }
     }

@@ -12,7 +12,7 @@ use super::statements::{Key, Statements, key};
 use crate::answer::{Digester, Rows, Unreadable};
 use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
 use crate::record::ErrorClass;
-use crate::workload::{End, Gain, Program, Readiness, Step};
+use crate::workload::{End, LoadCount, Program, Readiness, Step};
 
 pub(super) struct QueryProgram {
     shared: Arc<Shared>,
@@ -173,11 +173,11 @@ impl<P: Protocol> Program<P> for QueryProgram {
         self.keep_answer()
     }
 
-    fn ended(&mut self, end: &End<'_>) -> Gain {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
         if let End::Done { .. } = end {
             self.shared.rows[self.query.label].fetch_add(self.row_count, Ordering::Relaxed);
         }
-        Gain::default()
+        LoadCount::default()
     }
 
     fn reconnected(&mut self) {

@@ -15,7 +15,7 @@ use crate::client::library::{Call, LibraryClient, LibraryError};
 use crate::protocol::Failure;
 use crate::record::ErrorClass;
 use crate::workload::blocking::BlockingProgram;
-use crate::workload::{End, Gain, Readiness};
+use crate::workload::{End, LoadCount, Readiness};
 
 pub(super) struct LibraryQueries {
     shared: Arc<Shared>,
@@ -92,11 +92,11 @@ impl BlockingProgram for LibraryQueries {
         difference.map_or(Ok(()), |words| Err(wrong(words)))
     }
 
-    fn ended(&mut self, end: &End<'_>) -> Gain {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
         if let End::Done { .. } = end {
             self.shared.rows[self.query.label].fetch_add(self.row_count, Ordering::Relaxed);
         }
-        Gain::default()
+        LoadCount::default()
     }
 
     fn gone(&mut self) {

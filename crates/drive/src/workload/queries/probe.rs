@@ -1,4 +1,4 @@
-//! A client that asks the same question in a fixed rhythm, and writes each answer down with its times.
+//! A client that asks the same question in a fixed step_plan, and writes each answer down with its times.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::protocol::value::Form;
 use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
 use crate::spec::DriveSpec;
 use crate::spec::queries::ProbeSpec;
-use crate::workload::{End, Gain, Program, Readiness, Step};
+use crate::workload::{End, LoadCount, Program, Readiness, Step};
 
 #[derive(Debug)]
 struct State {
@@ -175,11 +175,11 @@ impl<P: Protocol> Program<P> for ProbeProgram {
         Ok(())
     }
 
-    fn ended(&mut self, end: &End<'_>) -> Gain {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
         if let End::Done { sent_ns, acked_ns } = *end {
             self.probe.write(sent_ns, acked_ns, self.value);
         }
-        Gain::default()
+        LoadCount::default()
     }
 
     fn reconnected(&mut self) {

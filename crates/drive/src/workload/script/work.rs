@@ -9,7 +9,7 @@ use crate::clock::ns;
 use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::spec::{DriveSpec, ScriptSpec, Variable};
-use crate::workload::{Draw, Labels, Program, ScriptLabel, StatementLabel};
+use crate::workload::{ClientSeeds, Labels, Program, ScriptLabel, StatementLabel};
 
 /// The scripts of a drive with their weights.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl ScriptWork {
     pub(crate) fn program<P: Protocol>(
         &self,
         spec: &DriveSpec,
-        draw: &Draw,
+        draw: &ClientSeeds,
     ) -> Box<dyn Program<P> + Send> {
         let vars = self.variables(spec, draw.client, draw.default_seed);
         let set = Arc::clone(&self.set);
