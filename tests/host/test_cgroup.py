@@ -297,8 +297,8 @@ def test_a_group_that_the_system_refuses_is_a_note(monkeypatch: pytest.MonkeyPat
 
 CHILD = """
 import time
-from loadstone.private_server import EmbeddedServer, Order
-embedded = EmbeddedServer(Order(clients=4, memory_bytes=100 << 20, wished={"shared_buffers": "16MB"}))
+from loadstone.private_server import EmbeddedServer, ServerSpec
+embedded = EmbeddedServer(ServerSpec(clients=4, memory_bytes=100 << 20, wished={"shared_buffers": "16MB"}))
 embedded.start()
 print(embedded.data_directory, *embedded._doors, flush=True)
 time.sleep(600)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 INSERTS = """
 import sys
 import psycopg
-from loadstone.private_server import EmbeddedServer, Order
-embedded = EmbeddedServer(Order(clients=5, settings={"shared_buffers": "17MB"}))
+from loadstone.private_server import EmbeddedServer, ServerSpec
+embedded = EmbeddedServer(ServerSpec(clients=5, settings={"shared_buffers": "17MB"}))
 embedded.start()
 where = embedded.connection
 connection = psycopg.connect(host=where.host, port=where.port, user=where.user, dbname=where.database)

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 CHILD = """
 import sys, time
-from loadstone.private_server import EmbeddedServer, Order
-embedded = EmbeddedServer(Order(keep="keep" in sys.argv))
+from loadstone.private_server import EmbeddedServer, ServerSpec
+embedded = EmbeddedServer(ServerSpec(keep="keep" in sys.argv))
 embedded.start()
 print(embedded.pid, embedded.data_directory, embedded.port, flush=True)
 if "keep" in sys.argv:

@@ -1,9 +1,9 @@
 """The idea of an engine: what Loadstone asks a database while planning and between phases.
 
-`Engine` is the questions. Two kinds of answers can be built upon: `family.PostgresFamily` for what speaks
-PostgreSQL's wire protocol, which the Rust driver loads, and `driver.DriverEngine` for what only a Python
-driver reaches, in this process or elsewhere. An engine subclasses one of them, overrides what differs, and
-lies in a file of `loadstone/engines/` that names its instance `ENGINE`; nothing else needs to change.
+`Engine` is the interface. It has two bases: `postgres.family.PostgresFamily` for engines with PostgreSQL's
+wire protocol, and `library.engine.LibraryEngine` for engines behind a client library, in this process or
+elsewhere. An engine subclasses one of them, overrides what differs, and is a file of `loadstone/engines/`
+that names its instance `ENGINE`; nothing else needs to change.
 """
 
 from __future__ import annotations

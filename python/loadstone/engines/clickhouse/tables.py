@@ -167,7 +167,7 @@ class ClickTables(LibraryTables):
         return f"ifNull(toString({name}), {_NULL})"
 
     def fingerprint(self, table: RowTable, name: str) -> str:
-        """Return a query for the fingerprint of a table's content, as `TableAnswers.fingerprint` has it."""
+        """Return a query for the fingerprint of a table's content, as `TableDialect.fingerprint` has it."""
         columns = table["columns"]
         texts = [quoted(c["name"]) for c in columns if c["type"] in ("text", "json")]
         floats = [quoted(c["name"]) for c in columns if c["type"] in ("float32", "float64")]

@@ -184,7 +184,7 @@ class QuestTables(LibraryTables):
         )
 
     def read_fingerprint(self, control: Control, table: RowTable, name: str) -> Row:
-        """Read a table's fingerprint, as `TableAnswers.fingerprint` has its columns."""
+        """Read a table's fingerprint, as `TableDialect.fingerprint` has its columns."""
         row = control.execute(self.fingerprint(table, name).encode()).fetchone() or {}
         return {
             "rows": str(row["loaded"]),

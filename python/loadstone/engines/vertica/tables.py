@@ -114,7 +114,7 @@ class VerticaTables(LibraryTables):
         return f"timestampdiff('microsecond', timestamp '1970-01-01', {column})"
 
     def fingerprint(self, table: RowTable, name: str) -> str:
-        """Return a query for the fingerprint of a table's content, as `TableAnswers.fingerprint` has it."""
+        """Return a query for the fingerprint of a table's content, as `TableDialect.fingerprint` has it."""
         columns = table["columns"]
         texts = [quoted(c["name"]) for c in columns if c["type"] in ("text", "json")]
         floats = [quoted(c["name"]) for c in columns if c["type"] in _FLOATS]

@@ -9,7 +9,7 @@ without any of these noticing. Compared of each column, beside the number of row
   the sum of absolute values;
 * of texts how many are distinct, up to 10,000: beyond, it is not counted.
 
-An engine's query (`TableAnswers.sums`) names its columns `row_count`, and `cN_count`, `cN_sum`, `cN_total`
+An engine's query (`TableDialect.sums`) names its columns `row_count`, and `cN_count`, `cN_sum`, `cN_total`
 (of floats), `cN_distinct`, N being the column's place counted from 0.
 """
 

@@ -1,7 +1,7 @@
 """Questions in plain SQL: each by itself, with caches emptied and then warm, or all of them as a load.
 
-Who runs them says how caches are emptied and how a server that was lost comes back (`Hands`). The runs of
-one question go through one connection, each planned anew: what the connection learns, it learns before the
+Who runs them says how caches are emptied and how a server that was lost comes back (`QueryContext`). The runs
+of one question go through one connection, each planned anew: what the connection learns, it learns before the
 first warm one. A run's time is the driver's: over the wire, from sending the text to the last row, digested;
 behind a client library, from the call to the whole answer as Arrow, which is digested afterwards.
 """
