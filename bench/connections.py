@@ -17,7 +17,7 @@ CLIENTS = 10_000
 LIMIT_BYTES = 200 * 1024 * 1024
 _SERVER = """
 import sys
-from loadstone. import _core
+from loadstone import _core
 server = _core.NullServer(sys.argv[1])
 print(server.port, flush=True)
 sys.stdin.read()

@@ -352,7 +352,7 @@ def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Pa
 
 PAUSED = """
 import json, sys
-from loadstone. import _core
+from loadstone import _core
 drive = _core.Drive(sys.argv[1])
 drive.start()
 account = None
