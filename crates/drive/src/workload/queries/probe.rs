@@ -1,4 +1,4 @@
-//! A client that asks the same question in a fixed step_plan, and writes each answer down with its times.
+//! A client that asks the same question in a fixed rhythm, and writes each answer down with its times.
 
 use std::fs::File;
 use std::io::Write;
