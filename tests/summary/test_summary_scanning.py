@@ -16,7 +16,7 @@ from loadstone.summary.scanning import Limits, Table, limits_of, named_columns, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loadstone.results.folder import PhaseFolder
+    from loadstone.results.phase_folder import PhaseFolder
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "flight_month", "type": "int16"},

@@ -24,22 +24,21 @@ from loadstone.results.json_files import (
     redact_json,
     to_json,
     write_atomic,
-    write_error,
 )
 from loadstone.results.manifest import NAME as MANIFEST
 from loadstone.results.manifest import Findings, Manifest, folders, verify
+from loadstone.results.phase_folder import PhaseFolder
 from loadstone.results.reading import (
     exists,
     read_document,
     read_json,
-    read_jsonl,
     read_lines,
-    typed,
     validate,
 )
+from loadstone.results.subfolders import NAME_LENGTH, listed, subfolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 FORMAT = 1
 """The format this version writes; older ones are read as well, newer ones refused."""
@@ -59,124 +58,6 @@ _KINDS: dict[str, type[documents.Struct]] = {
     "environment.json": documents.Environment,
     "calibration.json": documents.Calibration,
 }
-_NAME_LENGTH = 120
-_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,{_NAME_LENGTH - 1}}}")
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseFolder:
-    """The folder of one phase on one target; `manifest` is that of the run while it goes on."""
-
-    path: Path
-    manifest: Manifest | None = field(default=None, compare=False)
-
-    def begin(self) -> None:
-        """Enter into the manifest that the phase begins."""
-        if self.manifest is not None:
-            self.manifest.begin_phase(self.path)
-
-    def end(self) -> None:
-        """Enter into the manifest all that the phase has written."""
-        if self.manifest is not None:
-            self.manifest.end_phase(self.path)
-
-    @property
-    def key(self) -> str:
-        """The phase's place in the run and its id: `003-one-table-single`."""
-        return self.path.name
-
-    @property
-    def latency_path(self) -> Path:
-        """Where the driver writes its histogram log."""
-        return self.path / "latency.hlog"
-
-    @property
-    def series_path(self) -> Path:
-        """Where the driver writes one object an interval."""
-        return self.path / "series.jsonl"
-
-    def set_aside(self, *stay: str) -> None:
-        """Move what an attempt has left, but for phase.json and `stay`, into a folder `before-N`."""
-        left = [
-            path
-            for path in self.path.iterdir()
-            if path.name not in ("phase.json", *stay) and not path.name.startswith(("before-", "."))
-        ]
-        if not left:
-            return
-        number = 1 + sum(path.name.startswith("before-") for path in self.path.iterdir())
-        aside = _subfolder(self.path, f"before-{number}")
-        for path in left:
-            path.rename(aside / path.name)
-
-    def write_steps(self, lines: Iterable[Document]) -> None:
-        """Replace steps.jsonl."""
-        write_atomic(self.path / "steps.jsonl", "".join(to_json(line) + "\n" for line in lines))
-
-    def steps(self) -> JsonLines:
-        """Open steps.jsonl for appending."""
-        return JsonLines(self.path / "steps.jsonl")
-
-    def read_steps(self) -> Iterator[documents.Step]:
-        """Yield the steps of a bulk load that have ended."""
-        return read_lines(self.path / "steps.jsonl", documents.Step)
-
-    def written_steps(self) -> Iterator[Document]:
-        """Yield them as they were written: a run that goes on writes them again."""
-        return read_jsonl(self.path / "steps.jsonl", documents.Step)
-
-    def beside(self, name: str, *, create: bool = True) -> PhaseFolder:
-        """Return the folder of what ran at the same time: `queries` or `probe`."""
-        return PhaseFolder(_subfolder(self.path, name) if create else self.path / name)
-
-    def write_phase(self, document: Mapping[str, object]) -> None:
-        """Replace phase.json."""
-        write_atomic(self.path / "phase.json", to_json(document, indent=1))
-
-    def read_phase(self) -> documents.Phase:
-        """Return phase.json."""
-        return read_document(self.path / "phase.json", documents.Phase)
-
-    def written_phase(self) -> Document:
-        """Return it as it was written: a run that goes on writes it again."""
-        return read_json(self.path / "phase.json", documents.Phase)
-
-    def write_drive(self, text: str) -> None:
-        """Replace drive.json by the driver's own text."""
-        write_atomic(self.path / "drive.json", text)
-
-    def read_drive(self) -> documents.Drive | documents.AskedDrive | None:
-        """Return drive.json; None when the phase has none (no drive phase, or killed before its end)."""
-        found = self._drive()
-        return None if found is None else found[1]
-
-    def written_drive(self) -> Document | None:
-        """Return it as it was written: a run that goes on adds to it."""
-        found = self._drive()
-        return None if found is None else found[0]
-
-    def _drive(self) -> tuple[Document, documents.Drive | documents.AskedDrive] | None:
-        path = self.path / "drive.json"
-        if not exists(path):
-            return None
-        drive = read_json(path)
-        return drive, typed(drive, str(path), documents.kind_of_drive(drive))
-
-    def read_series(self) -> Iterator[documents.Interval]:
-        """Yield the intervals of series.jsonl."""
-        return read_lines(self.series_path, documents.Interval)
-
-    def read_progress(self) -> Iterator[documents.Progress]:
-        """Yield what long transactions had come to, line by line."""
-        return read_lines(self.path / "progress.jsonl", documents.Progress)
-
-    def read_sent(self) -> Iterator[documents.Sent]:
-        """Yield when new row times were handed over."""
-        return read_lines(self.path / "sent.jsonl", documents.Sent)
-
-    def read_probe(self) -> Iterator[documents.Probed]:
-        """Yield the answers of the probe for freshness."""
-        return read_lines(self.path / "probe.jsonl", documents.Probed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +94,11 @@ class TargetFolder:
 
     def phase(self, number: int, key: str) -> PhaseFolder:
         """Create the folder of the phase at `number` (from 1) in the run."""
-        return PhaseFolder(_subfolder(self.path / "phases", f"{number:03d}-{key}"), self.manifest)
+        return PhaseFolder(subfolder(self.path / "phases", f"{number:03d}-{key}"), self.manifest)
 
     def phases(self) -> list[PhaseFolder]:
         """Return the phases begun so far, in the order in which they ran."""
-        return [PhaseFolder(path) for path in sorted(_named(self.path / "phases"), key=_phase_order)]
+        return [PhaseFolder(path) for path in sorted(listed(self.path / "phases"), key=_phase_order)]
 
 
 def _lines(path: Path, manifest: Manifest | None) -> JsonLines:
@@ -230,37 +111,11 @@ def _phase_order(path: Path) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else 0, path.name)
 
 
-def _named(parent: Path) -> list[Path]:
-    """Return the folders below one of ours. Raises LoadstoneError for a name that no file takes."""
-    found = folders(parent)
-    for path in found:
-        if not path.name.isprintable():
-            raise LoadstoneError(
-                f"{parent} holds a folder that is not of this run: {path.name!r}.",
-                "Take it away, or use an untouched copy of the folder.",
-            )
-    return found
-
-
-def _subfolder(parent: Path, name: str) -> Path:
-    if not _NAME.fullmatch(name):
-        raise LoadstoneError(
-            f"“{name}” cannot name a folder of the run.",
-            "Use letters, digits, dots, dashes and underscores only, beginning with a letter or a digit.",
-        )
-    path = parent / name
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(path, error) from error
-    return path
-
-
 def make_run_id(started_at: str, scenarios: Sequence[str]) -> str:
     """Name a run by its start (run.json's `started_at`, UTC) and scenarios: `20261120T101500Z-iot-feed`."""
     stamp = re.sub(r"[-:]|\.\d+", "", started_at)
     names = re.sub(r"[^A-Za-z0-9._+-]+", "-", "+".join(scenarios))
-    return f"{stamp}-{names}"[:_NAME_LENGTH]
+    return f"{stamp}-{names}"[:NAME_LENGTH]
 
 
 class RunFolder:
@@ -417,12 +272,12 @@ class RunFolder:
 
     def target(self, target_id: str) -> TargetFolder:
         """Create the folder of a target."""
-        return TargetFolder(_subfolder(self.path / "targets", target_id), self._manifest)
+        return TargetFolder(subfolder(self.path / "targets", target_id), self._manifest)
 
     def targets(self) -> list[TargetFolder]:
         """Return the targets of the run, in the order of the plan where it names them."""
         planned = [target.id for target in self.read_plan().targets]
-        found = [TargetFolder(path) for path in _named(self.path / "targets")]
+        found = [TargetFolder(path) for path in listed(self.path / "targets")]
         return sorted(found, key=lambda t: planned.index(t.id) if t.id in planned else len(planned))
 
     def _seal(self) -> None:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.model import InOut
-    from loadstone.results.folder import PhaseFolder
     from loadstone.results.json_files import Document
+    from loadstone.results.phase_folder import PhaseFolder
     from loadstone.run.server import Server
     from loadstone.signals import Signals
     from loadstone.workload.drive import Progress

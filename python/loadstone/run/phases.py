@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from loadstone.model import BulkLoad, Load, PlannedPhase, QueryMix
-    from loadstone.results.folder import PhaseFolder, RunFolder
+    from loadstone.results.folder import RunFolder
+    from loadstone.results.phase_folder import PhaseFolder
     from loadstone.run.server import Server
     from loadstone.signals import Signals
     from loadstone.workload.drive import Progress

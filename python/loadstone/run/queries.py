@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loadstone.model import Questions
-    from loadstone.results.folder import PhaseFolder
+    from loadstone.results.phase_folder import PhaseFolder
     from loadstone.run.phase_context import PhaseContext
     from loadstone.signals import Signals
 

@@ -26,7 +26,7 @@ from loadstone.results.documents import (
     Step,
     Target,
 )
-from loadstone.results.folder import PhaseFolder, RunFolder, TargetFolder, state_of
+from loadstone.results.folder import RunFolder, TargetFolder, state_of
 from loadstone.results.manifest import Findings
 from loadstone.results.reading import exists
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.results.documents.summary import Variant
+    from loadstone.results.phase_folder import PhaseFolder
 
 
 @dataclass(frozen=True, slots=True)
