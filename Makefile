@@ -13,10 +13,10 @@ CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overfl
     --config profile.release.package.loadstone-$(crate).$(choice)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test quick check fmt bench fuzz wheel clean
+.PHONY: help run build test quick check fmt bench fuzz wheel pgbench-tap clean
 
 help:  ## what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 run: build  ## measure concurrent writes on a private PostgreSQL; ends in a report
 	$(BIN)/loadstone run iot-feed --size small
@@ -63,6 +63,9 @@ wheel: $(VENV)/.maturin  ## a wheel in dist/, installed and tried in a virtual e
 	rm -rf dist
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin build --release --strip --out dist
 	$(PYTHON) tools/try_wheel.py dist/*.whl
+
+pgbench-tap: build  ## PostgreSQL's own tests of pgbench, from Debian's source packages
+	@$(BIN)/python tools/pgbench_tap.py || [ $$? = 77 ]
 
 fuzz:  ## every fuzz target, FUZZ_SECONDS each
 	@for target in $(FUZZ_TARGETS); do \

@@ -45,3 +45,11 @@ def test_an_import_that_is_interrupted_ends_in_words(
     assert "Traceback" not in done.stderr
     assert (done.returncode, done.stdout) == (130, "")
     assert "stopped by SIGINT" in done.stderr
+
+
+def test_a_link_named_pgbench_is_pgbench(tmp_path: Path) -> None:
+    link = tmp_path / "pgbench"
+    link.symlink_to(COMMAND)
+    ran = subprocess.run([link, "-b", "list"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0
+    assert "select-only" in ran.stderr

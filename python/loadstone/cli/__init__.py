@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from contextlib import suppress
 
 _INTERRUPTED = 130
 _FAILED = 2
 _ADDRESS_SPACE = 400 << 20
 """Below it, a library that we need tries again for ever."""
+
+_PGBENCH = "pgbench"
+"""A link of this name to our executable makes it pgbench: in scripts that call no other."""
 
 
 def main() -> None:
@@ -30,6 +34,8 @@ def main() -> None:
 
 
 def _main() -> None:
+    if sys.argv[0].rpartition("/")[2] == _PGBENCH:
+        sys.argv[1:1] = [_PGBENCH]
     from loadstone.cli.process_title import hide_passwords
 
     hide_passwords()
