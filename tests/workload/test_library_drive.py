@@ -264,6 +264,39 @@ def test_what_is_no_trouble_of_the_database_ends_the_drive_and_is_raised(tmp_pat
         assert library.closed == 1
 
 
+class RefusedError(RuntimeError):
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__("not now")
+        self.sqlstate = sqlstate
+
+
+class Busy(Given):
+    """A library with a code of its own for what another try may mend."""
+
+    def is_retriable(self, error: BaseException) -> bool:
+        return super().is_retriable(error) or getattr(error, "sqlstate", "") == "busy"
+
+
+@pytest.mark.parametrize(
+    ("library", "sqlstate", "counted"),
+    [
+        (Given, "40001", (1, 0, 2)),
+        (Given, "busy", (0, 1, 0)),
+        (Busy, "busy", (1, 0, 2)),
+        (Busy, "XX000", (0, 1, 0)),
+    ],
+)
+def test_the_library_says_what_is_tried_again(
+    tmp_path: Path, library: type[Given], sqlstate: str, counted: tuple[int, int, int]
+) -> None:
+    wanted = document(tmp_path, ["q"], duration_s=None, tries_max=3, queries={"max_queries": 1})
+    account = perform(
+        wanted, None, library=library(lambda number: FIRST if number == 3 else raised(RefusedError(sqlstate)))
+    )
+    counts = account["counts"]
+    assert (counts["done"], counts["failed"], account["retries"]) == counted
+
+
 def test_a_client_that_cannot_connect_is_said_in_its_own_words(tmp_path: Path) -> None:
     library = Given(lambda _: FIRST, most=7)
     with pytest.raises(LoadstoneError, match="one client too many"):

@@ -274,6 +274,8 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// How to mend it, where the protocol knows.
     pub(crate) hint: &'static str,
+    /// The same transaction may succeed when it is tried again: whoever carries it says so.
+    pub(crate) is_retriable: bool,
 }
 
 impl Failure {
@@ -282,6 +284,15 @@ impl Failure {
             class,
             message: message.into(),
             hint: "",
+            is_retriable: false,
+        }
+    }
+
+    /// What a server reported.
+    pub(crate) fn server<P: Protocol>(state: SqlState, message: impl Into<String>) -> Self {
+        Self {
+            is_retriable: P::is_retriable(state),
+            ..Self::new(ErrorClass::Server(state), message)
         }
     }
 

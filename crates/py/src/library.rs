@@ -21,7 +21,7 @@ const STREAM: &CStr = c"arrow_array_stream";
 /// What calls raised that is no trouble of the database: the first is raised again where the drive is awaited.
 pub(crate) type Trouble = Arc<Mutex<Option<PyErr>>>;
 
-/// The object that a drive is given: see `LibraryProtocol` in `_core.pyi`.
+/// The object that a drive is given: see `Library` in `loadstone/engine/library/client.py`.
 pub(crate) struct PyLibrary {
     object: Py<PyAny>,
     trouble: Trouble,
@@ -58,7 +58,13 @@ impl PyLibrary {
         }
         let said = object.call_method1("describe", (raised.value(py),)).ok()?;
         let (state, message): (String, String) = said.extract().ok()?;
-        Some(LibraryError::new(&state, &message))
+        let again = object
+            .call_method1("is_retriable", (raised.value(py),))
+            .ok()?;
+        Some(LibraryError {
+            is_retriable: again.extract().ok()?,
+            ..LibraryError::new(&state, &message)
+        })
     }
 
     fn end(&self, py: Python<'_>, raised: PyErr) -> LibraryError {
@@ -68,6 +74,7 @@ impl PyLibrary {
         LibraryError {
             state: "internal".to_owned(),
             message,
+            is_retriable: false,
             ends_drive: true,
         }
     }

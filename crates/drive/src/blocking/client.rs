@@ -186,9 +186,7 @@ impl BlockingClient {
                 started_ns: *started_ns.get_or_insert(times.started_ns),
                 ..times
             };
-            let again = outcome
-                .as_ref()
-                .is_err_and(|failure| failure.class.is_retriable())
+            let again = outcome.as_ref().is_err_and(|failure| failure.is_retriable)
                 && tries < self.floor.config.tries_max
                 && self.floor.is_open(times.ended_ns);
             if !again {
@@ -226,7 +224,10 @@ impl BlockingClient {
             let words = format!("no answer within {limit_s} s");
             return Failure::new(ErrorClass::Timeout, words);
         }
-        Failure::new(ErrorClass::of_library(&error.state), error.message.clone())
+        Failure {
+            is_retriable: error.is_retriable,
+            ..Failure::new(ErrorClass::of_library(&error.state), error.message.clone())
+        }
     }
 
     fn fail(&mut self, begun: &Begun, times: Times, failure: &Failure) -> bool {
@@ -237,7 +238,7 @@ impl BlockingClient {
         self.floor
             .book_failed(self.place, begun, times.ended_ns, failure);
         let aborts = self.floor.config.on_error == OnError::AbortClient;
-        if aborts && !failure.class.is_retriable() {
+        if aborts && !failure.is_retriable {
             self.program.gone();
             self.floor.leave(self.place, times.ended_ns, failure);
             return false;

@@ -42,6 +42,8 @@ pub struct LibraryError {
     pub state: String,
     /// What the library says.
     pub message: String,
+    /// The same transaction may succeed when it is tried again.
+    pub is_retriable: bool,
     /// It is no trouble of the database, but of this process or its host: the drive ends.
     pub ends_drive: bool,
 }
@@ -53,6 +55,7 @@ impl LibraryError {
         Self {
             state: state.to_owned(),
             message: message.to_owned(),
+            is_retriable: false,
             ends_drive: false,
         }
     }

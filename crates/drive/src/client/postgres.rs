@@ -127,15 +127,15 @@ fn translated(event: wire::Event<'_>) -> Message<'_, Postgres> {
 
 /// What an error of the protocol means to a connection.
 fn failure(error: &WireError) -> Failure {
-    let class = match (error.server_error(), error) {
-        (Some(refusal), _) => ErrorClass::Server(refusal.sqlstate),
-        (None, WireError::Closed { .. }) => ErrorClass::Connection,
-        _ => ErrorClass::Protocol,
+    let message = error.to_string();
+    let failure = match (error.server_error(), error) {
+        (Some(refusal), _) => Failure::server::<Postgres>(refusal.sqlstate, message),
+        (None, WireError::Closed { .. }) => Failure::new(ErrorClass::Connection, message),
+        _ => Failure::new(ErrorClass::Protocol, message),
     };
     Failure {
-        class,
-        message: error.to_string(),
         hint: error.hint(),
+        ..failure
     }
 }
 

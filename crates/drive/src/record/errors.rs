@@ -62,12 +62,6 @@ impl ErrorClass {
             },
         }
     }
-
-    /// What a retry may mend: serialization failure and deadlock, as in pgbench.
-    #[must_use]
-    pub fn is_retriable(self) -> bool {
-        matches!(self, Self::Server(state) if &state == b"40001" || &state == b"40P01")
-    }
 }
 
 /// Names of errors that are kept; the rest is counted as one.

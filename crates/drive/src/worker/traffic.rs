@@ -243,7 +243,7 @@ fn answer<P: Protocol>(
         }
         Message::Error(error) => {
             let words = String::from_utf8_lossy(error.message);
-            let failure = Failure::new(ErrorClass::Server(error.state), words);
+            let failure = Failure::server::<P>(error.state, words);
             if error.is_fatal {
                 exchange.farewell = Some(failure);
             } else if exchange.answers > 0 && exchange.failure.is_none() {

@@ -7,14 +7,9 @@ use super::{Stage, Worker};
 use crate::io::{Poller, Slot};
 use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
 use crate::record::booking::{Times, Unstarted};
-use crate::record::{ErrorClass, count_error};
+use crate::record::count_error;
 use crate::spec::OnError;
 use crate::workload::{End, Readiness, Step};
-
-/// What a retry may mend.
-fn is_retriable<P: Protocol>(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::Server(state) if P::is_retriable(state))
-}
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
@@ -269,7 +264,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         // As pgbench: what is over the latency limit already is not tried again.
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
         let in_time = now.saturating_sub(client.transaction.intended_ns) <= limit_ns;
-        if is_retriable::<P>(failure.class)
+        if failure.is_retriable
             && tries < self.config.tries_max
             && in_time
             && self.stage != Stage::Stopping
@@ -282,8 +277,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             client.program.retry();
             return self.advance(slot, now);
         }
-        let aborts =
-            self.config.on_error == OnError::AbortClient && !is_retriable::<P>(failure.class);
+        let aborts = self.config.on_error == OnError::AbortClient && !failure.is_retriable;
         self.end_failed(slot, now, failure);
         if aborts && self.clients[slot as usize].phase != Phase::Gone {
             self.idle.retain(|&idle| idle != slot);

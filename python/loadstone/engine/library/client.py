@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from loadstone._core import RowBatch
 
+_SERIALIZATION_FAILURE = "40001"
+
 
 class Client(ABC):
     """One client's connection. Calls come from one thread, `interrupt` from any."""
@@ -54,6 +56,13 @@ class Library(ABC):
     def describe(self, error: BaseException) -> tuple[str, str]:
         """Return an error's SQLSTATE, or the kind of error in the library's own words, and its message."""
         return str(getattr(error, "sqlstate", None) or type(error).__name__), str(error).strip()
+
+    def is_retriable(self, error: BaseException) -> bool:
+        """Tell whether the same transaction may succeed when it is tried again.
+
+        Here: a serialization failure, as the SQL standard numbers it. Override it where the codes are others.
+        """
+        return getattr(error, "sqlstate", None) == _SERIALIZATION_FAILURE
 
     def finish(self) -> None:  # noqa: B027 - most have nothing to do
         """Bring what is loaded to its resting place: the last part of a load, inside its clock."""
