@@ -364,7 +364,7 @@ def test_what_it_does_not_have_is_refused_before_anything_is_made(
 
 
 def test_an_answer_comes_as_arrow_and_a_value_as_text(control: HeavyControl) -> None:
-    found = GPU.answer(control, "select 41 + 1 as n, 'x' as t")  # type: ignore[attr-defined]
+    found = GPU.answer(control, "select 41 + 1 as n, 'x' as t")
     assert isinstance(found, pa.Table)
     assert found.to_pylist() == [{"n": 42, "t": "x"}]
     assert GPU.text_value(control, "select 2.5") == "2.5"
@@ -427,7 +427,7 @@ def test_a_query_that_takes_too_long_is_interrupted_and_cut_off_if_need_be(
     monkeypatch.setattr(HeavyControl, "interrupt", lambda self: real(self, 0.3))
     begin = time.monotonic()
     with pytest.raises(HeavyError) as ended, GPU.at_most(control, 0.2):
-        GPU.answer(control, "select hang()")  # type: ignore[attr-defined]
+        GPU.answer(control, "select hang()")
     assert time.monotonic() - begin < 55, "the stand-in hangs for a minute"
     assert ended.value.lost is deaf
     assert ("interrupted" in str(ended.value)) is not deaf

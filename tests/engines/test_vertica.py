@@ -183,7 +183,7 @@ def test_our_schema_is_made_marked_and_dropped_and_another_stays(
 
 
 def test_answers_values_and_plans(control: VerticaControl) -> None:
-    found = VERTICA.answer(control, "select 1 as n, 2.5::double as d, 'x' as t, null::varchar as v")  # type: ignore[attr-defined]
+    found = VERTICA.answer(control, "select 1 as n, 2.5::double as d, 'x' as t, null::varchar as v")
     assert found.to_pylist() == [{"n": 1, "d": 2.5, "t": "x", "v": None}]
     assert VERTICA.text_value(control, "select 7") == "7"
     with pytest.raises(RunFailedError, match="gave 2 rows"):
@@ -199,7 +199,7 @@ def test_answers_values_and_plans(control: VerticaControl) -> None:
 
 def test_a_query_that_takes_too_long_is_cancelled(control: VerticaControl) -> None:
     with pytest.raises(VerticaError) as ended, VERTICA.at_most(control, 0.2):
-        VERTICA.answer(control, "select hang()")  # type: ignore[attr-defined]
+        VERTICA.answer(control, "select hang()")
     assert ended.value.sqlstate == "57014"
     assert VERTICA.text_value(control, "select 1") == "1"
 

@@ -28,8 +28,7 @@ import psycopg
 
 from loadstone import report
 from loadstone.cli import group, run  # noqa: F401 - imported before the fork
-from loadstone.engine import waits
-from loadstone.engine.postgres import connections
+from loadstone.engine import patience, waits
 from loadstone.engines import all_engines
 from loadstone.host import bandwidth
 from loadstone.personalities.pgbench import running
@@ -52,7 +51,7 @@ SHORT = (
     (run_server, "_ANSWER_S", 2.0),
     (run_server, "_DROP_S", 4.0),
     (reconnecting, "_AWAY_S", 2.0),
-    (connections, "_PAUSE_S", 0.1),
+    (patience, "_PAUSE_S", 0.1),
     (waits, "SAY_S", 0.5),
     (waits, "LOOK_S", 0.5),
     (waits, "ASK_S", 1.0),

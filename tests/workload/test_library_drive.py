@@ -54,9 +54,7 @@ def document(folder: Path, texts: list[str], **more: Any) -> dict[str, Any]:
 def asked(duckdb: OpenTarget, folder: Path, texts: list[str], **more: Any) -> dict[str, Any]:
     """Let DuckDB answer; the account's counts hold the equation, whichever way it ended."""
     assert isinstance(duckdb.engine, LibraryEngine)
-    account = perform(
-        document(folder, texts, **more), None, library=AskedLibrary(EngineAsker(duckdb, duckdb.engine))
-    )
+    account = perform(document(folder, texts, **more), None, library=AskedLibrary(EngineAsker(duckdb)))
     windows = [(account["counts"], 1), *((s["counts"], 1) for s in account["scripts"])]
     for counts, sign in [*windows, (account["warmup_counts"], -1)]:
         ended = sum(counts[key] for key in ("done", "failed", "skipped", "dropped"))
@@ -156,7 +154,7 @@ def test_a_stop_has_the_grace_of_every_drive(duckdb: OpenTarget, tmp_path: Path)
                 threading.Timer(0.3, stop).start()
 
     assert isinstance(duckdb.engine, LibraryEngine)
-    library = AskedLibrary(EngineAsker(duckdb, duckdb.engine))
+    library = AskedLibrary(EngineAsker(duckdb))
     account = perform(
         document(tmp_path, [ENDLESS], duration_s=None, queries={"loop": False}), Stopping(), library=library
     )

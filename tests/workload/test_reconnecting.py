@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loadstone.engine import patience
 from loadstone.engine.postgres import connections
 from loadstone.errors import LoadstoneError, ServerStartingError
 from loadstone.model import Connection
@@ -75,7 +76,7 @@ def test_a_load_waits_longer_for_a_server_that_recovers(
 ) -> None:
     """The log of a large import takes longer to read again than a server may be away."""
     monkeypatch.setattr(reconnecting, "_AWAY_S", 0.2)
-    monkeypatch.setattr(connections, "_PAUSE_S", 0.05)
+    monkeypatch.setattr(patience, "_PAUSE_S", 0.05)
     refused = ServerStartingError("in recovery") if on_its_way else LoadstoneError("refused")
     back_s = 0.0
     with open_target(parse_target(database.socket_url), clients=2) as opened:

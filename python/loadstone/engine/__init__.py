@@ -34,9 +34,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import LiteralString
 
+    import pyarrow as pa
+
     from loadstone.engine.control import Control
     from loadstone.engine.observe.remote import RemoteMachine
     from loadstone.engine.observe.storage import DataFiles, Storage
+    from loadstone.model import Connection
 
 __all__ = [
     "SCHEMA",
@@ -75,6 +78,10 @@ class Engine(ABC):
     """What its control connections raise: trouble of the database, not a bug of ours."""
     needs = ""
     """What must be there before it can be measured, and how to get it, in words; empty: nothing more."""
+    has_heap = False
+    """Whether plain tables are PostgreSQL's heap with its B-trees and WAL, whose sizes can be estimated."""
+    reset_limit_s = 0.0
+    """Longest wait of `await_reset`."""
     series: TimeSeriesDialect = TimeSeriesDialect()
     """How it keeps time series."""
     tables: TableDialect = TableDialect()
@@ -100,6 +107,19 @@ class Engine(ABC):
     def label(self, identity: Identity) -> str:
         """Name engine and version in a report's words."""
         return f"{self.title} {identity['version']}"
+
+    def client_connection(self, connection: Connection, schema: str | None = SCHEMA) -> Connection | None:
+        """Return how the driver's clients connect by the wire protocol; None: they go through a library.
+
+        `connection` is the user's own. Unqualified names lead to `schema` first; None: where they do there.
+        """
+        del connection, schema
+        return None
+
+    def answer(self, connection: Control, sql: str) -> pa.Table:
+        """Run a query and return its whole answer, of an engine whose clients go through a library."""
+        del connection, sql
+        raise LoadstoneError(f"{self.title} is not reached through a client library")
 
     @abstractmethod
     def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:

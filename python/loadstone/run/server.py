@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.postgres import resets, workspace
-from loadstone.engine.postgres.connections import Patience
-from loadstone.engine.postgres.family import PostgresFamily
+from loadstone.engine.patience import Patience
+from loadstone.engine.postgres import workspace
 from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.host.monitor import Monitor, Watched
 from loadstone.results.labels import name_document
@@ -260,13 +259,13 @@ class Server:
 
     def clients_connection(self) -> Connection:
         """How the driver's clients connect."""
-        connection, engine = self.opened.connection, self.engine
-        if connection is None or not isinstance(engine, PostgresFamily):
+        connection = self.opened.client_connection(self.schema)
+        if connection is None:
             raise RunFailedError(
                 f"{self.engine.title} is not reached by PostgreSQL's wire protocol",
                 "Scripts of pgbench need a server of PostgreSQL's family.",
             )
-        return engine.with_schema(connection, self.schema)
+        return connection
 
     def close(self) -> None:
         """Stop watching and disconnect."""
@@ -297,7 +296,7 @@ class Server:
     def _outlives_reset(self) -> bool:
         """Wait for the reset of a server that lost a process; False when it ended our session too."""
         try:
-            with self.engine.at_most(self.control, resets.LIMIT_S + _ANSWER_S):
+            with self.engine.at_most(self.control, self.engine.reset_limit_s + _ANSWER_S):
                 self.engine.await_reset(self.control, self.client_name)
         except self.engine.errors:
             return False

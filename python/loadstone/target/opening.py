@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from loadstone.engine import SCHEMA
 from loadstone.engine.library.engine import LibraryEngine
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import all_engines
@@ -49,6 +50,8 @@ class OpenTarget:
     """How it is reached by the wire protocol, as the user gave it; None where it is not."""
     connect: Callable[[str], Control]
     """Open a control connection of this name; unqualified names mean what lies in the schema `loadstone`."""
+    connect_as_user: Callable[[], Control]
+    """Open a control connection whose unqualified names lead where those of the user's own connection do."""
     identity: Identity
     local: bool
     """Whether the server runs on this machine."""
@@ -61,6 +64,15 @@ class OpenTarget:
     place: Place | None = None
     database: Database | None = None
     """What a Python driver has opened."""
+
+    def client_connection(self, schema: str | None = SCHEMA) -> Connection | None:
+        """Return how the driver's clients connect by the wire protocol; None: they go through a library.
+
+        Unqualified names lead to `schema` first; None: where those of the user's own connection do.
+        """
+        if self.connection is None:
+            return None
+        return self.engine.client_connection(self.connection, schema)
 
     @property
     def private(self) -> bool:
@@ -161,6 +173,7 @@ def _open_by_driver(
             engine=engine,
             connection=None,
             connect=database.connect,
+            connect_as_user=lambda: database.connect("loadstone"),
             identity=identity,
             local=place.server is None or is_local(place.server.host),
             notes=(*target.notes, *(folder.reaped if folder else ())),
@@ -210,6 +223,7 @@ def _look(target: Target, engine: PostgresFamily, connection: Connection, client
         engine=engine,
         connection=connection,
         connect=lambda name: engine.connect(replace(engine.with_schema(connection), application_name=name)),
+        connect_as_user=lambda: engine.connect(connection),
         identity=identity,
         local=is_local(connection.host),
         notes=target.notes,

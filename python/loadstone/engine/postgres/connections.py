@@ -69,28 +69,6 @@ _KEEPALIVE = {
 _REFUSED = re.compile(r"\w+:  ")
 """What the server itself says comes with its severity, in whatever language."""
 _STARTING = ("starting up", "in recovery mode", "not yet accepting connections")
-_PAUSE_S = 0.25
-_RECOVERY_S = 600.0
-"""Longest wait for a server that says that it is on its way: it may have much WAL to read after a crash."""
-
-
-class Patience:
-    """Goes on trying to reach a server that was lost: longer while it says that it is on its way."""
-
-    def __init__(self, away_s: float) -> None:
-        """Begin; `away_s` is how long the server may be away."""
-        self._away_s = away_s
-        self._begun = self._there = time.monotonic()
-
-    def pause(self, error: Exception) -> bool:
-        """Wait for a moment before the next try; False when it was tried long enough."""
-        now = time.monotonic()
-        if isinstance(error, ServerStartingError):
-            self._there = now
-        if now - self._there > self._away_s or now - self._begun > max(_RECOVERY_S, self._away_s):
-            return False
-        time.sleep(_PAUSE_S)
-        return True
 
 
 class WatchedConnection(psycopg.Connection[dict[str, Any]]):

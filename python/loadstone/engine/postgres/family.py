@@ -59,6 +59,8 @@ class PostgresFamily(Engine):
     schemes: tuple[str, ...] = ("postgres", "postgresql")
     embedded_prefix: str | None = "pg"
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
+    has_heap = True
+    reset_limit_s = resets.LIMIT_S
     relatives: Mapping[str, str] = {
         "PolarDB": "PolarDB",
         "openGauss": "openGauss",
@@ -181,6 +183,12 @@ class PostgresFamily(Engine):
         found = copy.copy(self)
         found.function_schema = str(row["schema"])
         return found
+
+    def client_connection(
+        self, connection: model.Connection, schema: str | None = SCHEMA
+    ) -> model.Connection | None:
+        """Return how the driver's clients connect."""
+        return connection if schema is None else self.with_schema(connection, schema)
 
     def with_schema(self, connection: model.Connection, schema: str = SCHEMA) -> model.Connection:
         """Return the connection with `connection_parameters` joined to the user's own."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.library.engine import LibraryEngine
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import RunFailedError
 from loadstone.personalities.tsbs import query_lines
@@ -151,8 +150,7 @@ def _shown(run: Run, opened: OpenTarget, out: Write) -> QueryOptions:
 def _asker(opened: OpenTarget, *, explain: bool) -> Asker:
     if isinstance(opened.engine, PostgresFamily):
         return PostgresAsker(opened, opened.engine, explain)
-    assert isinstance(opened.engine, LibraryEngine), "the other kind of engine"  # noqa: S101
-    return _Explaining(opened, opened.engine) if explain else EngineAsker(opened, opened.engine)
+    return _Explaining(opened) if explain else EngineAsker(opened)
 
 
 class _Explaining(EngineAsker):
@@ -318,7 +316,7 @@ def _beyond(
 ) -> str:
     histogram = samples.histograms(prewarmed=False)[ALL]
     lines = ["\nbeyond TSBS, measured by loadstone:\n", f" - target: {', '.join(o.label for o in opened)}\n"]
-    if run.options.asker is not None or isinstance(opened[0].engine, LibraryEngine):
+    if run.options.asker is not None or opened[0].client_connection() is None:
         lines.append(" - timed around the calls of the database's own driver\n")
     lines.append(query_lines.percentile_line("service time, from the real start", histogram))
     if run.options.pace.kind != "closed":

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine.dialect.indexes import index_list
 from loadstone.engine.dialect.names import literal
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def needed_bytes(
     `control` tells how much WAL the server keeps; `done` rows are in the table already.
     """
     rows = max(0, _rows(bulk, content) - done)
-    if not isinstance(engine, PostgresFamily):
+    if not engine.has_heap:
         return Need(round(rows * sum(content.widths)), 0, 0, 0)
     kinds = [column["type"] for column in content.table["columns"]]
     heap = _heap_bytes(rows, list(zip(kinds, content.widths, strict=True)))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from loadstone.engine.postgres.connections import Patience
-from loadstone.engine.postgres.family import PostgresFamily
+from loadstone.engine.patience import Patience
 
 if TYPE_CHECKING:
     from loadstone.engine.control import Control, GetControl
@@ -51,10 +50,7 @@ class ReconnectingControl(contextlib.AbstractContextManager["ReconnectingControl
 
     def clients(self) -> Connection | None:
         """Return how the driver's clients connect; None where they are behind a library."""
-        connection, engine = self._opened.connection, self._opened.engine
-        if connection is None or not isinstance(engine, PostgresFamily):
-            return None
-        return connection if self._schema is None else engine.with_schema(connection, self._schema)
+        return self._opened.client_connection(self._schema)
 
     def _is_alive(self, connection: Control, *, lost: bool) -> bool:
         try:
@@ -84,7 +80,5 @@ class ReconnectingControl(contextlib.AbstractContextManager["ReconnectingControl
                 return connection
 
     def _connect(self) -> Control:
-        connection, engine = self._opened.connection, self._opened.engine
-        if self._schema is None and connection is not None and isinstance(engine, PostgresFamily):
-            return engine.connect(connection)
-        return self._opened.connect("loadstone")
+        opened = self._opened
+        return opened.connect_as_user() if self._schema is None else opened.connect("loadstone")

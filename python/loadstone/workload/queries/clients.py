@@ -12,8 +12,8 @@ from loadstone.engine.library.client import Client, Library
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from loadstone.engine import Engine
     from loadstone.engine.control import Control
-    from loadstone.engine.library.engine import LibraryEngine
     from loadstone.target import OpenTarget
 
 CHANGED = "answer"
@@ -47,8 +47,12 @@ class EngineAsker:
     """A target behind a client library."""
 
     opened: OpenTarget
-    engine: LibraryEngine
     arrow: bool = True
+
+    @property
+    def engine(self) -> Engine:
+        """The target's engine."""
+        return self.opened.engine
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -10,8 +10,6 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.library.engine import LibraryEngine
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
 from loadstone.model import Pace
 from loadstone.results.redact import redact
@@ -22,7 +20,6 @@ from loadstone.workload.queries.clients import AskedLibrary, EngineAsker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from loadstone.model import Connection
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
     from loadstone.workload.drive import Progress
@@ -156,16 +153,15 @@ def _ask_written(
     show: Callable[[Progress], None] | None,
     options: QueryOptions,
 ) -> Account:
-    asker = options.asker
-    if asker is None and isinstance(opened.engine, LibraryEngine):
-        asker = EngineAsker(opened, opened.engine)
+    connection = opened.client_connection(options.schema) if options.asker is None else None
     library = None
-    if asker is not None:
+    if connection is not None:
+        document["connection"] = connection_document(connection)
+    else:
+        asker = options.asker or EngineAsker(opened)
         library = AskedLibrary(asker, options.on_answer, options.on_query)
         if not asker.arrow:
             document["queries"]["answers"] = "none"
-    else:
-        document["connection"] = connection_document(_connection(opened, options))
     account = perform(document, signals, show, library=library)
     if account["queries"]["answers"]:
         _renumber(account["queries"]["answers"], written, len(options.suffixes))
@@ -230,12 +226,3 @@ def _document(written: Written, options: QueryOptions, out_dir: Path) -> dict[st
         "interval_s": options.interval_s,
         "out_dir": str(out_dir) if options.records else None,
     }
-
-
-def _connection(opened: OpenTarget, options: QueryOptions) -> Connection:
-    connection = opened.connection
-    if connection is None:
-        raise LoadstoneError(f"queries cannot be run on {opened.label}", "")
-    if options.schema is not None and isinstance(opened.engine, PostgresFamily):
-        return opened.engine.with_schema(connection, options.schema)
-    return connection

@@ -6,8 +6,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine import SCHEMA
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.results.json_files import JsonLines
 from loadstone.workload.drive import connection_document, perform
 
@@ -27,12 +25,12 @@ def perform_probe(sql: str, opened: OpenTarget, out_dir: Path, signals: Signals)
 
     The question's first column of its first row is the value. Raises LoadstoneError when it cannot be asked.
     """
-    connection, engine = opened.connection, opened.engine
-    if connection is None or not isinstance(engine, PostgresFamily):
+    connection = opened.client_connection()
+    if connection is None:
         _ask(sql, opened, out_dir, signals)
         return
     document: dict[str, Any] = {
-        "connection": connection_document(engine.with_schema(connection, SCHEMA)),
+        "connection": connection_document(connection),
         "queries": {"probe": {"sql": sql}},
         "clients": 1,
         "threads": 1,
@@ -46,7 +44,7 @@ def perform_probe(sql: str, opened: OpenTarget, out_dir: Path, signals: Signals)
 
 
 def _ask(sql: str, opened: OpenTarget, out_dir: Path, signals: Signals) -> None:
-    """Ask an engine behind a Python driver."""
+    """Ask an engine behind a client library."""
     ended = threading.Event()
     signals.during(ended.set)
     control = opened.connect("loadstone probe")
