@@ -29,16 +29,11 @@ PLAIN: dict[str, int] = {
     "report/charts/curves.py": 5,
     "report/charts/drawing.py": 1,
     "report/formats.py": 2,
-    "report/imports.py": 59,
     "report/charts/choice.py": 96,
-    "report/plain_queries.py": 134,
-    "report/plain_query_tables.py": 51,
     "report/steps.py": 198,
     "report/storage.py": 80,
-    "report/published.py": 10,
     "report/terminal.py": 98,
     "report/view.py": 214,
-    "report/concurrency.py": 50,
 }
 """Modules that read the summary as plain JSON, and how often."""
 

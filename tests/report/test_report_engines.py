@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.flights_folders import Flights, flights
 from support.report_pages import Page, printed, section, words
-from support.summaries import summarise
+from support.summaries import part, summarise
 from support.table_load_folders import _rewrite
 
 from loadstone.report import formats
@@ -19,6 +19,8 @@ from loadstone.report.overlay import blocks as beside
 from loadstone.report.published import Bar, notes_of, systems
 from loadstone.report.storage import blocks as storage
 from loadstone.report.view import chunks, sentence
+from loadstone.results.documents.phase import Published
+from loadstone.results.documents.summary import Concurrency, WidthVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +102,7 @@ def test_imports_have_ratios_and_single_runs_have_no_false_digits(summary: dict[
     imports = table(html, "Imports of 10 M rows each")
     assert row(imports, "DuckDB").split()[2:5] == ["1.25", "M", "1.00×"]
     assert row(imports, "PostgreSQL").split()[2:5] == ["1.25", "M", "first"]
-    rate = {"value": 206_595.4, "low": None, "high": None}
+    rate = {"value": 206_595.4, "low": None, "high": None, "n": 1, "reason": None, "spread": None}
     loads = [
         {**load, "rows_per_s": rate, "interval_words": "one run"} for load in summary["imports"][0]["loads"]
     ]
@@ -116,32 +118,24 @@ def test_notes_of_published_figures_stand_below_the_table(html: str) -> None:
     clients = table(html, "Queries a second and latency by clients")
     assert "GPU memory, GPU" not in clients
     assert row(clients, "50 clients").split()[:3] == ["50", "clients", "84.0"]
-    assert notes_of([{"system": "A", "note": "x"}, {"system": "B", "note": "x"}, {"note": ""}]) == ["A, B: x"]
+    published = [Published("tps", system="A", note="x"), Published("tps", system="B", note="x")]
+    assert notes_of([*published, Published("tps", note="")]) == ["A, B: x"]
 
 
-def point(clients: int, **more: Any) -> dict[str, Any]:
-    used = ("cpu_server", "cpu_client", "server_rss_bytes", "client_rss_bytes", "gpu_utilisation")
-    figures = ("gpu_memory_bytes", "energy_j", "p50_ns", "p95_ns", "p99_ns", "mean_ns", "qps")
-    unknown = dict.fromkeys((*used, *figures))
-    return {"clients": clients, "failed": 0, "client_busy_between": False, **unknown, **more}
-
-
-def entry(*points: dict[str, Any]) -> dict[str, Any]:
-    target = {"target": "duckdb", "points": list(points), "verdict": None}
-    heads = dict.fromkeys(("title", "why"), "")
-    return {**heads, "variant": {}, "draws": [], "published": [], "targets": [target]}
+def entry(*points: dict[str, Any]) -> Concurrency:
+    return part(Concurrency, {"targets": [{"target": "duckdb", "points": list(points)}]})
 
 
 def test_an_engine_in_our_process_is_what_both_take() -> None:
-    made = entry(point(1, cpu_client=0.65, client_rss_bytes=2**30, p50_ns=5))
+    made = entry({"clients": 1, "cpu_client": 0.65, "client_rss_bytes": 2**30, "p50_ns": 5})
     block = concurrency_block("clients-0", made, {"duckdb": "DuckDB"}, {"duckdb"})
-    (shown,) = block["targets"][0]["points"]
-    assert (shown["cpu_server"], shown["server_rss_bytes"], shown["cpu_client"]) == (0.65, 2**30, None)
-    assert block["together"] == ["DuckDB"]
-    assert block["percentiles"] == [50], "no columns of dashes"
+    (shown,) = [point.figures for point in block.targets[0].points]
+    assert (shown.cpu_server, shown.server_rss_bytes, shown.cpu_client) == (0.65, 2**30, None)
+    assert block.together == ["DuckDB"]
+    assert block.percentiles == [50], "no columns of dashes"
     apart = concurrency_block("clients-0", made, {}, set())
-    assert apart["together"] == []
-    assert apart["targets"][0]["points"][0]["cpu_client"] == 0.65
+    assert apart.together == []
+    assert apart.targets[0].points[0].figures.cpu_client == 0.65
 
 
 def test_pictures_name_an_engine_in_our_process_as_both(summary: dict[str, Any]) -> None:
@@ -161,29 +155,25 @@ class _Labels(dict[tuple[str, str], str]):
 
 
 def test_a_share_of_the_machine_is_at_most_the_whole() -> None:
-    made = entry(point(50, cpu_server=1.02), point(1, cpu_server=0.4))
+    made = entry({"clients": 50, "cpu_server": 1.02}, {"clients": 1, "cpu_server": 0.4})
     block = concurrency_block("clients-0", made, {}, set())
-    assert [shown["cpu_server"] for shown in block["targets"][0]["points"]] == [1.0, 0.4]
+    assert [shown.figures.cpu_server for shown in block.targets[0].points] == [1.0, 0.4]
 
 
-def verdict(**more: Any) -> dict[str, Any]:
-    found = {"serialises": False, "fills_machine": False, "cpu_alone": None, "latency_ratio": 40.0}
-    widths = {"from_clients": 1, "to_clients": 50, "qps_ratio": 1.05}
-    return {"target": "X", "verdict": {**found, **widths, **more}}
+def verdict(**more: Any) -> str:
+    widths = {"from_clients": 1, "to_clients": 50, "qps_ratio": 1.05, "latency_ratio": 40.0}
+    return verdict_words("X", part(WidthVerdict, {**widths, **more}))
 
 
 def test_the_reason_why_more_clients_bring_nothing_is_named() -> None:
-    full = verdict_words(verdict(fills_machine=True, cpu_alone=1.01))
+    full = verdict(fills_machine=True, cpu_alone=1.01)
     assert full.startswith("X does not scale: one query already fills the machine (100 % of its CPU); from 1")
     assert "serialises" not in full
-    room = verdict_words(verdict(serialises=True, cpu_alone=0.3))
+    room = verdict(serialises=True, cpu_alone=0.3)
     assert room.endswith("Queries wait for each other while the machine has room.")
-    assert verdict_words(verdict(serialises=True)).endswith("Queries wait for each other.")
-    assert (
-        verdict_words(verdict())
-        == "X: from 1 to 50 clients, 1.05× the queries a second at 40.0× the latency."
-    )
-    assert verdict_words({"target": "X", "verdict": None}) == ""
+    assert verdict(serialises=True).endswith("Queries wait for each other.")
+    assert verdict() == "X: from 1 to 50 clients, 1.05× the queries a second at 40.0× the latency."
+    assert verdict_words("X", None) == ""
 
 
 def test_clients_that_were_busy_between_answers_are_marked(summary: dict[str, Any]) -> None:

@@ -12,8 +12,7 @@ from rich.console import Console
 from loadstone.report import _environment
 from loadstone.report.charts.drawing import Drawings
 from loadstone.report.plain_queries import blocks
-from loadstone.report.view import target_label
-from support.summaries import summary_table
+from support.summaries import summary_table, typed
 
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>'\"&\u2028${7*7}{{7*7}}"
 VOID = {"meta", "br", "img", "input", "hr", "link"}
@@ -60,9 +59,10 @@ def words(page: Page) -> str:
 
 def section(summary: dict[str, Any]) -> str:
     """Return the section of the page alone: drawing a whole page takes seconds."""
-    names = {one["id"]: target_label(summary, one["id"]) for one in summary["targets"]}
+    found = typed(summary)
+    names = {one.id: one.short_label for one in found.targets}
     part = _environment(Drawings()).get_template("questions.html.j2")
-    return "".join(part.render(block=block) for block in blocks(summary, names))
+    return "".join(part.render(block=block) for block in blocks(found, names))
 
 
 def printed(summary: dict[str, Any]) -> str:

@@ -30,7 +30,17 @@ FILTERS = (
     "rate", "milliseconds", "microseconds", "size", "count", "percent", "times", "versus", "change",
     "duration",
 )  # fmt: skip
-MORE_FILTERS = ("moment", "interval", "digits", "variant", "rows", "thousandths", "stated", "decimal_size")
+MORE_FILTERS = (
+    "moment",
+    "interval",
+    "digits",
+    "variant",
+    "rows",
+    "thousandths",
+    "stated",
+    "decimal_size",
+    "about_rate",
+)
 
 __all__ = ["headline_json", "render", "summary_table", "write_report"]
 

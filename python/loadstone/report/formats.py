@@ -72,9 +72,12 @@ def _bounds(entry: Stated) -> tuple[float | None, float | None, float | None]:
 def stated(entry: Stated) -> str:
     """Return a rate with its interval's digits; without an interval it gets three, for more nobody knows."""
     value, low, _ = _bounds(entry)
-    if value is None or low is not None:
-        return rate(value)
-    return rate(float(f"{value:.3g}"))
+    return rate(value) if low is not None else about_rate(value)
+
+
+def about_rate(value: float | None) -> str:
+    """Return a rate of which nobody knows more than three digits."""
+    return rate(None if value is None else float(f"{value:.3g}"))
 
 
 def milliseconds(value_ns: float | None) -> str:

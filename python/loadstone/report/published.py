@@ -10,9 +10,11 @@ from loadstone.report.charts import Block, Chart, Table, filled, rounded
 from loadstone.report.charts.curves import log_domain, log_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from loadstone.report.charts import Width
+    from loadstone.results.documents.phase import Published
+    from loadstone.results.documents.summary import Compared, ScenarioFigures
 
 PUBLISHED = "published"
 COLOURS = {"cold": "var(--series-3)", "warm": "var(--series-1)", "measured": "var(--series-1)"}
@@ -42,22 +44,27 @@ class Bar:
     """What it shows in place of its kind, such as "first run, not cold": such a bar is drawn faint."""
 
 
-def sources(summary: Mapping[str, Any]) -> list[str]:
+def sources(scenarios: Iterable[ScenarioFigures]) -> list[str]:
     """Say on what the published systems ran: their figures are of that hardware, and of other rows."""
     return [
-        f"{source['title']} ({source['author']}, {source['year']}), on {source['hardware']}"
-        for scenario in summary["scenarios"]
-        if (source := scenario["source"])
+        f"{source.title} ({source.author}, {source.year}), on {source.hardware}"
+        for scenario in scenarios
+        if (source := scenario.source)
     ]
 
 
-def notes_of(figures: Iterable[Mapping[str, Any]]) -> list[str]:
+def system_of(figure: Published | Compared) -> str:
+    """Return the system that a figure was published of."""
+    return figure.system or PUBLISHED
+
+
+def notes_of(figures: Iterable[Published | Compared]) -> list[str]:
     """Return what was said beside published figures, each note once with its systems."""
     said: dict[str, list[str]] = {}
     for figure in figures:
-        system = str(figure.get("system") or PUBLISHED)
-        if figure.get("note") and system not in said.setdefault(str(figure["note"]), []):
-            said[str(figure["note"])].append(system)
+        system = system_of(figure)
+        if figure.note and system not in said.setdefault(figure.note, []):
+            said[figure.note].append(system)
     return [f"{', '.join(whose)}: {note}" for note, whose in said.items()]
 
 

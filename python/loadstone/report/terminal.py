@@ -15,12 +15,11 @@ from loadstone.report import steps as stepped
 from loadstone.report.fitted import Fitted
 from loadstone.report.plain_query_tables import questions_json, questions_table
 from loadstone.report.view import chunks, columns, headline, phase_title, target_label, variant_words
+from loadstone.results.documents.summary import Summary
 from loadstone.visible import visible_tree
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from loadstone.results.documents.summary import Summary
 
 Json = dict[str, Any]
 
@@ -33,7 +32,7 @@ def summary_table(figures: Summary) -> RenderableType:
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
     held = _storage(summary)
     names = {target["id"]: target_label(summary, target["id"]) for target in summary["targets"]}
-    more = [*questions_table(summary, names), *steps, *([held] if held else [])]
+    more = [*questions_table(msgspec.convert(summary, Summary), names), *steps, *([held] if held else [])]
     if not summary["groups"] and more:
         return Group(*more)
     return Group(_rates(summary), *more) if more else _rates(summary)
@@ -100,7 +99,7 @@ def headline_json(figures: Summary) -> Json:
             }
             for phase, look in storage.costs(summary)
         ],
-        **questions_json(summary),
+        **questions_json(figures),
         "warnings": summary["warnings"],
         "skipped": summary["skipped"],
     }

@@ -7,8 +7,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from loadstone.report import formats, grid, overlay, plain_queries, steps, storage, transactions
 from loadstone.report.charts import choice
+from loadstone.results.documents.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +49,7 @@ def view(summary: Json) -> Json:
         "cores": summary["cores"],
         "sweeps": _sweeps(summary),
         "sections": [_section(chunk["id"], chunk["groups"], summary) for chunk in parts],
-        "questions": plain_queries.blocks(summary, names),
+        "questions": plain_queries.blocks(msgspec.convert(summary, Summary), names),
         "stepped": steps.blocks(parts, summary),
         "storage": storage.blocks(parts),
         "transactions": transactions.blocks(parts),

@@ -129,6 +129,8 @@ class Bandwidth(Struct, frozen=True):
     """How fast memory or a disk is."""
 
     bytes_per_s: Amount | None = None
+    method: Words = None
+    reason: Words = None
 
 
 class Bandwidths(Struct, frozen=True):
