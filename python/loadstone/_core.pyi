@@ -13,23 +13,11 @@ class DriveError(Exception):
 class ScriptError(Exception):
     """A script does not parse: `args` are (message, file, line, column, hint)."""
 
-class FetchError(Exception):
-    """An archive could not be had: `args` are (message, hint)."""
-
 def check_script(name: str, text: str, mode: str, variables: Sequence[str]) -> str:
     """Parse a pgbench script.
 
     Returns JSON: `{"commands": [{"line", "text", "kind"}], "variables": [...], "warnings": [...]}`.
     """
-
-def fetch_postgres(version: str, destination: str, mirror: str | None) -> str:
-    """Download, verify and unpack one PostgreSQL build into `destination` (created whole or not at all).
-
-    Returns the folder that holds `bin`, `lib` and `share`.
-    """
-
-def fetch_jar(coordinates: str, destination: str, mirror: str | None) -> str:
-    """Download and verify one jar (`org.questdb:questdb:9.3.4`) into the file `destination`; returns it."""
 
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""

@@ -18,8 +18,8 @@ from loadstone.engines.questdb import java
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import QuestDatabase, reached
 from loadstone.errors import LoadstoneError
+from loadstone.fetch.errors import MIRROR_VARIABLE
 from loadstone.model import BulkLoad, PlainTable
-from loadstone.private_server.builds import MIRROR_VARIABLE
 from loadstone.target import open_target, parse_target
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def test_the_jar_is_fetched_into_the_cache_once(tmp_path: Path, monkeypatch: pyt
     brought = tmp_path / "brought"
     brought.mkdir()
     monkeypatch.setenv(MIRROR_VARIABLE, str(brought))
-    with pytest.raises(LoadstoneError, match="could not be had") as refused:
+    with pytest.raises(LoadstoneError, match="is missing") as refused:
         java.find_jar()
     assert f"questdb-{java.VERSION}.jar" in refused.value.hint
     (brought / f"questdb-{java.VERSION}.jar").write_bytes(b"a jar")

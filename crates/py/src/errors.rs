@@ -10,14 +10,12 @@ use pyo3::prelude::*;
 create_exception!(loadstone._core, AdbcError, PyException);
 create_exception!(loadstone._core, DriveError, PyException);
 create_exception!(loadstone._core, ScriptError, PyException);
-create_exception!(loadstone._core, FetchError, PyException);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("AdbcError", py.get_type::<AdbcError>())?;
     module.add("DriveError", py.get_type::<DriveError>())?;
-    module.add("ScriptError", py.get_type::<ScriptError>())?;
-    module.add("FetchError", py.get_type::<FetchError>())
+    module.add("ScriptError", py.get_type::<ScriptError>())
 }
 
 /// `DriveError(message, hint)`, or `ScriptError` where a script is to blame; an exception of Python that ended a read

@@ -4,7 +4,6 @@ mod adbc;
 mod data;
 mod drive;
 mod errors;
-mod fetch;
 mod formats;
 mod generation;
 mod go_rand;
@@ -34,8 +33,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
-    module.add_function(wrap_pyfunction!(fetch::fetch_jar, module)?)?;
-    module.add_function(wrap_pyfunction!(fetch::fetch_postgres, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;
     module.add_function(wrap_pyfunction!(script::check_script, module)?)

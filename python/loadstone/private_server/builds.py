@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
+from loadstone.fetch import fetch_postgres
+from loadstone.fetch.errors import MIRROR_VARIABLE, FetchError
 from loadstone.host.cache import user_cache
 
 if TYPE_CHECKING:
     from loadstone.private_server.os_user import OsUser
 
 PREFIX = "pg"
-MIRROR_VARIABLE = "LOADSTONE_MAVEN_MIRROR"
 
 _CONSISTENT = (
     "zonky {version} (gcc 7.5 -Os, no JIT): comparable among 11 to 18, not with distributions' builds"
@@ -120,16 +121,11 @@ def make_folders(folder: Path) -> None:
 
 
 def _fetch(version: str, folder: Path) -> None:
-    try:
-        from loadstone import _core  # noqa: PLC0415 - the compiled core is needed for this alone
-    except ImportError as error:
-        raise LoadstoneError(f"Loadstone's compiled core is missing: {error}", "Run make build.") from error
     make_folders(folder.parent)
     try:
-        _core.fetch_postgres(version, str(folder), os.environ.get(MIRROR_VARIABLE) or None)
-    except _core.FetchError as error:
-        message, hint = error.args
-        raise LoadstoneError(f"PostgreSQL {version} could not be had: {message}", hint) from error
+        fetch_postgres(version, folder, os.environ.get(MIRROR_VARIABLE) or None)
+    except FetchError as error:
+        raise LoadstoneError(f"PostgreSQL {version} is missing: {error.message}", error.hint) from error
 
 
 def _system_folder() -> Path:

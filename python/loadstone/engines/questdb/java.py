@@ -11,7 +11,9 @@ from pathlib import Path
 
 from loadstone.engine.library.packages import install
 from loadstone.errors import LoadstoneError
-from loadstone.private_server.builds import MIRROR_VARIABLE, cache_root, make_folders
+from loadstone.fetch import fetch_jar
+from loadstone.fetch.errors import MIRROR_VARIABLE, FetchError
+from loadstone.private_server.builds import cache_root, make_folders
 from loadstone.private_server.os_user import OsUser
 
 VERSION = "9.3.4"
@@ -68,11 +70,8 @@ def _version(program: Path) -> int | None:
 
 
 def _fetch(jar: Path) -> None:
-    from loadstone import _core  # noqa: PLC0415 - the compiled core is needed for this alone
-
     make_folders(jar.parent)
     try:
-        _core.fetch_jar(_COORDINATES, str(jar), os.environ.get(MIRROR_VARIABLE) or None)
-    except _core.FetchError as error:
-        message, hint = error.args
-        raise LoadstoneError(f"QuestDB {VERSION} could not be had: {message}", hint) from error
+        fetch_jar(_COORDINATES, jar, os.environ.get(MIRROR_VARIABLE) or None)
+    except FetchError as error:
+        raise LoadstoneError(f"QuestDB {VERSION} is missing: {error.message}", error.hint) from error

@@ -1,0 +1,107 @@
+"""A file over HTTP, verified by the strongest checksum that the repository states."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from loadstone.fetch import checksums
+from loadstone.fetch.errors import DamagedError, MissingError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import requests
+
+    from loadstone.fetch.artifact import Artifact
+
+LIMIT_S = 600
+"""15 MB at 25 kB/s; a connection slower than that counts as dead."""
+_SILENCE_S = 60
+_POLL_S = 0.1
+_CLIENT_ERRORS = range(400, 500)
+_NOT_FOUND = 404
+
+
+def download(artifact: Artifact, base: str, algorithms: tuple[str, ...], limit_s: float = LIMIT_S) -> bytes:
+    """Return the file from the repository at the address `base`.
+
+    A signal's exception leaves at once, also during a name lookup, which nothing can interrupt: the transfer
+    runs in a thread that is left behind then.
+    """
+    return _wait(lambda: _receive(artifact, base, algorithms), artifact.jar, limit_s)
+
+
+def _wait(receive: Callable[[], bytes], jar: str, limit_s: float) -> bytes:
+    results: queue.SimpleQueue[bytes | BaseException] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            results.put(receive())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            results.put(error)
+
+    threading.Thread(target=work, name="download", daemon=True).start()
+    for _ in range(max(1, round(limit_s / _POLL_S))):
+        try:
+            result = results.get(timeout=_POLL_S)
+        except queue.Empty:
+            continue
+        if isinstance(result, BaseException):
+            raise result
+        return result
+    raise UnreachableError(jar, f"it did not arrive within {limit_s:g} seconds")
+
+
+def _receive(artifact: Artifact, base: str, algorithms: tuple[str, ...]) -> bytes:
+    import requests  # noqa: PLC0415 - slow to import, and needed once in a cache's life
+
+    address = f"{base}/{artifact.path}"
+    with requests.Session() as session:
+        try:
+            stated = _stated(session, address, algorithms)
+            content = _get(session, address)
+        except requests.RequestException as error:
+            raise _trouble(artifact.jar, base, error) from None  # the address may hold a password
+    if stated is None:
+        raise DamagedError(artifact.jar, f"the repository states no {algorithms[-1].upper()} checksum for it")
+    checksums.check(artifact.jar, content, *stated, "the repository")
+    return content
+
+
+def _stated(session: requests.Session, address: str, algorithms: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the strongest checksum beside a file, with its algorithm."""
+    import requests  # noqa: PLC0415 - as above
+
+    for algorithm in algorithms:
+        try:
+            return algorithm, _get(session, f"{address}.{algorithm}").decode("ascii", "replace")
+        except requests.HTTPError as error:
+            if error.response.status_code != _NOT_FOUND:
+                raise
+    return None
+
+
+def _get(session: requests.Session, address: str) -> bytes:
+    response = session.get(address, timeout=_SILENCE_S)
+    response.raise_for_status()
+    return response.content
+
+
+def _trouble(jar: str, base: str, error: requests.RequestException) -> Exception:
+    host = urlsplit(base).hostname
+    status = None if error.response is None else error.response.status_code
+    if status is None:
+        return UnreachableError(jar, f"{_reason(error)} (asked {host})")
+    reason = f"{host} answered {status} {error.response.reason if error.response is not None else ''}".strip()
+    return MissingError(jar, reason) if status in _CLIENT_ERRORS else UnreachableError(jar, reason)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost cause: what the client says around it holds the whole address."""
+    cause = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    return getattr(cause, "strerror", None) or type(cause).__name__
