@@ -235,7 +235,7 @@ def test_a_table_that_is_there_is_refused_or_replaced(target: OpenTarget, tmp_pa
         perform_bulk(BULK, target, tmp_path)
     check_whole(load(target, BULK, tmp_path, replace(USUAL, replace=True)))
     with pytest.raises(LoadstoneError, match="hold rows already"):
-        perform_bulk(BULK, target, tmp_path, options=replace(USUAL, make_table=False))
+        perform_bulk(BULK, target, tmp_path, options=replace(USUAL, make_tables=False))
     assert value(target, "select count(*) from test") == "20000"
 
 

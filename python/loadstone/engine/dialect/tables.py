@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from loadstone.engine.dialect.indexes import Index, index_list
-from loadstone.engine.dialect.names import NamedTables, literal, quoted
+from loadstone.engine.dialect.loads import LoadDialect
+from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.dialect.partitions import INDEXED_AS_ONE_SINCE, is_split, ranges, refuse_partitions
 from loadstone.engine.dialect.timeseries import stamp
 from loadstone.errors import LoadstoneError
 from loadstone.model import LOAD_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from loadstone.engine.control import Control
     from loadstone.engine.dialect.timeseries import Column
-    from loadstone.engine.library.client import Library
-    from loadstone.model import LoadMethod, PlainTable, TableForm, ToastCompression
+    from loadstone.model import PlainTable, TableForm, ToastCompression
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
@@ -73,12 +73,9 @@ class TableOptions:
 USUAL = TableOptions()
 
 
-class TableDialect(NamedTables):
+class TableDialect(LoadDialect):
     """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
 
-    title = "PostgreSQL"
-    methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
-    """How rows can be loaded, the best way first."""
     takes_files = True
     """Whether files can be sent as they are."""
     forms: tuple[TableForm, ...] = ("default",)
@@ -145,15 +142,6 @@ class TableDialect(NamedTables):
             raise LoadstoneError(
                 "the server cannot compress by lz4", "It needs version 14 or later, built with lz4."
             )
-
-    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
-        """Return what clients behind a library load with; None where rows go by the wire protocol.
-
-        `document` is the core's specification of a drive with a `load`; `connect` opens a control connection
-        of a name.
-        """
-        del document, connect
-        return None
 
     def index_list(self, text: str, table: RowTable) -> tuple[Index, ...]:
         """Read which indexes are wished. Raises LoadstoneError for what cannot be."""

@@ -12,16 +12,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from loadstone.engine.dialect.names import NamedTables, literal, quoted
+from loadstone.engine.dialect.loads import LoadDialect
+from loadstone.engine.dialect.names import literal, quoted
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from loadstone.engine.control import Control
     from loadstone.engine.dialect.names import Qualified
-    from loadstone.engine.library.client import Library
-    from loadstone.model import LoadMethod, SeriesTables
+    from loadstone.model import SeriesTables
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
@@ -96,12 +96,9 @@ class Compression:
         return self.before_bytes / self.after_bytes if self.after_bytes else None
 
 
-class TimeSeriesDialect(NamedTables):
+class TimeSeriesDialect(LoadDialect):
     """What PostgreSQL answers; an engine overrides what differs. Statements come without semicolon."""
 
-    title = "PostgreSQL"
-    methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
-    """How rows can be loaded, the best way first."""
     types: Mapping[str, str] = {
         "timestamp": "timestamptz",
         "int32": "integer",
@@ -115,15 +112,6 @@ class TimeSeriesDialect(NamedTables):
 
     def refuse(self, control: Control) -> None:
         """Raise LoadstoneError when the server cannot hold such tables; touches nothing."""
-
-    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
-        """Return what clients behind a library load with; None where rows go by the wire protocol.
-
-        `document` is the core's specification of a drive with a `load`; `connect` opens a control connection
-        of a name.
-        """
-        del document, connect
-        return None
 
     def tables(self, dataset: Dataset, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
         """Return the statements that make the tables, their partitions and indexes, in order.

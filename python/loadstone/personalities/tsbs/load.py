@@ -29,7 +29,7 @@ from loadstone.target import open_target, parse_target
 from loadstone.target.conninfo import redacted_url
 from loadstone.workload.tsbs.content import content_of
 from loadstone.workload.tsbs.dataset import parse_time
-from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, circumstances, perform_load
+from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, perform_load, table_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,7 +85,7 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
         folder = stack.enter_context(records_folder(values.text("out")))
         _provide_database(order.target, values, err)
         opened = stack.enter_context(_opened(order))
-        for note in (*opened.notes, *opened.engine.series.notes(load.tables, circumstances(opened))):
+        for note in (*opened.notes, *opened.engine.series.notes(load.tables, table_options(opened))):
             err(f"{PROGRAM}: note: {note}\n")
         err(f"{PROGRAM}: loading into {opened.label}\n")
         reporter = load_report.Reporter(values.number("reporting-period") / _SECOND_NS, out)

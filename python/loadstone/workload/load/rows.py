@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError, words_of
 from loadstone.results.json_files import to_json, write_atomic
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from loadstone.engine import Engine
-    from loadstone.engine.control import Control
-    from loadstone.engine.library.client import Library
+    from loadstone.engine.dialect.loads import LoadDialect
     from loadstone.model import Connection, Drive, InOut, LoadMethod
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
@@ -26,23 +25,13 @@ Account = dict[str, Any]
 """drive.json of docs/run-folder.md, with `load`."""
 
 
-class Answers(Protocol):
-    """What an engine answers of sending rows."""
-
-    title: str
-    methods: tuple[LoadMethod, ...]
-
-    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
-        """Return what clients behind a library load with; None where rows go by the wire protocol."""
-
-
-def chosen_method(wanted: LoadMethod, answers: Answers) -> LoadMethod:
+def chosen_method(wanted: LoadMethod, dialect: LoadDialect) -> LoadMethod:
     """Return how rows are sent. Raises LoadstoneError when the engine cannot be loaded so."""
     if wanted == "best":
-        return answers.methods[0]
-    if wanted not in answers.methods:
+        return dialect.methods[0]
+    if wanted not in dialect.methods:
         raise LoadstoneError(
-            f"{answers.title} cannot be loaded by {wanted}", f"It can by {', '.join(answers.methods)}."
+            f"{dialect.title} cannot be loaded by {wanted}", f"It can by {', '.join(dialect.methods)}."
         )
     return wanted
 
@@ -61,7 +50,7 @@ def load_document(
 
 def send(
     document: dict[str, Any],
-    answers: Answers,
+    dialect: LoadDialect,
     opened: OpenTarget,
     signals: Signals | None,
     show: Callable[[Progress], None] | None,
@@ -73,14 +62,14 @@ def send(
     """
     library = None
     if document["connection"] is None:
-        library = answers.library(document, opened.connect)
+        library = dialect.library(document, opened.connect)
         if library is None:
             raise LoadstoneError(f"{opened.engine.title} cannot be loaded", "Name another target.")
     return perform(document, signals, show, on_step, library)
 
 
 @contextlib.contextmanager
-def told(account: Account, engine: Engine) -> Iterator[None]:
+def keep_account(account: Account, engine: Engine) -> Iterator[None]:
     """Keep the account of what was loaded when the server is no longer there to be asked."""
     troubles = engine.troubles
     try:
