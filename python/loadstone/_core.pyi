@@ -19,6 +19,12 @@ def check_script(name: str, text: str, mode: str, variables: Sequence[str]) -> s
     Returns JSON: `{"commands": [{"line", "text", "kind"}], "variables": [...], "warnings": [...]}`.
     """
 
+def pgbench_rows(table: str, first: int, count: int) -> bytes:
+    """Return `count` lines of COPY for pgbench_branches, pgbench_tellers or pgbench_accounts.
+
+    `first` is the number of the first row, from 0. Raises ValueError for another table.
+    """
+
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""
 

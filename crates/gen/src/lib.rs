@@ -10,6 +10,7 @@ mod mix;
 pub mod native;
 mod number;
 pub mod packed;
+pub mod pgbench;
 pub mod random;
 pub mod rowfile;
 pub mod rows;

@@ -8,6 +8,7 @@ mod formats;
 mod generation;
 mod go_rand;
 mod library;
+mod pgbench;
 mod script;
 
 use pyo3::prelude::*;
@@ -33,6 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(pgbench::pgbench_rows, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;
     module.add_function(wrap_pyfunction!(script::check_script, module)?)

@@ -31,6 +31,10 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         if options.seed_given:
             err(f"{PROGRAM}: setting random seed to {options.seed}\n")
         with Signals() as signals:
+            if options.initialize:
+                from loadstone.personalities.pgbench.initialization.steps import initialize  # noqa: PLC0415
+
+                return initialize(options, err)
             from loadstone.personalities.pgbench.running import run  # noqa: PLC0415 - not for --help
 
             return run(options, signals, out, err)

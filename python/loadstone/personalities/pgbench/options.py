@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from loadstone import __version__
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
+from loadstone.personalities.pgbench.initialization.settings import HANDLERS as INIT_HANDLERS
+from loadstone.personalities.pgbench.initialization.settings import InitSettings
 from loadstone.personalities.pgbench.scripts import (
     SCRIPTS_MAX,
     Script,
@@ -21,17 +23,16 @@ from loadstone.personalities.pgbench.scripts import (
     from_builtin,
     from_file,
 )
+from loadstone.personalities.pgbench.values import INT_MAX, integer, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.model import QueryMode
 
-INT_MAX = 2**31 - 1
 DEFAULT_TRANSACTIONS = 10
 _TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
 _MODES: tuple[QueryMode, ...] = ("simple", "extended", "prepared")
-_LONGEST = 100
 _SEEDS = 2**64
 
 Kind = Literal["here", "later", "initialization"]
@@ -109,6 +110,7 @@ class Options:
     later: list[str] = field(default_factory=list)
     """Options that are not here yet, as they were written."""
     initialize: bool = False
+    init: InitSettings = field(default_factory=InitSettings)
     initialization: bool = False
     """An option that only `-i` understands was given."""
     benchmarking: bool = False
@@ -135,9 +137,10 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
         _take(options, option, written, value)
     _take_database(options, rest)
     _check_kind(options)
-    if not options.scripts:
-        options.scripts.append(from_builtin("tpcb-like"))
-    _check_together(options)
+    if not options.initialize:
+        if not options.scripts:
+            options.scripts.append(from_builtin("tpcb-like"))
+        _check_together(options)
     return options
 
 
@@ -185,10 +188,12 @@ def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
 def _take(options: Options, option: Known, written: str, value: str) -> None:
     if option.kind == "later":
         options.later.append(written)
+        options.benchmarking = True
     elif option.long == "initialize":
         options.initialize = True
     elif option.kind == "initialization":
         options.initialization = True
+        INIT_HANDLERS[option.long](options.init, value)
     else:
         options.benchmarking |= option.long not in _COMMON
         _HANDLERS[option.long](options, value)
@@ -205,10 +210,8 @@ def _check_kind(options: Options) -> None:
     if options.initialize and options.benchmarking:
         raise ComplaintError("some of the specified options cannot be used in initialization (-i) mode")
     if options.initialize:
-        raise ComplaintError(
-            "initialization (-i) is not in this form of loadstone pgbench yet",
-            "Make the tables with PostgreSQL's own pgbench -i; they can be used here as they are.",
-        )
+        options.init.check()
+        return
     if options.initialization:
         raise ComplaintError("some of the specified options cannot be used in benchmarking mode")
     if options.later:
@@ -227,20 +230,6 @@ def _check_together(options: Options) -> None:
         options.transactions = DEFAULT_TRANSACTIONS
 
 
-def _integer(name: str, text: str) -> int:
-    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
-        raise ComplaintError(f'invalid value "{text}" for option {name}')
-    value = _whole(text)
-    if not 1 <= value <= INT_MAX:
-        raise ComplaintError(f"{name} must be in range 1..{INT_MAX}")
-    return value
-
-
-def _whole(text: str) -> int:
-    """Read a whole number; of one that is too long for anything, its first digits will do."""
-    return int(text.strip()[:_LONGEST])
-
-
 def _positive(complaint: str, text: str) -> float:
     # The number at the beginning counts, as for C's atof.
     found = re.match(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text)
@@ -256,7 +245,7 @@ def _weighted(text: str) -> tuple[str, int]:
         return text, 1
     if not re.fullmatch(r"\s*[+-]?[0-9]+", weight_text):
         raise ComplaintError(f"invalid weight specification: @{weight_text}")
-    weight = _whole(weight_text)
+    weight = whole(weight_text)
     if not 0 <= weight <= INT_MAX:
         raise ComplaintError(f"weight specification out of range (0 .. {INT_MAX}): {weight}")
     return name, weight
@@ -307,7 +296,7 @@ def _set_seed(options: Options, text: str | None, source: str) -> None:
     elif text == "rand":
         options.seed = secrets.randbits(64)
     elif re.fullmatch(r"\s*[+-]?[0-9]+", text):
-        value = _whole(text)
+        value = whole(text)
         # As scanf does: too large is the largest, below zero wraps around.
         options.seed = value % _SEEDS if abs(value) < _SEEDS else _SEEDS - 1
     else:
@@ -330,15 +319,15 @@ def _setter(name: str, convert: Callable[[str], object]) -> Callable[[Options, s
 
 
 def _number(field_name: str, option: str) -> Callable[[Options, str], None]:
-    return _setter(field_name, lambda text: _integer(option, text))
+    return _setter(field_name, lambda text: integer(option, text))
 
 
 def _flag(name: str, *, value: bool = True) -> Callable[[Options, str], None]:
     return _setter(name, lambda _: value)
 
 
-_COMMON = {"host", "port", "username", "dbname", "no-vacuum", "scale", "out"}
-"""Options that initialization understands too, and ours."""
+_COMMON = {"host", "port", "username", "dbname", "no-vacuum", "scale", "jobs"}
+"""Options that initialization understands too; `-j` only ours: pgbench has one connection for it."""
 
 _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "builtin": _builtin,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from loadstone.personalities.pgbench.options import Options
 
 NO_SETUP = "could not create connection for setup"
+URL_PREFIXES = ("postgresql://", "postgres://")
 _METHODS = {"r": "range", "h": "hash"}
 _PARTITIONS = """
     select t.partstrat as method,
@@ -44,24 +45,49 @@ class ServerFacts:
 
 
 def connection_of(
-    options: Options, environment: Mapping[str, str], err: Callable[[str], object]
+    options: Options,
+    environment: Mapping[str, str],
+    err: Callable[[str], object],
+    complaint: str = NO_SETUP,
 ) -> Connection:
-    """Return where to connect: DBNAME may be a connection string, and then goes before the options."""
+    """Return where to connect: DBNAME may be a connection string, and then goes before the options.
+
+    A URL may have the scheme of any engine with PostgreSQL's protocol. `complaint` ends the error message.
+    """
     given = {"host": options.host, "port": options.port, "user": options.user}
     name = options.database
     if name is None:
         name = environment.get("PGDATABASE") or environment.get("PGUSER") or _account()
     try:
-        if name.startswith(("postgresql://", "postgres://")) or "=" in name:
+        name = _as_postgres(name)
+        if name.startswith(URL_PREFIXES) or "=" in name:
             given |= {key: str(value) for key, value in _parsed(name).items()}
         else:
             given["dbname"] = name
         resolved = resolve(libpq.make_conninfo("", **{key: value for key, value in given.items() if value}))
     except LoadstoneError as error:
-        raise ComplaintError(error.message, error.hint, further=NO_SETUP) from error
+        raise ComplaintError(error.message, error.hint, further=complaint) from error
     for note in resolved.notes:
         err(f"{PROGRAM}: warning: {note}\n")
     return resolved.connection
+
+
+def _as_postgres(name: str) -> str:
+    """Write the URL of a relative of PostgreSQL as PostgreSQL's; raises LoadstoneError for others."""
+    scheme, separator, rest = name.partition("://")
+    if name.startswith(URL_PREFIXES) or not separator or not scheme.isalnum():
+        return name
+    # All engines, which few runs need.
+    from loadstone.engine.postgres.family import PostgresFamily  # noqa: PLC0415
+    from loadstone.engines import engine_of_scheme  # noqa: PLC0415
+
+    engine = engine_of_scheme(scheme)
+    if not isinstance(engine, PostgresFamily):
+        raise LoadstoneError(
+            f'"{scheme}://" is no URL of a server with PostgreSQL\'s protocol',
+            "Write postgres://user@host:port/database; `loadstone engines` lists the others.",
+        )
+    return f"{URL_PREFIXES[0]}{rest}"
 
 
 def _parsed(text: str) -> Mapping[str, object]:
@@ -86,7 +112,7 @@ def _account() -> str:
 def prepare(connection: Connection, options: Options, err: Callable[[str], object]) -> ServerFacts:
     """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
     needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
-    with _connected(connection, needs) as control:
+    with connected(connection, needs) as control:
         version = control.info.parameter_status("server_version") or "unknown"
         found = ServerFacts(version, options.scale or 1)
         if options.builtin:
@@ -102,13 +128,16 @@ def prepare(connection: Connection, options: Options, err: Callable[[str], objec
 
 
 @contextmanager
-def _connected(connection: Connection, needs: Needs) -> Iterator[connections.PostgresControl]:
+def connected(
+    connection: Connection, needs: Needs, complaint: str = NO_SETUP
+) -> Iterator[connections.PostgresControl]:
+    """Open a control connection; raises ComplaintError in libpq's words, which `complaint` ends."""
     try:
         control = connections.connect(connection, needs=needs)
     except LoadstoneError as error:
         # libpq's own words, for those who look for them.
         said = re.sub(r"^connection (failed|is bad): ", "", str(error.__cause__ or error.message).strip())
-        raise ComplaintError(said, error.hint, further=NO_SETUP) from error
+        raise ComplaintError(said, error.hint, further=complaint) from error
     try:
         with control:
             yield control
