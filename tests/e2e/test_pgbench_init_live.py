@@ -208,7 +208,7 @@ def test_the_end_comes_at_once_and_leaves_no_rows(database: Database, jobs: int,
     database.execute(
         STOP.replace("raise 'no room left' using hint = 'Make some.'", "perform pg_advisory_xact_lock(7)")
     )
-    command = [COMMAND, "pgbench", "-i", "-I", "g", "-s", "3", "-j", str(jobs), database.socket_url]
+    command = [str(COMMAND), "pgbench", "-i", "-I", "g", "-s", "3", "-j", str(jobs), database.socket_url]
     with database.connect() as holder:
         holder.execute("select pg_advisory_lock(7)")
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
