@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from loadstone.errors import LoadstoneError
 from loadstone.results.folder import RunFolder, state_of
 from loadstone.run import Outcome, execute
-from loadstone.summary import summarise
+from loadstone.summary.document import summarise
 from loadstone.summary.knee.knee import in_words
 from loadstone.summary.verification import FOLDER
 

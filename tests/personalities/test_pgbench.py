@@ -344,6 +344,8 @@ def test_percentiles_are_given_as_far_as_samples_reach() -> None:
     few.add(1000, np.full(1, 19, dtype=np.int64))
     many.add(1000, np.full(1, 1000, dtype=np.int64))
     assert " - too few samples (19) for p50, p90, p95, p99, p99.9\n" in beyond(account(), few)
+    unread = account(response=NOTHING | {"count": 19})
+    assert " - too few samples (19) for p50, p90, p95, p99, p99.9\n" in beyond(unread, None)
     text = beyond(account(), many)
     assert (
         "response time of 1000 transactions: p50 = 0.001 ms, p90 = 0.001 ms, p95 = 0.001 ms, p99 = 0" in text

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from loadstone import report, summary
+from loadstone import report
 from loadstone.results.documents.summary import Summary
+from loadstone.summary import document as summary
 
 if TYPE_CHECKING:
     from pathlib import Path

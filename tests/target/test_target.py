@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadstone.engine.postgres.conninfo import resolve
+from loadstone.engine.postgres.passfile import match_password, service_of, split_line
 from loadstone.errors import LoadstoneError
 from loadstone.private_server import EmbeddedServer, ServerSpec
 from loadstone.target import Target, is_local, open_target, parse_target, parse_targets
-from loadstone.target.conninfo import resolve
-from loadstone.target.passfile import match_password, service_of, split_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +130,7 @@ def test_a_server_on_this_machine_is_sought_at_the_usual_sockets(
     folder = tmp_path_factory.mktemp("s")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / ".s.PGSQL.5999"))
-        monkeypatch.setattr("loadstone.target.conninfo.SOCKET_FOLDERS", (folder,))
+        monkeypatch.setattr("loadstone.engine.postgres.conninfo.SOCKET_FOLDERS", (folder,))
         assert connection_of("postgres://:5999/d").host == str(folder)
 
 

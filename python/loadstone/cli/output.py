@@ -24,7 +24,7 @@ def show_report(folder: Path, *, as_json: bool = False) -> None:
     from loadstone.cli import terminal
     from loadstone.report import write_report
     from loadstone.report.terminal import headline_json, summary_table
-    from loadstone.summary import write_summary
+    from loadstone.summary.document import write_summary
 
     summary = write_summary(folder)
     report = write_report(folder, terminal.say)

@@ -17,7 +17,7 @@ from loadstone.report.view import view
 from loadstone.results.documents.summary import Summary
 from loadstone.results.json_files import write_atomic
 from loadstone.results.reading import read_json
-from loadstone.summary import FORMAT, write_summary
+from loadstone.summary.document import FORMAT, write_summary
 from loadstone.visible import visible_tree
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine.library.engine import LibraryEngine
 from loadstone.engine.postgres.connections import place as place_of
+from loadstone.engine.postgres.conninfo import conninfo_url, redacted_url, resolve
 from loadstone.engines import all_engines, engine_of_scheme
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import TargetName
 from loadstone.private_server import NEWEST, check_short_name, is_short_name, short_names
 from loadstone.results.redact import redact
-from loadstone.target.conninfo import conninfo_url, redacted_url, resolve
 from loadstone.target.opening import OpenTarget, is_local, open_target
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import psutil
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.library.engine import LibraryEngine
+from loadstone.engine.postgres.conninfo import redacted_url
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import all_engines
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
 from loadstone.private_server import EmbeddedServer, PrivateFolder, ServerSpec
-from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -42,9 +42,12 @@ def results(
     return "".join(f"{line}\n" for line in lines)
 
 
-def beyond(account: Account, responses: Histogram) -> str:
-    """Return what pgbench does not print, under a heading of its own."""
-    lines = ["beyond pgbench, measured by loadstone:", *_percentiles(responses)]
+def beyond(account: Account, responses: Histogram | None) -> str:
+    """Return what pgbench does not print, under a heading of its own.
+
+    `responses` is None when there were too few for any percentile.
+    """
+    lines = ["beyond pgbench, measured by loadstone:", *_percentiles(account, responses)]
     if account["counts"]["dropped"]:
         lines.append(f" - dropped: {account['counts']['dropped']} transactions were due and never started")
     lines += [
@@ -138,14 +141,15 @@ def _commands(
         yield f"   {figure:>11}  {failed:10d}  {_first_line(command['text'])}"
 
 
-def _percentiles(responses: Histogram) -> Iterator[str]:
-    supported = [percentile for percentile in PERCENTILES if responses.supports(percentile)]
+def _percentiles(account: Account, responses: Histogram | None) -> Iterator[str]:
+    supported = [p for p in PERCENTILES if responses and responses.supports(p)]
     left_out = [f"p{percentile:g}" for percentile in PERCENTILES if percentile not in supported]
-    if supported:
+    if responses and supported:
         figures = (f"p{p:g} = {(responses.percentile_ns(p) or 0) / 1e6:.3f} ms" for p in supported)
         yield f" - response time of {responses.count} transactions: {', '.join(figures)}"
     if left_out:
-        yield f" - too few samples ({responses.count}) for {', '.join(left_out)}"
+        count = responses.count if responses else account["response"]["count"]
+        yield f" - too few samples ({count}) for {', '.join(left_out)}"
 
 
 def _failures(account: Account) -> int:

@@ -18,7 +18,6 @@ from loadstone.personalities.pgbench.scripts import commands_of
 from loadstone.personalities.pgbench.server import connection_of, prepare
 from loadstone.results.json_files import try_to_write
 from loadstone.signals import InterruptedRun, Signals
-from loadstone.summary.histograms import Histogram, read_log
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
@@ -27,9 +26,12 @@ if TYPE_CHECKING:
     from loadstone.model import Connection, Value
     from loadstone.personalities.pgbench.options import Options
     from loadstone.personalities.pgbench.server import ServerFacts
+    from loadstone.summary.histograms import Histogram
 
     Write = Callable[[str], object]
 
+PERCENTILE_SAMPLES = 20
+"""Fewest responses of which even the median has the ten samples beyond it that a percentile needs."""
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
 
@@ -47,7 +49,7 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
         for error in aborting_errors(account):
             err(f"{PROGRAM}: error: {_who_aborted(error)}\n")
         out(results(options, found, account, commands))
-        out(beyond(account, _responses(folder / "latency.hlog")))
+        out(beyond(account, _responses(folder / "latency.hlog", account["response"]["count"])))
     return _conclude(account, signals, err)
 
 
@@ -114,7 +116,12 @@ def _document(options: Options, found: ServerFacts, connection: Connection, fold
     }
 
 
-def _responses(log: Path) -> Histogram:
+def _responses(log: Path, count: int) -> Histogram | None:
+    """Return the response times; None when `count` is too low for percentiles: a short run starts quickly."""
+    if count < PERCENTILE_SAMPLES:
+        return None
+    from loadstone.summary.histograms import Histogram, read_log  # noqa: PLC0415 - numpy
+
     histogram = Histogram()
     for line in read_log(log):
         if line.tag == "response":

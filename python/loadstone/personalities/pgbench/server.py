@@ -13,9 +13,9 @@ import psycopg
 from psycopg import conninfo as libpq
 
 from loadstone.engine.postgres import connections
+from loadstone.engine.postgres.conninfo import refuse_unescaped, resolve
 from loadstone.errors import LoadstoneError
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
-from loadstone.target.conninfo import refuse_unescaped, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

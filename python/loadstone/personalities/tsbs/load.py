@@ -16,6 +16,7 @@ from psycopg import conninfo as libpq
 from psycopg import sql
 
 from loadstone import _core
+from loadstone.engine.postgres.conninfo import redacted_url
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.engines import engine_of_scheme, known_schemes
@@ -26,7 +27,6 @@ from loadstone.personalities.tsbs.flags import parse
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_target
-from loadstone.target.conninfo import redacted_url
 from loadstone.workload.tsbs.content import content_of
 from loadstone.workload.tsbs.dataset import parse_time
 from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, perform_load, table_options

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import conninfo as libpq
 
+from loadstone.engine.postgres.conninfo import redacted_url
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.host.open_files import make_room_for
 from loadstone.personalities.tsbs.query_replies import ask_postgres, explained
 from loadstone.target import open_target, parse_targets
-from loadstone.target.conninfo import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

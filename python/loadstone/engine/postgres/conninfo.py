@@ -16,10 +16,10 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg import pq
 
+from loadstone.engine.postgres.passfile import password_from, read_service
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
 from loadstone.results.redact import remember
-from loadstone.target.passfile import password_from, read_service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
