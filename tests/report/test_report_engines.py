@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.flights_folders import Flights, flights
 from support.report_pages import Page, printed, section, words
-from support.summaries import part, summarise
+from support.summaries import part, summarise, typed
 from support.table_load_folders import _rewrite
 
 from loadstone.report import formats
-from loadstone.report.charts.choice import distribution, resources
+from loadstone.report.charts.choice import Series, distribution
 from loadstone.report.charts.drawing import draw
+from loadstone.report.charts.machine import resources
+from loadstone.report.chunks import chunks
 from loadstone.report.concurrency import concurrency_block, verdict_words
 from loadstone.report.overlay import blocks as beside
 from loadstone.report.published import Bar, notes_of, systems
 from loadstone.report.storage import blocks as storage
-from loadstone.report.view import chunks, sentence
+from loadstone.report.view import sentence
 from loadstone.results.documents.phase import Published
-from loadstone.results.documents.summary import Concurrency, WidthVerdict
+from loadstone.results.documents.summary import CellRate, Concurrency, CurvePoint, WidthVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,19 +141,15 @@ def test_an_engine_in_our_process_is_what_both_take() -> None:
 
 
 def test_pictures_name_an_engine_in_our_process_as_both(summary: dict[str, Any]) -> None:
-    (block, *_) = beside(summary, {"pg18": "PostgreSQL", "duckdb": "DuckDB"}, _Labels())
+    found = typed(summary)
+    (block, *_) = beside(found, {"pg18": "PostgreSQL", "duckdb": "DuckDB"})
     cpu = next(chart for chart in block.charts if chart.id.endswith("-cpu"))
     assert "DuckDB and Loadstone together: mean" in cpu.description
     assert "PostgreSQL: mean" in cpu.description
-    ours = next(target for target in summary["targets"] if target["id"] == "duckdb")
+    ours = next(target for target in found.targets if target.id == "duckdb")
     panels = {chart.id.rpartition("-")[2]: chart for chart in resources("r", ours, [], (0.0, 100.0))}
     assert "engine and Loadstone together" in panels["cpu"].description
     assert "engine and Loadstone together" in panels["memory"].description
-
-
-class _Labels(dict[tuple[str, str], str]):
-    def __missing__(self, key: tuple[str, str]) -> str:
-        return ""
 
 
 def test_a_share_of_the_machine_is_at_most_the_whole() -> None:
@@ -188,23 +186,21 @@ def test_clients_that_were_busy_between_answers_are_marked(summary: dict[str, An
 
 
 def test_a_distribution_of_one_or_two_percentiles_is_not_drawn() -> None:
-    curve = [{"beyond": beyond, "value_ns": 10**7} for beyond in (0.5, 0.1, 0.05)]
-    short = {"label": "few", "curve": curve[:2]}
+    curve = [CurvePoint(beyond=beyond, value_ns=10**7) for beyond in (0.5, 0.1, 0.05)]
+    short = Series("few", curve=curve[:2])
     assert distribution("s", [short]) is None
-    chart = distribution("s", [short, {"label": "enough", "curve": curve}])
+    chart = distribution("s", [short, Series("enough", curve=curve)])
     assert chart
     assert "few" not in chart.description
 
 
 def test_notes_of_storage_say_whose_they_are(summary: dict[str, Any]) -> None:
-    phases = [
-        {**phase, "storage": {**phase["storage"], "notes": ["shared", phase["target"]]}}
-        if phase["storage"]
-        else phase
-        for phase in summary["phases"]
-    ]
-    (block, *_) = storage(chunks({**summary, "phases": phases}))
-    assert block["notes"] == [
+    found = typed(summary)
+    for phase in found.phases:
+        if phase.storage:
+            phase.storage.notes = ["shared", phase.target]
+    (block, *_) = storage(chunks(found))
+    assert block.notes == [
         "DuckDB 2.0.0: duckdb",
         "PostgreSQL 18.6, DuckDB 2.0.0: shared",
         "PostgreSQL 18.6: pg18",
@@ -212,15 +208,15 @@ def test_notes_of_storage_say_whose_they_are(summary: dict[str, Any]) -> None:
 
 
 def test_the_sentence_lists_targets_and_clients(summary: dict[str, Any]) -> None:
-    assert " on PostgreSQL 18.6 and DuckDB 2.0.0 with 1, 2, 10, 20 and 50 clients" in sentence(summary)
+    assert " on PostgreSQL 18.6 and DuckDB 2.0.0 with 1, 2, 10, 20 and 50 clients" in sentence(typed(summary))
 
 
 @pytest.mark.parametrize(
     ("function", "value", "expected"),
     [
-        (formats.stated, {"value": 206_595.4, "low": None}, "207,000"),
-        (formats.stated, {"value": 206_595.4, "low": 206_000.0}, "206,595"),
-        (formats.stated, {"value": 1.2345, "low": None}, "1.23"),
+        (formats.stated, CellRate(value=206_595.4, low=None, high=None), "207,000"),
+        (formats.stated, CellRate(value=206_595.4, low=206_000.0, high=None), "206,595"),
+        (formats.stated, CellRate(value=1.2345, low=None, high=None), "1.23"),
         (formats.stated, None, "–"),
         (formats.decimal_size, 37_000_000_000, "37 GB"),
         (formats.decimal_size, 6_400_000_000, "6.4 GB"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support.report_pages import HOSTILE, Page, without_scripts
 from support.run_folders import Target
-from support.summaries import headline_json, part, plain, render, summarise, summary_table
+from support.summaries import headline_json, part, plain, render, summarise, summary_table, typed
 from support.table_load_folders import (
     MEBI,
     STEP_ROWS,
@@ -27,8 +27,8 @@ from support.table_load_folders import (
 )
 
 from loadstone.report import storage, write_report
+from loadstone.report.chunks import chunks
 from loadstone.report.grid import blocks
-from loadstone.report.view import chunks
 from loadstone.results.documents import Phase, Progress
 from loadstone.summary.storage import KINDS, summarise_storage
 from loadstone.summary.transactions import summarise_transactions
@@ -291,9 +291,8 @@ def test_a_bar_is_named_by_its_value_and_the_axis_by_the_parameter(tmp_path: Pat
             path.write_text(json.dumps(found))
         else:
             shutil.rmtree(path.parent)
-    summary = summarise(folder)
-    (block,) = storage.blocks(chunks(summary))
-    chart = block["charts"][0]
+    (block,) = storage.blocks(chunks(typed(summarise(folder))))
+    chart = block.charts[0]
     assert chart.data["points"][0].columns["label"] == list(TYPES)
     axis = chart.spec["encoding"]["y"]["axis"]
     assert axis["title"] == "table"
@@ -363,7 +362,7 @@ def test_a_grid_gets_heat_maps_curves_and_the_law_that_it_was_made_with(tmp_path
     html = render(found)
     assert "Throughput, tps: scale = 10, protocol = prepared" in html
     assert html.count("var(--heat-5)") > 4
-    (of,) = blocks(found, {})
+    (of,) = blocks(typed(found), {})
     maps = [chart.data["points"][0].columns["level"] for chart in of.heat]
     assert len(maps) == 4
     assert {max(levels) for levels in maps} == {5}, "each has a scale of its own"

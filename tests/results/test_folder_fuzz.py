@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.folder_damage import damage
 from support.run_folders import Phase, Run, build, seal, write
-from support.summaries import headline_json, summarise
+from support.summaries import headline_json, summarise, typed
 from support.table_load_folders import big_transaction
 
 from loadstone.errors import LoadstoneError
@@ -44,7 +44,7 @@ def report_of(folder: Path) -> dict[str, Any] | str:
     except LoadstoneError as error:
         return error.message
     headline_json(summary)
-    view(summary)
+    view(typed(summary))
     json.dumps(summary, allow_nan=False).encode()
     return summary
 

@@ -50,21 +50,9 @@ def tree(root: Path, source: str) -> Path:
     return root
 
 
-def test_a_module_is_refused_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_documents, "PLAIN", {})
+def test_a_module_is_refused_with_its_line(tmp_path: Path) -> None:
     (found,) = check_documents.findings(tree(tmp_path, 'a = 1\nb = phase["drive"]\n'))
     assert found.startswith("summary/new.py:2: ")
-
-
-@pytest.mark.parametrize(("left", "words"), [(1, "use attributes"), (3, "lower its number")])
-def test_what_is_left_may_only_fall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, words: str
-) -> None:
-    monkeypatch.setattr(check_documents, "PLAIN", {"summary/new.py": left})
-    (found,) = check_documents.findings(tree(tmp_path, 'a = phase["drive"]["tps"]\n'))
-    assert words in found
-    monkeypatch.setattr(check_documents, "PLAIN", {"summary/new.py": 2})
-    assert not list(check_documents.findings(tmp_path))
 
 
 def test_the_tree_keeps_the_rule() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +15,17 @@ from loadstone.report.charts import config
 from loadstone.report.charts.drawing import Drawings, charts_in, draw
 from loadstone.report.terminal import headline_json, summary_table
 from loadstone.report.view import view
+from loadstone.report.visible_summary import visible_summary
 from loadstone.results.documents.summary import Summary
 from loadstone.results.json_files import write_atomic
 from loadstone.results.reading import read_json
 from loadstone.summary.document import FORMAT, write_summary
-from loadstone.visible import visible_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.report.charts import Chart
+    from loadstone.report.view import Content
 
 FOLDER = Path(__file__).parent
 FILTERS = (
@@ -40,6 +42,7 @@ MORE_FILTERS = (
     "stated",
     "decimal_size",
     "about_rate",
+    "known",
 )
 
 __all__ = ["headline_json", "render", "summary_table", "write_report"]
@@ -52,7 +55,7 @@ def write_report(folder: Path, say: Callable[[str], None] = lambda _: None) -> P
     when the folder is no run folder, RunFailedError when the disk refuses.
     """
     path = folder / "report.html"
-    content = view(visible_tree(_summary(folder)))
+    content = view(visible_summary(_summary(folder)))
     drawings = draw(list(charts_in(content)))
     if drawings.failure:
         say(f"The report has no charts: {drawings.failure}. `loadstone report {folder}` draws them again.")
@@ -62,15 +65,15 @@ def write_report(folder: Path, say: Callable[[str], None] = lambda _: None) -> P
 
 def render(summary: Summary) -> str:
     """Return the page for a summary."""
-    content = view(visible_tree(msgspec.to_builtins(summary)))
+    content = view(visible_summary(summary))
     return _page(content, draw(list(charts_in(content))))
 
 
-def _page(content: dict[str, Any], drawings: Drawings) -> str:
+def _page(content: Content, drawings: Drawings) -> str:
     """Fill in the page. Everything from outside is escaped by the template engine."""
     page = _environment(drawings).get_template("template.html.j2")
     return page.render(
-        **content,
+        **{part.name: getattr(content, part.name) for part in fields(content)},
         # These four are files of ours or a library's; nothing in them comes from a run.
         style=Markup((FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - see above
         script=Markup((FOLDER / "script.js").read_text(encoding="utf-8")),  # noqa: S704 - see above
@@ -81,23 +84,24 @@ def _page(content: dict[str, Any], drawings: Drawings) -> str:
     )
 
 
-def _summary(folder: Path) -> dict[str, Any]:
-    """Return summary.json as it stands on disk, so that a page made later has the same bytes."""
+def _summary(folder: Path) -> Summary:
+    """Return summary.json as it stands on disk, so that a page made later has the same bytes.
+
+    One that is missing, of another format, or that was changed into none, is computed first.
+    """
     path = folder / "summary.json"
-    found = read_json(path) if path.exists() else {}
-    if found.get("format") == FORMAT and _is_summary(found):  # no document: which format it is
+    found = _as_summary(read_json(path)) if path.exists() else None
+    if found and found.format == FORMAT:
         return found
     write_summary(folder)
-    return read_json(path)
+    return msgspec.convert(read_json(path), Summary)
 
 
-def _is_summary(document: dict[str, Any]) -> bool:
-    """Say whether a document is of its type: one that was changed is computed again."""
+def _as_summary(document: dict[str, Any]) -> Summary | None:
     try:
-        msgspec.convert(document, Summary)
+        return msgspec.convert(document, Summary)
     except msgspec.ValidationError:
-        return False
-    return True
+        return None
 
 
 def _environment(drawings: Drawings) -> Environment:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import UNSET, UnsetType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+T = TypeVar("T")
 
 NONE = "–"
 SMALL = 0.1
@@ -24,11 +27,9 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _UNITS = {"tps": "tps", "rows_per_s": "rows/s", "metrics_per_s": "metrics/s"}
 
 
-def unit(entry: Mapping[str, object]) -> str:
-    """Return the unit of the figure that stands first in a phase, group or sweep."""
-    if entry.get("kind") == "query":
-        return "queries/s"
-    return _UNITS.get(str(entry.get("headline")), "tps")
+def unit(kind: str | None, headline: str) -> str:
+    """Return the unit of the figure that stands first in a phase of this kind."""
+    return "queries/s" if kind == "query" else _UNITS.get(headline, "tps")
 
 
 def digits(value: float | None, significant: int = 3) -> str:
@@ -53,26 +54,29 @@ def rate(value: float | None) -> str:
 class Rated(Protocol):
     """A rate with its interval."""
 
-    value: float | None
-    low: float | None
-    high: float | None
+    @property
+    def value(self) -> float | None:
+        """The rate."""
+
+    @property
+    def low(self) -> float | None:
+        """Where its interval begins."""
+
+    @property
+    def high(self) -> float | None:
+        """Where its interval ends."""
 
 
-Stated = Rated | Mapping[str, float | None] | None
-"""A rate by its type; modules that read the summary as plain JSON have a mapping."""
+def known(value: T | UnsetType) -> T | None:
+    """Return None for a key that a document leaves out."""
+    return None if value is UNSET else value
 
 
-def _bounds(entry: Stated) -> tuple[float | None, float | None, float | None]:
-    if isinstance(entry, Mapping):
-        value, low, high = (entry.get(name) for name in ("value", "low", "high"))
-        return value, low, high
-    return (entry.value, entry.low, entry.high) if entry else (None, None, None)
-
-
-def stated(entry: Stated) -> str:
+def stated(entry: Rated | None) -> str:
     """Return a rate with its interval's digits; without an interval it gets three, for more nobody knows."""
-    value, low, _ = _bounds(entry)
-    return rate(value) if low is not None else about_rate(value)
+    if entry is None:
+        return NONE
+    return rate(entry.value) if entry.low is not None else about_rate(entry.value)
 
 
 def about_rate(value: float | None) -> str:
@@ -192,12 +196,11 @@ def moment(iso: str | None) -> str:
     return f"{at.day} {at:%b %Y, %H:%M} {zone}"
 
 
-def interval(entry: Stated) -> str:
+def interval(entry: Rated | None) -> str:
     """Return the spread of a rate as `± 1.6 %` (symmetric) or `low..high`; nothing where there is none."""
-    value, low, high = _bounds(entry)
-    if low is None or not value:
+    if entry is None or entry.low is None or not entry.value:
         return ""
-    high = high or 0.0
+    value, low, high = entry.value, entry.low, entry.high or 0.0
     if math.isclose(high - value, value - low, rel_tol=0.01, abs_tol=value * 1e-6):
         return f"± {digits((high - low) / 2 / value * 100, 2)} %"
     return f"{rate(low)} … {rate(high)}"

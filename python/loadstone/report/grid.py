@@ -6,18 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from loadstone.report import formats
 from loadstone.report.charts import Block, Chart, Table, filled
 from loadstone.report.charts.curves import Axis, Curve, Extras, colour, curves, linear, logarithmic
-from loadstone.results.documents.summary import Grid, ScalingFigures
+from loadstone.report.naming import phase_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.report.charts import Width
-    from loadstone.results.documents.summary import Cell, FittedRange, ScalingCurvePoint, Value
+    from loadstone.results.documents.summary import (
+        Cell,
+        FittedRange,
+        Grid,
+        ScalingCurvePoint,
+        ScalingFigures,
+        Summary,
+        Value,
+    )
 
 HEAT = tuple(f"var(--heat-{number})" for number in range(6))
 ACROSS, UP = "clients", "threads"
@@ -73,15 +79,14 @@ class GridBlock:
     cells: list[CellRow]
 
 
-def blocks(summary: Mapping[str, object], names: Mapping[str, str]) -> list[GridBlock]:
+def blocks(summary: Summary, names: Mapping[str, str]) -> list[GridBlock]:
     """Return a block for each grid; `names` are the targets' names for people, empty where there is one."""
     found = []
-    grids = msgspec.convert(summary.get("grids") or [], list[Grid])  # no document: the page's border
-    scaling = msgspec.convert(summary.get("scaling") or [], list[ScalingFigures])  # no document: as above
-    for number, grid in enumerate(grids):
+    for number, grid in enumerate(summary.grids):
         same = (grid.scenario, grid.id, grid.target)
-        fits = [fit for fit in scaling if (fit.scenario, fit.id, fit.target) == same]
-        found.append(_block(f"grid-{number}", grid, fits, names.get(grid.target, "")))
+        fits = [fit for fit in summary.scaling if (fit.scenario, fit.id, fit.target) == same]
+        title = phase_title(grid, summary)
+        found.append(_block((f"grid-{number}", title), grid, fits, names.get(grid.target, "")))
     return found
 
 
@@ -95,7 +100,8 @@ def scaling_words(entry: ScalingFigures) -> str:
     return f"{entry.sentence} {', '.join(parts)}; R² {formats.digits(fit.r2, 3)}."
 
 
-def _block(identity: str, grid: Grid, fits: Sequence[ScalingFigures], target: str) -> GridBlock:
+def _block(heading: tuple[str, str], grid: Grid, fits: Sequence[ScalingFigures], target: str) -> GridBlock:
+    identity, title = heading
     axes = _axes(grid.parameters, grid.cells)
     facets = _facets(grid, axes)
     charts = []
@@ -106,7 +112,7 @@ def _block(identity: str, grid: Grid, fits: Sequence[ScalingFigures], target: st
         charts += _curves(f"{identity}-{at}", facet, axes)
     return GridBlock(
         id=identity,
-        title=str(grid.title),
+        title=title,
         target=target,
         parameters=grid.parameters,
         heat=[chart for chart in charts if "-heat-" in chart.id],

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from loadstone.report import formats
 from loadstone.report.charts.choice import time_unit
 from loadstone.report.charts.curves import Axis, Curve, colour, curves, linear
-from loadstone.results.documents.summary import PhaseFigures, TargetFigures
+from loadstone.report.naming import phase_title, variant_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.report.charts import Chart
-    from loadstone.results.documents.summary import CoursePoint
+    from loadstone.results.documents.summary import CoursePoint, PhaseFigures, Summary
 
 MOST_VARIANTS = 4
 """Up to here each variant has its own charts; of more, one chart goes through all of them."""
@@ -37,47 +37,41 @@ class Overlay:
     """Charts of one phase, and variant of it, on several targets."""
 
     id: str
-    phase: PhaseFigures
+    title: str
     label: str
     charts: list[Chart]
 
 
-def blocks(
-    summary: Mapping[str, Any], names: Mapping[str, str], labels: Mapping[tuple[str, str], str]
-) -> list[Overlay]:
-    """Return charts of each phase that ran on several targets.
-
-    `names` are the targets' names for people, `labels` the words for a phase's variant by (target, folder).
-    """
-    targets = msgspec.convert(summary["targets"], list[TargetFigures])  # no document: the page's border
-    every = msgspec.convert(summary["phases"], list[PhaseFigures])  # no document: as above
-    remote = {target.id for target in targets if target.local is False}
-    ours = {target.id for target in targets if target.in_process}
+def blocks(summary: Summary, names: Mapping[str, str]) -> list[Overlay]:
+    """Return charts of each phase that ran on several targets; `names` are the targets' names for people."""
+    remote = {target.id for target in summary.targets if target.local is False}
+    ours = {target.id for target in summary.targets if target.in_process}
     names = {**names, **{target: f"{names.get(target, target)} and Loadstone together" for target in ours}}
     members: dict[tuple[str | None, str | None], list[PhaseFigures]] = {}
-    for phase in every:
+    for phase in summary.phases:
         if phase.drive and phase.repeat == 1:
-            hidden = dict.fromkeys(OURS) if phase.target in remote else {}
-            phase.course = [msgspec.structs.replace(point, **hidden) for point in phase.course]
-            if phase.target in ours:
-                phase.course = [_together(point) for point in phase.course]
-            members.setdefault((phase.scenario, phase.id), []).append(phase)
+            shown = _shown(phase, remote=phase.target in remote, ours=phase.target in ours)
+            members.setdefault((phase.scenario, phase.id), []).append(shown)
     found = []
     for number, phases in enumerate(members.values()):
         if len({phase.target for phase in phases}) > 1:
-            found += _phase(f"beside-{number}", phases, names, labels)
+            found += _phase(f"beside-{number}", phases, names, summary)
     return found
 
 
+def _shown(phase: PhaseFigures, *, remote: bool, ours: bool) -> PhaseFigures:
+    """Return a phase without what its course does not know of the server, or knows of both together."""
+    hidden = dict.fromkeys(OURS) if remote else {}
+    course = [msgspec.structs.replace(point, **hidden) for point in phase.course]
+    return msgspec.structs.replace(phase, course=[_together(p) for p in course] if ours else course)
+
+
 def _phase(
-    identity: str,
-    phases: Sequence[PhaseFigures],
-    names: Mapping[str, str],
-    labels: Mapping[tuple[str, str], str],
+    identity: str, phases: Sequence[PhaseFigures], names: Mapping[str, str], summary: Summary
 ) -> list[Overlay]:
     variants: dict[str, dict[str, list[PhaseFigures]]] = {}
     for phase in phases:
-        label = labels[phase.target, phase.folder]
+        label = variant_words(phase, summary)
         variants.setdefault(label, {}).setdefault(phase.target, []).append(phase)
     if len(variants) > MOST_VARIANTS:
         whole: dict[str, list[PhaseFigures]] = {}
@@ -90,7 +84,7 @@ def _phase(
         courses = {names.get(target, target): _joined(found) for target, found in targets.items()}
         charts = _charts(f"{identity}-{at}", {name: points for name, points in courses.items() if points})
         if charts:
-            blocks.append(Overlay(f"{identity}-{at}", phases[0], label, charts))
+            blocks.append(Overlay(f"{identity}-{at}", phase_title(phases[0], summary), label, charts))
     return blocks
 
 

@@ -1,328 +1,250 @@
-"""Loads in steps: seconds against rows in the table, the knee, what it advises, and whether that held."""
+"""Loads in steps: the knee, what it advises, what a row costs, and whether the advice held."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loadstone.report import formats
-from loadstone.report.charts import Table
-from loadstone.report.charts.curves import (
-    CROSS,
-    DASHED,
-    DOTTED,
-    Axis,
-    Curve,
-    Extras,
-    colour,
-    curves,
-    linear,
-    logarithmic,
+from loadstone.report.charts.curves import colour
+from loadstone.report.chunks import Labelled
+from loadstone.report.steps_charts import (
+    BROKEN,
+    FIRST_STEPS,
+    StepsMember,
+    charts_of,
+    complete,
+    knee_span,
+    knee_words,
+    over,
+    verification_chart,
 )
+from loadstone.results.documents.summary import RatePoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from loadstone.report.charts import Chart
+    from loadstone.report.chunks import Chunk
+    from loadstone.report.steps_charts import CompleteStep
+    from loadstone.results.documents.summary import (
+        Advice,
+        Built,
+        DriveFigures,
+        KneeFigures,
+        PhaseFigures,
+        PublishedCurve,
+        StepFigures,
+        StepsFigures,
+        Summary,
+        VerifiedPhase,
+    )
 
-Json = dict[str, Any]
-
-FIRST_STEPS = 3
-"""The median of so many steps is what the others are held against."""
 SENTENCES = 2
 """Of an advice, in the terminal; the report has them all."""
-BROKEN = ("failed", "interrupted")
-MEBI = 2**20
 
 
-def blocks(chunks: Sequence[Json], summary: Json) -> list[Json]:
-    """Return a block for each group of phases that loaded in steps; `chunks` are those of `view.chunks`."""
-    found = []
-    for chunk in chunks:
-        members = [
-            {**member, "colour": colour(at)}
-            for at, member in enumerate(chunk["members"])
-            if in_steps(member["phase"])
-        ]
-        if members:
-            found.append(_block(chunk, members, summary))
-    return found
+@dataclass(frozen=True, slots=True)
+class StepsRow:
+    """What the table says of one load in steps. Shares are of the blocks that were asked for."""
+
+    knee: str
+    interval: str
+    rows: int
+    rows_per_s: float | None
+    slowdown: float | None
+    table_bytes_per_row: float | None
+    index_bytes_per_row: float | None
+    wal_bytes_per_row: float | None
+    hit_first: float | None
+    hit_last: float | None
 
 
-def in_steps(phase: Json) -> bool:
-    """Whether a phase loaded in more than one step: a single one has no course."""
-    return len((phase["steps"] or {}).get("points") or []) > 1
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """A published curve, and the knee that our method reads out of it, in words."""
+
+    label: str
+    curve: PublishedCurve
+    words: str
 
 
-def rates(phase: Json) -> list[Json]:
-    """Return rows per second of each step at its middle: a step of few batches has no course of its own."""
-    begun_s = phase["drive"]["start_s"]
+@dataclass(frozen=True, slots=True)
+class AdviceRow:
+    """What a load advises."""
+
+    label: str
+    sentences: list[str]
+    ddl: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationBlock:
+    """The run of the partitioned tables beside the one that advised them."""
+
+    chart: Chart
+    phases: list[Labelled[VerifiedPhase]]
+    run: str | None
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepsBlock:
+    """What the page says of a group of phases that loaded in steps."""
+
+    id: str
+    title: str
+    charts: list[Chart]
+    sentences: list[str]
+    method: str
+    rows: list[Labelled[StepsRow]]
+    looked: bool
+    """Whether knees were looked for."""
+    failed: list[Labelled[StepFigures]]
+    resumed: list[Labelled[StepFigures]]
+    published: list[PublishedRow]
+    limits: list[str]
+    durability: list[str]
+    advice: list[AdviceRow]
+    verification: VerificationBlock | None
+
+
+def blocks(chunks: Sequence[Chunk], summary: Summary) -> list[StepsBlock]:
+    """Return a block for each group of phases that loaded in steps."""
+    return [_block(chunk, members, summary) for chunk in chunks if (members := members_of(chunk))]
+
+
+def members_of(chunk: Chunk) -> list[StepsMember]:
+    """Return the phases of a group that loaded in steps, each in its colour."""
     return [
-        {
-            "t_s": (point["start_s"] + point["end_s"]) / 2 - begun_s,
-            "rows_per_s": point["rows_per_s"],
-            "tps": 0,
-        }
-        for point in _complete(phase["steps"])
-        if point["start_s"] is not None and point["end_s"] is not None
+        StepsMember(member.label, colour(at), member.phase, member.phase.steps)
+        for at, member in enumerate(chunk.members)
+        if member.phase.steps and in_steps(member.phase)
     ]
 
 
-def knee_words(label: str, steps: Json) -> str:
-    """Say in a sentence where import begins to slow down."""
-    if steps["knee"] is None:
-        return ""
-    return f"{label}: {steps['knee']['sentence']}" if label else str(steps["knee"]["sentence"])
+def in_steps(phase: PhaseFigures) -> bool:
+    """Whether a phase loaded in more than one step: a single one has no course."""
+    return phase.steps is not None and len(phase.steps.points) > 1
 
 
-def conclusions(members: Sequence[Json], summary: Json) -> list[str]:
+def rates(phase: PhaseFigures, drive: DriveFigures) -> list[RatePoint]:
+    """Return rows per second of each step at its middle: a step of few batches has no course of its own."""
+    steps = complete(phase.steps) if phase.steps else []
+    return [
+        RatePoint(
+            t_s=(point.start_s + point.end_s) / 2 - drive.start_s,
+            tps=0,
+            failed_per_s=0,
+            warmup=False,
+            rows_per_s=point.rows_per_s,
+        )
+        for point in (step.figures for step in steps)
+        if point.start_s is not None and point.end_s is not None
+    ]
+
+
+def conclusions(members: Sequence[StepsMember], summary: Summary) -> list[str]:
     """Say in lines what the loads advise, and whether the partitioned table kept what was advised."""
     lines = [
-        f"{entry['label'] + ': ' if entry['label'] else ''}{' '.join(entry['sentences'][:SENTENCES])}"
-        for entry in (_advice(member) for member in members if member["phase"]["steps"]["advice"])
-        if entry["sentences"]
+        f"{entry.label + ': ' if entry.label else ''}{' '.join(entry.sentences[:SENTENCES])}"
+        for entry in _advised(members)
+        if entry.sentences
     ]
     lines += _built(members)
     lines += _limits(members)
     for member, phase in _verified(members, summary):
-        whose = f"{member['label']}, " if member["label"] else ""
-        lines.append(f"{whose}in partitions: {phase['sentence']}")
-    if any((member["phase"]["steps"]["advice"] or {}).get("ddl") for member in members):
+        whose = f"{member.label}, " if member.label else ""
+        lines.append(f"{whose}in partitions: {phase.sentence}")
+    if any(entry.ddl for entry in _advised(members)):
         lines.append("`loadstone advise` prints the partitions as DDL.")
     return lines
 
 
-def figures(steps: Json) -> Json:
+def figures(steps: StepsFigures) -> StepsRow:
     """Return what the table says of one load in steps."""
-    points = _complete(steps)
+    found = complete(steps)
     flat = _flat_s_per_row(steps)
-    rows = sum(point["rows"] for point in points)
-    last = points[-1] if points else None
-    there = last["rows_before"] + last["rows"] if last else 0
-    ends = _per_row(points[-FIRST_STEPS:])
-    return {
-        "knee": _knee_cell(steps["knee"]),
-        "interval": _span(steps["knee"]) if (steps["knee"] or {}).get("found") else "",
-        "rows": there,
-        "rows_per_s": 1 / flat if flat else None,
-        "slowdown": median(ends) / flat if flat and ends else None,
-        "table_bytes_per_row": _over(_added(last, "table_bytes", "toast_bytes"), there),
-        "index_bytes_per_row": _over(_added(last, "index_bytes"), there),
-        "wal_bytes_per_row": _over(_total(points, "wal_bytes"), rows),
-        "hit_first": _mean(points[:FIRST_STEPS], "hit_ratio"),
-        "hit_last": _mean(points[-FIRST_STEPS:], "hit_ratio"),
-    }
+    rows = sum(step.figures.rows for step in found)
+    last = found[-1] if found else None
+    there = last.rows_after if last else 0
+    ends = [step.seconds_per_row for step in found[-FIRST_STEPS:]]
+    return StepsRow(
+        knee=_knee_cell(steps.knee),
+        interval=knee_span(steps.knee) if steps.knee and steps.knee.found else "",
+        rows=there,
+        rows_per_s=1 / flat if flat else None,
+        slowdown=median(ends) / flat if flat and ends else None,
+        table_bytes_per_row=over(
+            _added(last.figures.table_bytes, last.figures.toast_bytes) if last else None, there
+        ),
+        index_bytes_per_row=over(last.figures.index_bytes if last else None, there),
+        wal_bytes_per_row=over(_wal_bytes(found), rows),
+        hit_first=_hit_ratio(found[:FIRST_STEPS]),
+        hit_last=_hit_ratio(found[-FIRST_STEPS:]),
+    )
 
 
-def _block(chunk: Json, members: Sequence[Json], summary: Json) -> Json:
-    identity = f"steps-{chunk['id']}"
-    charts = [_seconds(identity, members), _slowdown(identity, members)]
-    charts += [_small(identity, members, *panel) for panel in _PANELS]
-    steps = [member["phase"]["steps"] for member in members]
-    return {
-        "id": identity,
-        "title": chunk["title"],
-        "charts": [chart for chart in charts if chart],
-        "sentences": [
-            *(text for m in members if (text := knee_words(m["label"], m["phase"]["steps"]))),
+def _block(chunk: Chunk, members: Sequence[StepsMember], summary: Summary) -> StepsBlock:
+    identity = f"steps-{chunk.id}"
+    knees = [knee for member in members if (knee := member.steps.knee)]
+    points = [Labelled(member.label, point) for member in members for point in member.steps.points]
+    return StepsBlock(
+        id=identity,
+        title=chunk.title,
+        charts=charts_of(identity, members),
+        sentences=[
+            *(text for member in members if (text := knee_words(member.label, member.steps))),
             *_built(members),
         ],
-        "method": next((s["knee"]["method"] for s in steps if s["knee"] and s["knee"].get("method")), ""),
-        "rows": [
-            {"label": m["label"] or "all", **figures(step), **_indexed(m["phase"])}
-            for m, step in zip(members, steps, strict=True)
+        method=next((knee.method for knee in knees if knee.method), ""),
+        rows=[Labelled(member.label or "all", _row(member)) for member in members],
+        looked=bool(knees),
+        failed=[point for point in points if point.figures.state in BROKEN],
+        resumed=[point for point in points if point.figures.state == "resumed"],
+        published=[
+            PublishedRow(member.label, curve, _published_words(curve))
+            for member in members
+            for curve in member.steps.curves
         ],
-        "looked": any(step["knee"] for step in steps),
-        "failed": [
-            {"label": m["label"], **point}
-            for m in members
-            for point in m["phase"]["steps"]["points"]
-            if point["state"] in BROKEN
-        ],
-        "resumed": [
-            {"label": m["label"], "step": point["step"]}
-            for m in members
-            for point in m["phase"]["steps"]["points"]
-            if point["state"] == "resumed"
-        ],
-        "published": [
-            {"label": m["label"], **published, "words": _published_words(published)}
-            for m in members
-            for published in m["phase"]["steps"]["curves"]
-        ],
-        "limits": _limits(members),
-        "durability": _durability(members, summary),
-        "advice": [_advice(m) for m in members if m["phase"]["steps"]["advice"]],
-        "verification": _verification(identity, members, summary),
-    }
-
-
-def _seconds(identity: str, members: Sequence[Json]) -> Chart:
-    lines = [_line(member, lambda point: point["seconds"]) for member in members]
-    words = [text for m in members if (text := knee_words(m["label"], m["phase"]["steps"]))]
-    course = "; ".join(_course(line) for line in lines)
-    knees = [(m, m["phase"]["steps"]["knee"]) for m in members]
-    found = [(m, knee) for m, knee in knees if knee and knee["found"]]
-    extras = Extras(
-        bands=[(_name(m), max(0, knee["low"]), knee["high"]) for m, knee in found if knee["low"] is not None],
-        rules=[
-            (_name(m), knee["rows"], f"knee: {formats.about_rows(knee['rows'])} rows") for m, knee in found
-        ],
-        dots=[
-            (_name(m), point["rows_before"], point["seconds"] or 0, CROSS)
-            for m in members
-            for point in m["phase"]["steps"]["points"]
-            if point["state"] in BROKEN
-        ],
-    )
-    return curves(
-        identity=(f"{identity}-seconds", "Seconds per step", f"{course}. {' '.join(words)}"),
-        lines=lines,
-        axes=(Axis(_ROWS_BEFORE), linear("seconds per step", lines)),
-        extras=extras,
-        height=280,
-        note=_legend_words(members, extras),
+        limits=_limits(members),
+        durability=_durability(members, summary),
+        advice=_advised(members),
+        verification=_verification(identity, members, summary),
     )
 
 
-def _legend_words(members: Sequence[Json], extras: Extras) -> str:
-    sizes = sorted({member["phase"]["steps"]["step_rows"] for member in members})
-    words = [f"A step is {' or '.join(formats.rows(size) for size in sizes)} rows."]
-    if extras.rules:
-        words.append("Dotted line: the knee; shaded: its interval.")
-    if extras.dots:
-        words.append("Cross: a step that failed or was broken off, at the time until then.")
-    return " ".join(words)
+def _row(member: StepsMember) -> StepsRow:
+    """Return a load's row with the size of indexes made after the last step, which knew of none."""
+    row = figures(member.steps)
+    looks = member.phase.storage.looks if member.phase.storage else []
+    if not looks or not _built_of(member.phase):
+        return row
+    return replace(row, index_bytes_per_row=looks[-1].sum.per_row.index)
 
 
-def _slowdown(identity: str, members: Sequence[Json]) -> Chart | None:
-    """Draw our curves and the published ones, each against its own first steps: hardware and steps differ."""
-    lines: list[Curve] = []
-    for member in members:
-        steps = member["phase"]["steps"]
-        points = _complete(steps)
-        ours = [(p["rows_before"] + p["rows"], s) for p, s in zip(points, _per_row(points), strict=True)]
-        published = [
-            Curve(
-                f"{_name(member)}, {_curve_name(curve)}",
-                member["colour"],
-                *_relative([((at + 1) * curve["step_rows"], s) for at, s in enumerate(curve["seconds"])]),
-                style=DASHED if at == 0 else DOTTED,
-            )
-            for at, curve in enumerate(steps["curves"])
-        ]
-        lines += [Curve(_name(member), member["colour"], *_relative(ours)), *published]
-    drawn = [line for line in lines if line.x]
-    if not any(line.style for line in drawn):
-        return None
-    xs, ys = [x for line in drawn for x in line.x], [y for line in drawn for y in line.y if y]
-    if not ys:
-        return None
-    return curves(
-        identity=(
-            f"{identity}-slowdown",
-            "Slowdown, beside the published curves",
-            "; ".join(_course(line) for line in drawn) + ".",
-        ),
-        lines=drawn,
-        axes=(
-            logarithmic("rows in the table after the step", xs),
-            logarithmic("time of a row, over that of the first steps", ys),
-        ),
-        height=280,
-        note=_comparable(members),
-        table=_slowdown_table(drawn),
-    )
+def _built_of(phase: PhaseFigures) -> Built | None:
+    return phase.load.built if phase.load else None
 
 
-def _slowdown_table(lines: Sequence[Curve]) -> Table:
-    """List each line's own points: those of other tests stand at other numbers of rows."""
-    rows = [
-        (line.name, formats.rows(x), formats.times(y))
-        for line in lines
-        for x, y in list(zip(line.x, line.y, strict=True))[:: max(1, -(-len(line.x) // 12))]
-    ]
-    return Table(("line", "rows in the table", "slowdown"), rows, "About a dozen points of each line.")
-
-
-def _comparable(members: Sequence[Json]) -> str:
-    curve = next(c for m in members for c in m["phase"]["steps"]["curves"])
-    note = f" ({curve['note']})" if curve["note"] else ""
-    return (
-        f"The published curves are of another machine{note} and of steps of "
-        f"{formats.rows(curve['step_rows'])} rows. To stand side by side, every line is divided by the "
-        f"median time of a row in its own first {FIRST_STEPS} steps, and both axes are logarithmic: compare "
-        "where a line turns upwards, not how fast either machine is."
-    )
-
-
-def _small(
-    identity: str,
-    members: Sequence[Json],
-    panel: tuple[str, str, str],
-    figure: Callable[[Json], float | None],
-) -> Chart | None:
-    name, title, unit = panel
-    lines = [_line(member, figure) for member in members]
-    if not any(y for line in lines for y in line.y):
-        return None
-    return curves(
-        identity=(f"{identity}-{name}", title, "; ".join(_course(line) for line in lines) + "."),
-        lines=lines,
-        axes=(Axis(_ROWS_BEFORE), linear(unit, lines)),
-        width="third",
-        height=150,
-        legend=False,
-    )
-
-
-def _line(member: Json, figure: Callable[[Json], float | None]) -> Curve:
-    # A server may count a step's blocks only with the next one's: the line goes on over what is not known.
-    found = [(point["rows_before"], figure(point)) for point in _complete(member["phase"]["steps"])]
-    known = [(x, y) for x, y in found if y is not None]
-    return Curve(_name(member), member["colour"], [x for x, _ in known], [y for _, y in known])
-
-
-_ROWS_BEFORE = "rows in the table before the step"
-_PANELS: tuple[tuple[tuple[str, str, str], Callable[[Json], float | None]], ...] = (
-    (("index", "Indexes after the step", "MiB"), lambda point: _over(point["index_bytes"], MEBI)),
-    (
-        ("wal", "Write-ahead log per row", "bytes a row"),
-        lambda point: _over(point["wal_bytes"], point["rows"]),
-    ),
-    (
-        ("hits", "Found in the server's cache", "% of blocks"),
-        lambda point: None if point["hit_ratio"] is None else 100 * point["hit_ratio"],
-    ),
-)
-
-
-def _built(members: Sequence[Json]) -> list[str]:
+def _built(members: Sequence[StepsMember]) -> list[str]:
     """Say what the indexes that were made after the rows took, and what rows and indexes came to."""
-    found = [(member, (member["phase"]["load"] or {}).get("built")) for member in members]
+    found = [(member, _built_of(member.phase)) for member in members]
     return [
-        f"{member['label'] + ': ' if member['label'] else ''}{built['indexes']} "
-        f"index{'' if built['indexes'] == 1 else 'es'} made after the rows in "
-        f"{formats.duration(built['indexes_s'])}, the rows in {formats.duration(built['rows_s'])}: "
-        f"{formats.duration(built['whole_s'])} in all, {formats.rate(built['rows_per_s'])} rows a second."
+        f"{member.label + ': ' if member.label else ''}{built.indexes} "
+        f"index{'' if built.indexes == 1 else 'es'} made after the rows in "
+        f"{formats.duration(built.indexes_s)}, the rows in {formats.duration(built.rows_s)}: "
+        f"{formats.duration(built.whole_s)} in all, {formats.rate(built.rows_per_s)} rows a second."
         for member, built in found
         if built
     ]
 
 
-def _indexed(phase: Json) -> Json:
-    """Return the size of indexes that were made after the last step, which knew of none."""
-    looks = (phase["storage"] or {}).get("looks")
-    if not looks or not (phase["load"] or {}).get("built"):
-        return {}
-    return {"index_bytes_per_row": looks[-1]["sum"]["per_row"]["index"]}
-
-
-def _limits(members: Sequence[Json]) -> list[str]:
+def _limits(members: Sequence[StepsMember]) -> list[str]:
     """Say beside the knee what it is the knee of, where memory was held down."""
     found = {
-        (member["phase"].get("usage") or {}).get("memory_limit_bytes")
-        or member["phase"]["steps"].get("memory_limit_bytes")
+        (member.phase.usage and member.phase.usage.memory_limit_bytes) or member.steps.memory_limit_bytes
         for member in members
     }
     return [
@@ -332,151 +254,106 @@ def _limits(members: Sequence[Json]) -> list[str]:
     ]
 
 
-def _durability(members: Sequence[Json], summary: Json) -> list[str]:
+def _durability(members: Sequence[StepsMember], summary: Summary) -> list[str]:
     """Return the settings that decide durability, to stand beside figures that they touch."""
-    targets = {member["phase"]["target"] for member in members}
+    targets = {member.phase.target for member in members}
     words = []
-    for target in summary["targets"]:
-        settings = target.get("durability") or []
-        if target["id"] not in targets or not settings:
+    for target in summary.targets:
+        settings = target.durability or []
+        if target.id not in targets or not settings:
             continue
-        unsafe = [s for s in settings if s.get("durable") is False]
-        listed = ", ".join(f"{s['setting']} = {s['value']}" for s in unsafe or settings)
-        name = f"{target['short_label']}: " if len(targets) > 1 else ""
+        unsafe = [setting for setting in settings if setting.durable is False]
+        listed = ", ".join(f"{setting.setting} = {setting.value}" for setting in unsafe or settings)
+        name = f"{target.short_label}: " if len(targets) > 1 else ""
         words.append(f"{name}{'not durable, ' if unsafe else 'durable, '}{listed}.")
     return words
 
 
-def _advice(member: Json) -> Json:
-    advice = member["phase"]["steps"]["advice"]
-    said = (member["phase"]["steps"]["knee"] or {}).get("sentence")
-    sentences = [text for text in advice["sentences"] if text != said]
-    return {"label": member["label"], "sentences": sentences, "ddl": advice["ddl"]}
+def _advised(members: Sequence[StepsMember]) -> list[AdviceRow]:
+    return [
+        _advice(member.label, advice, member.steps.knee)
+        for member in members
+        if (advice := member.steps.advice)
+    ]
 
 
-def _verification(identity: str, members: Sequence[Json], summary: Json) -> Json | None:
-    """Lay the run of the partitioned table over the one that advised it."""
-    verified = _verified(members, summary)
-    if not verified:
+def _advice(label: str, advice: Advice, knee: KneeFigures | None) -> AdviceRow:
+    """Return an advice without the sentence that the knee says already."""
+    said = knee.sentence if knee else None
+    return AdviceRow(label, [text for text in advice.sentences if text != said], advice.ddl)
+
+
+def _verification(
+    identity: str, members: Sequence[StepsMember], summary: Summary
+) -> VerificationBlock | None:
+    """Return the run of the partitioned table, laid over the one that advised it."""
+    verified, found = _verified(members, summary), summary.verification
+    if not verified or not found:
         return None
-    lines = []
-    for member, phase in verified:
-        partitioned = {**member, "label": f"{_name(member)}, partitioned", "phase": phase}
-        lines.append(_line(member, lambda point: point["seconds"]))
-        lines.append(_as_dashed(_line(partitioned, lambda point: point["seconds"])))
-    words = "; ".join(_course(line) for line in lines)
-    chart = curves(
-        identity=(f"{identity}-verification", "One table, and the same rows in partitions", f"{words}."),
-        lines=lines,
-        axes=(Axis(_ROWS_BEFORE), linear("seconds per step", lines)),
+    return VerificationBlock(
+        chart=verification_chart(identity, verified),
+        phases=[Labelled(member.label, phase) for member, phase in verified],
+        run=found.id,
+        state=found.state,
     )
-    phases = [{**phase, "label": member["label"]} for member, phase in verified]
-    found = summary["verification"]
-    return {"chart": chart, "phases": phases, "run": found["id"], "state": found["state"]}
 
 
-def _verified(members: Sequence[Json], summary: Json) -> list[tuple[Json, Json]]:
+def _verified(members: Sequence[StepsMember], summary: Summary) -> list[tuple[StepsMember, VerifiedPhase]]:
     """Return each load with the one that verified it: the same variant into partitions."""
-    if not summary["verification"]:
+    if not summary.verification:
         return []
     return [
         (member, phase)
         for member in members
-        for phase in summary["verification"]["phases"]
-        if phase["steps"]["points"] and _same(member["phase"], phase)
+        for phase in summary.verification.phases
+        if phase.steps.points and _same(member.phase, phase)
     ]
 
 
-def _same(phase: Json, verifying: Json) -> bool:
-    names = ("scenario", "id", "target")
-    variant = {name: verifying["variant"].get(name) for name in phase["variant"]}
-    return variant == phase["variant"] and all(phase[name] == verifying[name] for name in names)
+def _same(phase: PhaseFigures, verifying: VerifiedPhase) -> bool:
+    variant = {name: verifying.variant.get(name) for name in phase.variant}
+    same = (verifying.scenario, verifying.id, verifying.target)
+    return variant == phase.variant and same == (phase.scenario, phase.id, phase.target)
 
 
-def _as_dashed(line: Curve) -> Curve:
-    return Curve(line.name, line.colour, line.x, line.y, style=DASHED)
-
-
-def _curve_name(curve: Json) -> str:
-    name = str(curve["name"] or "")
-    return name if name.startswith("published") else ": ".join(part for part in ("published", name) if part)
-
-
-def _published_words(curve: Json) -> str:
-    knee = curve.get("knee")
+def _published_words(curve: PublishedCurve) -> str:
+    knee = curve.knee
     if not knee:
         return formats.NONE
-    if not knee["found"]:
-        return str(knee["sentence"])
-    return f"{formats.about_rows(knee['rows'])} rows ({_span(knee)})"
+    if not knee.found:
+        return knee.sentence
+    return f"{formats.about_rows(knee.rows)} rows ({knee_span(knee)})"
 
 
-def _name(member: Json) -> str:
-    return str(member["label"] or "measured")
-
-
-def _complete(steps: Json) -> list[Json]:
-    return [point for point in steps["points"] if point["state"] == "complete" and point["rows"]]
-
-
-def _per_row(points: Sequence[Json]) -> list[float]:
-    return [point["seconds"] / point["rows"] for point in points]
-
-
-def _flat_s_per_row(steps: Json) -> float | None:
+def _flat_s_per_row(steps: StepsFigures) -> float | None:
     """Return the time of a row before the knee; without one, that of the first steps."""
-    flat = (steps["knee"] or {}).get("flat_seconds")
-    if flat and steps["step_rows"]:
-        return float(flat) / float(steps["step_rows"])
-    first = _per_row(_complete(steps)[:FIRST_STEPS])
+    flat = steps.knee and steps.knee.flat_seconds
+    if flat and steps.step_rows:
+        return float(flat) / float(steps.step_rows)
+    first = [step.seconds_per_row for step in complete(steps)[:FIRST_STEPS]]
     return median(first) if first else None
 
 
-def _relative(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float | None]]:
-    known = [(x, y) for x, y in points if y > 0]
-    if not known:
-        return [], []
-    base = median(y for _, y in known[:FIRST_STEPS])
-    return [x for x, _ in known], [y / base for _, y in known]
-
-
-def _course(line: Curve) -> str:
-    known = [y for y in line.y if y is not None]
-    if not known:
-        return f"{line.name}: no data"
-    first, last, most = (formats.digits(value) for value in (known[0], known[-1], max(known)))
-    return f"{line.name}: {first} at first, {last} at the end, at most {most}"
-
-
-def _knee_cell(knee: Json | None) -> str:
+def _knee_cell(knee: KneeFigures | None) -> str:
     if knee is None:
         return "not looked for"
-    if knee["found"]:
-        return f"{formats.about_rows(knee['rows'])} rows"
+    if knee.found:
+        return f"{formats.about_rows(knee.rows)} rows"
     words = {"steady": "grows from the start", "unclear": "not clear", "too_few": "too few steps"}
-    return words.get(str(knee.get("outcome"))) or f"none up to {formats.rows(knee['up_to_rows'])}"
+    return words.get(knee.outcome) or f"none up to {formats.rows(knee.up_to_rows)}"
 
 
-def _span(knee: Json) -> str:
-    if knee["low"] is None or knee["high"] is None:
-        return ""
-    return f"{formats.about_rows(knee['low'])} … {formats.about_rows(knee['high'])}"
-
-
-def _added(point: Json | None, *names: str) -> float | None:
-    known = [point[name] for name in names if point and point.get(name) is not None]
+def _added(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-def _total(points: Sequence[Json], name: str) -> float | None:
-    known = [point[name] for point in points]
-    return None if None in known or not known else sum(known)
+def _wal_bytes(found: Sequence[CompleteStep]) -> float | None:
+    """Return what the steps wrote, where it is known of each."""
+    known = [step.figures.wal_bytes for step in found if step.figures.wal_bytes is not None]
+    return sum(known) if known and len(known) == len(found) else None
 
 
-def _mean(points: Sequence[Json], name: str) -> float | None:
-    known = [point[name] for point in points if point[name] is not None]
+def _hit_ratio(found: Sequence[CompleteStep]) -> float | None:
+    known = [step.figures.hit_ratio for step in found if step.figures.hit_ratio is not None]
     return mean(known) if known else None
-
-
-def _over(value: float | None, unit: float | None) -> float | None:
-    return value / unit if value is not None and unit else None

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.charts import Table
 from loadstone.report.charts.curves import DASHED, Axis, Curve, colour, curves, linear
-from loadstone.results.documents.summary import PhaseFigures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loadstone.report.charts import Chart
+    from loadstone.report.chunks import Chunk
     from loadstone.results.documents.summary import Spread, TransactionFigures, TransactionsFigures
 
 MS_PER_S = 1e3
@@ -64,18 +62,17 @@ class TransactionsBlock:
     each: list[One]
 
 
-def blocks(chunks: Sequence[dict[str, Any]]) -> list[TransactionsBlock]:
+def blocks(chunks: Sequence[Chunk]) -> list[TransactionsBlock]:
     """Return a block for each group of phases of long transactions."""
     found = []
     for chunk in chunks:
-        drawn = [(one["label"], one["phase"]) for one in chunk["members"]]  # no document: the page's members
         members = [
-            Member(label or "all", colour(at), figures)
-            for at, (label, phase) in enumerate(drawn)
-            if (figures := msgspec.convert(phase, PhaseFigures).transactions)
+            Member(one.label or "all", colour(at), figures)
+            for at, one in enumerate(chunk.members)
+            if (figures := one.phase.transactions)
         ]
         if members:
-            found.append(_block(chunk["id"], chunk["title"], members))  # no document: the page's chunk
+            found.append(_block(chunk.id, chunk.title, members))
     return found
 
 

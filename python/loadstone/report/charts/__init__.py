@@ -111,14 +111,32 @@ class Axes:
     height: int = 220
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A stretch of the x axis, shaded where `fill` is 1."""
+
+    start: float
+    end: float
+    label: str
+    fill: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place on the x axis."""
+
+    at: float
+    label: str
+
+
 def over_time(  # noqa: PLR0913 - a chart's parts, each named at the call
     name: str,
     *,
     identity: tuple[str, str, str],
     lines: Sequence[Line],
     axes: Axes,
-    bands: Sequence[Mapping[str, Any]] = (),
-    marks: Sequence[Mapping[str, Any]] = (),
+    bands: Sequence[Band] = (),
+    marks: Sequence[Mark] = (),
     width: Width = "whole",
     note: str = "",
 ) -> Chart:
@@ -138,7 +156,7 @@ def over_time(  # noqa: PLR0913 - a chart's parts, each named at the call
         Block({"series": line.name, "rank": rank}, {axes.x_field: line.x, "value": line.y})
         for rank, line in enumerate(lines)
     ]
-    data = {"points": points, "bands": _constant_rows(bands), "marks": _constant_rows(marks)}
+    data = {"points": points, "bands": _bands(bands), "marks": _marks(marks)}
     legend = legend_of(names, spec_colours(lines)) if name == "areas" or len(lines) > 1 else ()
     return Chart(*identity, spec, data, _lines_table(lines, axes), width, note, legend)
 
@@ -186,7 +204,8 @@ def _still(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out the layers that only answer to the pointer: hundreds of invisible marks."""
     if "layer" not in spec:
         return dict(spec)
-    return {**spec, "layer": [layer for layer in spec["layer"] if "params" not in layer]}
+    layers = spec["layer"]  # no document: a chart's specification
+    return {**spec, "layer": [layer for layer in layers if "params" not in layer]}
 
 
 def _numbered_anew(chart: str, svg: str) -> str:
@@ -209,10 +228,22 @@ def _has_height(lines: Sequence[Line]) -> bool:
     return any(y for line in lines for y in line.y)
 
 
-def _constant_rows(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
-    if not rows:
-        return []
-    return [Block({}, {name: [row[name] for row in rows] for name in rows[0]})]
+def _bands(bands: Sequence[Band]) -> list[Block]:
+    columns: dict[str, Sequence[Any]] = {
+        "from": [band.start for band in bands],
+        "to": [band.end for band in bands],
+        "label": [band.label for band in bands],
+        "fill": [band.fill for band in bands],
+    }
+    return [Block({}, columns)] if bands else []
+
+
+def _marks(marks: Sequence[Mark]) -> list[Block]:
+    columns: dict[str, Sequence[Any]] = {
+        "at": [mark.at for mark in marks],
+        "label": [mark.label for mark in marks],
+    }
+    return [Block({}, columns)] if marks else []
 
 
 def _lines_table(lines: Sequence[Line], axes: Axes) -> Table:

@@ -109,13 +109,19 @@ def curves(  # noqa: PLR0913 - a chart's parts, each named at the call
     )
     data = {"points": [_block(line) for line in lines], **_beside(lines, extras or Extras())}
     # A layer without data would still be asked for the extent of its fields.
-    spec["layer"] = [layer for layer in spec["layer"] if data[layer.get("data", spec["data"])["name"]]]
+    layers, common = spec["layer"], spec["data"]  # no document: a chart's specification
+    spec |= {"layer": [layer for layer in layers if data[_data_set(layer, common)]]}
     shown = table or _table(lines, across.title, up.title)
     broken = {line.name: BROKEN[line.style] for line in lines if line.style != SOLID}
     entries = list(colours.items()) if legend and len(colours) > 1 else []
     solid = [(name, colour) for name, colour in entries if name not in broken]
     others = [(name, colour, broken[name]) for name, colour in entries if name in broken]
     return Chart(*identity, spec, data, shown, width, note, solid, others)
+
+
+def _data_set(layer: Mapping[str, Any], common: Mapping[str, str]) -> str:
+    """Return the name of a layer's data: its own, or that of the whole chart."""
+    return str({"data": common, **layer}["data"]["name"])  # no document: a chart's specification
 
 
 def colour(number: int) -> str:

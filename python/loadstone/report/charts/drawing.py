@@ -109,7 +109,8 @@ class _ChartProcess:
             raise DrawingError(self._ending(process))
         answer = json.loads(line)
         if "failed" in answer:
-            raise DrawingError(f"the chart library failed: {answer['failed']}")
+            failure = answer["failed"]  # no document: an answer of the chart process
+            raise DrawingError(f"the chart library failed: {failure}")
         return str(answer["done"])  # no document: an answer of the chart process
 
     def _begun(self) -> subprocess.Popen[str]:
