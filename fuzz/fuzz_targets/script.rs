@@ -1,18 +1,25 @@
 //! Any bytes as a pgbench script: parsing them and running the result never panics and always
-//! comes to an end.
+//! comes to an end. The same bytes as SQL: what is found lies in the text, in order.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use loadstone_gen::random::Prng;
 use loadstone_script::{
-    CommandKind, EvalContext, Machine, Next, QueryMode, Symbols, Vars, parse, shell_command,
+    CommandKind, EvalContext, Machine, Next, QueryMode, Symbols, Vars, parse, scan_sql,
+    shell_command,
 };
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     for mode in [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared] {
         run(&text, mode);
+    }
+    if let Ok(found) = scan_sql("fuzz", &text) {
+        for ranges in [&found.statements, &found.names] {
+            assert!(ranges.is_sorted_by(|one, other| one.end <= other.start));
+            assert!(ranges.iter().all(|range| text.get(range.clone()).is_some()));
+        }
     }
 });
 

@@ -25,6 +25,13 @@ def pgbench_rows(table: str, first: int, count: int) -> bytes:
     `first` is the number of the first row, from 0. Raises ValueError for another table.
     """
 
+def scan_sql(name: str, text: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Cut SQL by psql's rules: begin and end of its statements, and of the names behind a single colon.
+
+    Statements come without semicolon and comments before them. Raises ScriptError for a quote or comment that
+    never ends, and for a backslash command.
+    """
+
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""
 

@@ -1,8 +1,5 @@
 import dataclasses
-import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,39 +243,17 @@ def test_a_mix_without_weight_is_refused(folder: Path) -> None:
         make_plan([found], [TARGET], "tiny")
 
 
-class FakeScriptError(Exception):
-    pass
-
-
-def core_that(answer: object) -> SimpleNamespace:
-    def check_script(*arguments: Any) -> str:
-        assert "scale" in arguments[-1]
-        if isinstance(answer, Exception):
-            raise answer
-        return json.dumps(answer)
-
-    return SimpleNamespace(check_script=check_script, ScriptError=FakeScriptError)
-
-
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("script", "words"),
     [
-        (
-            FakeScriptError("no such command", "a.pgbench", 3, 7, "mend it"),
-            "a.pgbench, line 3, column 7: no such",
-        ),
-        (
-            {"warnings": [{"line": 2, "message": "variable x is never set"}]},
-            "a.pgbench, line 2: variable x is never",
-        ),
+        ("\\set a :scale\nselect 1;\n  \\nonsense x\n", "a.pgbench, line 3, column 4: invalid command"),
+        ("select 1;\nselect :nosuch;\n", "a.pgbench, line 2: nothing in this script sets :nosuch"),
     ],
 )
-def test_broken_scripts_are_refused_before_anything_runs(
-    scenario: Scenario, monkeypatch: pytest.MonkeyPatch, answer: object, words: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "loadstone._core", core_that(answer))
+def test_broken_scripts_are_refused_before_anything_runs(folder: Path, script: str, words: str) -> None:
+    (folder / "a.pgbench").write_text(script)
     with pytest.raises(LoadstoneError, match=words):
-        make_plan([scenario], [TARGET], "tiny")
+        make_plan([load_scenario(folder)], [TARGET], "tiny")
 
 
 def test_same_inputs_same_bytes(scenario: Scenario) -> None:

@@ -192,6 +192,7 @@ def test_placeholders_are_names_outside_of_quotes_comments_and_casts() -> None:
     , :h"""
     assert [name for _, _, name in placeholders(text)] == ["d", "e", "h"]
     assert filled("a<:n and :n>-1 and x::n", {"n": 7}) == "a<7 and 7>-1 and x::n"
+    assert filled("a[1:2] + a[:n:5]", {"n": 3}) == "a[1:2] + a[3:5]"
     assert filled("x = -:n", {"n": -3}) == "x = -(-3)"
 
 

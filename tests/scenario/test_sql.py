@@ -44,6 +44,8 @@ def test_no_text_is_lost(text: str) -> None:
         ("", ()),
         ("-- nothing\n;;/* here */", ()),
         ("select 1", ("select 1",)),
+        ("-- one;\rselect 1", ("select 1",)),
+        ("\u00a0; select 'é' ;", ("select 'é'",)),
         (
             "do $$ begin for i in 1..3 loop x; end loop; end; $$; select 2",
             ("do $$ begin for i in 1..3 loop x; end loop; end; $$", "select 2"),
@@ -80,10 +82,10 @@ def test_split(text: str, expected: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("\nselect 'a;", "line 2: the string"),
-        ("select E'a\\'", "line 1: the string"),
-        ('select "a', "quoted name"),
-        ("select\n\n$x$ a; $$", "line 3: the dollar-quoted text"),
+        ("\nselect 'a;", "line 2: unterminated quoted string"),
+        ("select E'a\\'", "line 1: unterminated quoted string"),
+        ('select "a', "unterminated quoted name"),
+        ("select\n\n$x$ a; $$", "line 3: unterminated dollar-quoted string"),
         ("/* /* */", "comment"),
         ("\\copy t from x", "command of psql"),
     ],

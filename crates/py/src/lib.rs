@@ -37,5 +37,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pgbench::pgbench_rows, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;
+    module.add_function(wrap_pyfunction!(script::scan_sql, module)?)?;
     module.add_function(wrap_pyfunction!(script::check_script, module)?)
 }

@@ -1,6 +1,10 @@
 //! pgbench's script language: checked for the planner, and its built-in scripts.
 
-use loadstone_script::{QueryMode, builtin as core_builtin, builtins as core_builtins, check};
+use std::ops::Range;
+
+use loadstone_script::{
+    QueryMode, builtin as core_builtin, builtins as core_builtins, check, scan_sql as core_scan_sql,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -42,5 +46,32 @@ pub(crate) fn builtin_scripts() -> Vec<(String, String)> {
     core_builtins()
         .iter()
         .map(|s| (s.name.to_owned(), s.description.to_owned()))
+        .collect()
+}
+
+/// Begin and end of something in a text, in characters.
+type Place = (usize, usize);
+
+/// Statements and names of SQL.
+#[pyfunction]
+pub(crate) fn scan_sql(name: &str, text: &str) -> PyResult<(Vec<Place>, Vec<Place>)> {
+    let found = core_scan_sql(name, text).map_err(script_error)?;
+    Ok((
+        in_characters(text, &found.statements),
+        in_characters(text, &found.names),
+    ))
+}
+
+/// Ranges of bytes, in order and apart, as places.
+fn in_characters(text: &str, ranges: &[Range<usize>]) -> Vec<Place> {
+    let (mut at, mut characters) = (0, 0);
+    let mut to = |end: usize| {
+        characters += text[at..end].chars().count();
+        at = end;
+        characters
+    };
+    ranges
+        .iter()
+        .map(|range| (to(range.start), to(range.end)))
         .collect()
 }

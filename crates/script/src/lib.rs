@@ -33,6 +33,7 @@ mod expr;
 mod machine;
 mod meta;
 mod number;
+mod plain;
 mod script;
 mod source;
 mod sql;
@@ -47,6 +48,7 @@ pub use error::{EvalError, RuntimeError, RuntimeErrorKind, ScriptError, Warning}
 pub use expr::{EvalContext, Expr};
 pub use machine::{Machine, Next};
 pub use meta::{ShellArg, shell_command};
+pub use plain::{PlainSql, scan_sql};
 pub use script::{Command, CommandKind, QueryMode, QueryModeError, Script, SleepAmount, parse};
 pub use statement::{Capture, PARAMETERS_MAX, SqlPart, Statement};
 pub use symbols::{Symbols, VarId, is_variable_name};

@@ -1,5 +1,7 @@
 //! Cutting a script into SQL statements and backslash commands, by psql's rules.
 
+use std::ops::Range;
+
 use crate::error::ScriptError;
 use crate::number::is_c_space;
 use crate::source::Source;
@@ -21,6 +23,10 @@ pub(crate) struct Piece {
     pub(crate) sql: String,
     /// Offset of its first byte.
     pub(crate) start: usize,
+    /// Offset of its first byte that is no comment; none where all of it is.
+    pub(crate) first: Option<usize>,
+    /// Each name behind a single colon, without it.
+    pub(crate) names: Vec<Range<usize>>,
     /// Statements in it: one more than there are `\;`.
     pub(crate) statements: u32,
     pub(crate) stop: Stop,
@@ -29,9 +35,24 @@ pub(crate) struct Piece {
 pub(crate) struct SqlScanner<'a> {
     source: &'a Source<'a>,
     pub(crate) at: usize,
+    /// It is not a script: a backslash begins nothing.
+    is_plain: bool,
     parentheses: u32,
     body: Body,
     piece: Piece,
+}
+
+impl Piece {
+    fn at(start: usize) -> Self {
+        Self {
+            sql: String::new(),
+            start,
+            first: None,
+            names: Vec::new(),
+            statements: 1,
+            stop: Stop::End,
+        }
+    }
 }
 
 /// Follows whether a statement is `CREATE [OR REPLACE] FUNCTION | PROCEDURE`, in whose
@@ -79,60 +100,68 @@ impl Body {
 
 impl<'a> SqlScanner<'a> {
     pub(crate) fn new(source: &'a Source<'a>) -> Self {
-        let piece = Piece {
-            sql: String::new(),
-            start: 0,
-            statements: 1,
-            stop: Stop::End,
-        };
         Self {
             source,
             at: 0,
+            is_plain: false,
             parentheses: 0,
             body: Body::default(),
-            piece,
+            piece: Piece::at(0),
+        }
+    }
+
+    /// A scanner of SQL alone.
+    pub(crate) fn plain(source: &'a Source<'a>) -> Self {
+        Self {
+            is_plain: true,
+            ..Self::new(source)
         }
     }
 
     /// The next piece; empty SQL where only white space and comments were found.
     pub(crate) fn next(&mut self) -> Result<Piece, ScriptError> {
-        self.piece = Piece {
-            sql: String::new(),
-            start: self.at,
-            statements: 1,
-            stop: Stop::End,
-        };
+        self.piece = Piece::at(self.at);
         while let Some(byte) = self.source.byte(self.at) {
             if let Some(stop) = self.step(byte)? {
                 self.piece.stop = stop;
                 break;
             }
         }
-        let empty = Piece {
-            sql: String::new(),
-            start: 0,
-            statements: 1,
-            stop: Stop::End,
-        };
-        Ok(std::mem::replace(&mut self.piece, empty))
+        Ok(std::mem::replace(&mut self.piece, Piece::at(self.at)))
     }
 
     /// Takes one token that begins with `byte`.
     fn step(&mut self, byte: u8) -> Result<Option<Stop>, ScriptError> {
         match byte {
             b';' => return Ok(self.semicolon()),
-            b'\\' => return Ok(self.backslash()),
+            b'-' if self.rest().starts_with("--") => {
+                let length = self.rest().find(['\n', '\r']);
+                self.space(length.unwrap_or(self.rest().len()));
+            }
+            b'/' if self.rest().starts_with("/*") => self.comment()?,
+            _ if is_c_space(byte) => {
+                let length = self.rest().bytes().take_while(|&b| is_c_space(b)).count();
+                self.space(length);
+            }
+            b'\\' if !self.is_plain => return Ok(self.backslash()),
+            _ => {
+                self.piece.first.get_or_insert(self.at);
+                self.token(byte)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes one token that is neither white space nor a comment, and ends nothing.
+    fn token(&mut self, byte: u8) -> Result<(), ScriptError> {
+        match byte {
+            b'\\' => return Err(self.command()),
             b'\'' => self.quoted(b'\'', false)?,
             b'"' => self.quoted(b'"', false)?,
             b'$' => self.dollar()?,
-            b'-' if self.rest().starts_with("--") => {
-                let length = self.rest().find('\n').unwrap_or(self.rest().len());
-                self.space(length);
-            }
-            b'/' if self.rest().starts_with("/*") => self.comment()?,
-            b':' if self.rest().starts_with(":{?") => self.variable_test(),
+            b':' if self.rest().starts_with(":{?") && !self.is_plain => self.variable_test(),
             b':' if self.rest().starts_with("::") => self.emit(2),
-            b':' => self.emit(1 + name_length(&self.rest()[1..])),
+            b':' => self.variable(),
             b'(' => {
                 self.parentheses += 1;
                 self.emit(1);
@@ -141,15 +170,11 @@ impl<'a> SqlScanner<'a> {
                 self.parentheses = self.parentheses.saturating_sub(1);
                 self.emit(1);
             }
-            _ if is_c_space(byte) => {
-                let length = self.rest().bytes().take_while(|&b| is_c_space(b)).count();
-                self.space(length);
-            }
             _ if is_name_start(byte) => self.word()?,
             _ if byte.is_ascii_digit() => self.emit(number_length(self.rest())),
             _ => self.emit(1),
         }
-        Ok(None)
+        Ok(())
     }
 
     fn rest(&self) -> &'a str {
@@ -219,6 +244,7 @@ impl<'a> SqlScanner<'a> {
         let mut end = opening + 1;
         loop {
             match self.source.byte(end) {
+                None if quote == b'"' => return Err(self.unterminated(opening, "quoted name")),
                 None => return Err(self.unterminated(opening, "quoted string")),
                 Some(b'\\') if escapes => end += 2,
                 Some(byte) if byte == quote => {
@@ -279,6 +305,24 @@ impl<'a> SqlScanner<'a> {
                 return Ok(());
             }
         }
+    }
+
+    fn variable(&mut self) {
+        let begin = self.at + 1;
+        let end = begin + name_length(&self.rest()[1..]);
+        if self.source.byte(begin).is_some_and(is_name_start) {
+            self.piece.names.push(begin..end);
+        }
+        self.emit(end - self.at);
+    }
+
+    fn command(&self) -> ScriptError {
+        let hint = "write SQL statements only; pgbench's commands belong in a .pgbench script";
+        self.source.error(
+            self.at..self.at + 1,
+            "`\\` begins a command of psql, not SQL",
+            hint,
+        )
     }
 
     /// psql's `:{?name}`: pgbench has no psql variables, so the answer is always no.

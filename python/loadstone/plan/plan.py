@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loadstone._core import ScriptError, check_script
 from loadstone.errors import LoadstoneError
 from loadstone.model import (
     LOAD_FILES,
@@ -388,10 +389,6 @@ def _drive_seconds(drive: Drive) -> float:
 
 def parsed_scripts(folder: Path, drive: Drive) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the path of each script with its commands and warnings; LoadstoneError for a broken one."""
-    try:
-        from loadstone._core import ScriptError, check_script  # noqa: PLC0415 - planning works without it
-    except ImportError:
-        return
     known = sorted({*drive.variables, *_AUTOMATIC_VARIABLES})
     for script in drive.scripts:
         where = str(folder / script.name)
