@@ -63,7 +63,7 @@ def run(target: str, rounds: int) -> None:
                 opened.engine.create_workspace(control)
             with closing(opened.connect("bench")) as control:
                 for statement in SETUP:
-                    control.execute(statement.encode())
+                    control.execute(statement)
             for name, sql in QUESTIONS.items():
                 print(_row(opened, theirs, name, sql, rounds), flush=True)
     print()

@@ -95,7 +95,7 @@ def _parts(control: Control, there: Connection, folder: Path) -> list[Path]:
         part = folder / f"part-{number}.binary"
         part.touch()
         part.chmod(0o666)
-        control.execute(f"copy test to '{part}' (format binary)".encode())
+        control.execute(f"copy test to '{part}' (format binary)")
         found.append(part)
     return found
 
@@ -132,7 +132,7 @@ def _waits(server: EmbeddedServer, control: Control, there: Connection) -> None:
         begun, before = time.monotonic(), _processor_s(server)
         loading.start()
         while loading.is_alive():
-            seen.update(str(row["wait"]) for row in control.execute(WAITS.encode()).fetchall())
+            seen.update(str(row["wait"]) for row in control.execute(WAITS).fetchall())
             loading.join(SAMPLE_S)
         shares = ", ".join(f"{name} {count / seen.total():.0%}" for name, count in seen.most_common(6))
         whole_s = (time.monotonic() - begun) * (os.cpu_count() or 1)
@@ -160,7 +160,7 @@ def _timed(control: Control, side: Callable[[], object]) -> float:
     begun = time.monotonic()
     side()
     seconds = time.monotonic() - begun
-    (row,) = control.execute(b"select count(*) as count from test").fetchall()
+    (row,) = control.execute("select count(*) as count from test").fetchall()
     count = row["count"]
     if count != ROWS:
         message = f"{count} rows are there"
@@ -169,7 +169,7 @@ def _timed(control: Control, side: Callable[[], object]) -> float:
 
 
 def _empty(control: Control) -> None:
-    for statement in (b"drop table if exists test", TABLE.encode(), b"checkpoint"):
+    for statement in ("drop table if exists test", TABLE, "checkpoint"):
         control.execute(statement)
 
 

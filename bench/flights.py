@@ -98,7 +98,7 @@ def _print(opened: OpenTarget, rounds: int, file: Path, peer: str, asked: float,
 def _write_binary(control: Control, file: Path) -> None:
     file.touch()
     file.chmod(0o666)
-    control.execute(f"copy {qualified(SCHEMA, TABLE.name)} to {literal(str(file))} (format binary)".encode())
+    control.execute(f"copy {qualified(SCHEMA, TABLE.name)} to {literal(str(file))} (format binary)")
 
 
 def _ours(opened: OpenTarget, control: Control, workers: int) -> float:
@@ -117,9 +117,9 @@ def _theirs(opened: OpenTarget, control: Control, statement: str) -> float:
     _drop(opened, control)
     answers = opened.engine.tables
     for made in answers.create(look(BULK, answers).table, TABLE):
-        control.execute(made.encode())
+        control.execute(made)
     begun = time.monotonic()
-    control.execute(statement.encode())
+    control.execute(statement)
     if opened.engine.in_process:
         opened.engine.checkpoint(control)
     seconds = time.monotonic() - begun
@@ -132,5 +132,5 @@ def _theirs(opened: OpenTarget, control: Control, statement: str) -> float:
 
 
 def _drop(opened: OpenTarget, control: Control) -> None:
-    control.execute(opened.engine.tables.drop(TABLE.name).encode())
+    control.execute(opened.engine.tables.drop(TABLE.name))
     opened.engine.checkpoint(control)

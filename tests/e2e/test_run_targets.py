@@ -191,7 +191,7 @@ def test_a_target_that_cannot_be_is_refused_in_words(desk: Desk, target: str, wo
 
 def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, database: Database) -> None:
     with database.connect() as admin:
-        admin.execute(b"create role weak login password 'weakpass'")
+        admin.execute("create role weak login password 'weakpass'")
         try:
             url = database.url.replace(quote(database.password), "weakpass").replace("//loadstone", "//weak")
             ended = desk.measure(desk.inserts(), "--target", url)
@@ -201,8 +201,8 @@ def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, datab
             assert ended.code == 0, ended.err
             assert ended.phases()["insert"]["checks"][0]["passed"]
         finally:
-            admin.execute(b"drop owned by weak")
-            admin.execute(b"drop role weak")
+            admin.execute("drop owned by weak")
+            admin.execute("drop role weak")
 
 
 def test_the_folder_given_as_storage_is_looked_at_first(desk: Desk) -> None:

@@ -182,7 +182,7 @@ def test_a_link_that_was_dialled_while_its_connection_was_closed_does_not_stay()
 
 def test_statements_carry_their_values_in_their_text() -> None:
     control = Control()
-    assert control._plain(b"select 1", None) == control._plain("select 1", {}) == "select 1"
+    assert control._plain("select 1", None) == control._plain("select 1", {}) == "select 1"
     with pytest.raises(TypeError, match="statements for Anything carry"):
         control._plain("select %(a)s", {"a": 1})
 

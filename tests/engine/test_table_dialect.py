@@ -54,7 +54,7 @@ NAMES = st.sampled_from([*TYPES, "ß_ü", "Groß"])
 
 def make(control: Control, wishes: PlainTable, where: TableOptions = THOUSAND) -> None:
     for text in (*POSTGRES.create(TABLE, wishes, where), *POSTGRES.indexes(TABLE, wishes, where)):
-        control.execute(text.encode())
+        control.execute(text)
 
 
 # Index lists
@@ -188,7 +188,7 @@ def test_partitions_hold_so_many_rows_and_none_is_lost(database: Database) -> No
         assert indexes(control, "t_p0002") == {"btree (n)", "btree (at)"}
         # Those that are there stay, as when a broken load goes on.
         for text in POSTGRES.indexes(TABLE, wishes, where, again=True):
-            control.execute(text.encode())
+            control.execute(text)
         assert indexes(control, "t_p0002") == {"btree (n)", "btree (at)"}
 
 
@@ -197,7 +197,7 @@ def test_partitions_may_be_ranges_of_whole_numbers(database: Database) -> None:
     wishes = replace(PLAIN, partition_column="n", partition_rows=500, primary_key="n")
     with control_of(database) as control:
         for text in POSTGRES.create(table, wishes, THOUSAND):
-            control.execute(text.encode())
+            control.execute(text)
         control.execute("insert into t (n) select generate_series(1, 1000)")
         counts = rows(control, "select count(*) as rows from t group by tableoid")
         assert [row["rows"] for row in counts] == [500, 500]
@@ -231,7 +231,7 @@ def test_tablespaces_hold_table_and_indexes(postgres: EmbeddedServer, database: 
         folder.mkdir()
         owner = postgres.data_directory.stat()
         os.chown(folder, owner.st_uid, owner.st_gid)
-        control.execute(f"create tablespace elsewhere location '{folder}'".encode())
+        control.execute(f"create tablespace elsewhere location '{folder}'")
         try:
             POSTGRES.refuse(control, TABLE, wishes)
             make(control, replace(wishes, primary_key="big"))
@@ -318,7 +318,7 @@ def test_ddl_for_partitions_is_ready_to_be_run(database: Database) -> None:
     text = partition_ddl(POSTGRES, TABLE, replace(FIVE_PARTS, indexes="2"), THOUSAND)
     with control_of(database) as control:
         for statement in text.split(";\n"):
-            control.execute(statement.encode())
+            control.execute(statement)
         assert indexes(control, "t_p0004") == {"btree (n)", "btree (big)"}
     assert "for values from ('2018-11-01 00:00:02.000000') to ('2018-11-01 00:00:04.000000');" in text
 
@@ -340,19 +340,19 @@ def test_fingerprints_are_the_same_on_both_engines(database: Database) -> None:
         opened.engine.create_workspace(other)
         make(control, PLAIN)
         for text in DUCKDB.create(TABLE, PLAIN):
-            other.execute(text.encode())
-        assert control.execute(POSTGRES.fingerprint(TABLE, "t").encode()).fetchone() == EMPTY
-        assert other.execute(DUCKDB.fingerprint(TABLE, "t").encode()).fetchone() == EMPTY
-        control.execute(values.encode())
-        other.execute(values.encode())
-        found = control.execute(POSTGRES.fingerprint(TABLE, "t").encode()).fetchone()
-        assert found == other.execute(DUCKDB.fingerprint(TABLE, "t").encode()).fetchone()
+            other.execute(text)
+        assert control.execute(POSTGRES.fingerprint(TABLE, "t")).fetchone() == EMPTY
+        assert other.execute(DUCKDB.fingerprint(TABLE, "t")).fetchone() == EMPTY
+        control.execute(values)
+        other.execute(values)
+        found = control.execute(POSTGRES.fingerprint(TABLE, "t")).fetchone()
+        assert found == other.execute(DUCKDB.fingerprint(TABLE, "t")).fetchone()
         assert found is not None
         assert found["rows"] == "3"
         assert found["nulls"] == [1] * len(TYPES)
         assert found["bytes"] == str(len('a|b{"x": 1}ü'.encode()) + len("\\N[]"))
         control.execute("update t set word = 'a|c' where n = 1")
-        changed = control.execute(POSTGRES.fingerprint(TABLE, "t").encode()).fetchone()
+        changed = control.execute(POSTGRES.fingerprint(TABLE, "t")).fetchone()
         assert changed is not None
         assert changed["content"] != found["content"]
 

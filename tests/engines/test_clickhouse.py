@@ -107,19 +107,19 @@ def test_a_server_that_does_not_tell_its_limits_refuses_nobody(
 
 def test_errors_bear_the_numbers_of_clickhouse(target: OpenTarget) -> None:
     with closing(target.connect("wrong")) as control, pytest.raises(ClickError, match="nonsense") as raised:
-        control.execute(b"select nonsense")
+        control.execute("select nonsense")
     assert raised.value.sqlstate == "code 47"
 
 
 def test_somebody_elses_tables_are_not_touched(target: OpenTarget) -> None:
     with closing(target.connect("other")) as control:
-        control.execute(b"create database others")
-        control.execute(b"create table others.theirs (a Int32) engine = MergeTree order by a")
+        control.execute("create database others")
+        control.execute("create table others.theirs (a Int32) engine = MergeTree order by a")
         with pytest.raises(LoadstoneError, match="holds 1 tables that Loadstone did not make"):
             CLICKHOUSE.create_workspace(control, "others")
         with pytest.raises(LoadstoneError, match="not marked"):
             CLICKHOUSE.drop_workspace(control, "others")
-        control.execute(b"drop database others sync")
+        control.execute("drop database others sync")
 
 
 class Old(BaseHTTPRequestHandler):

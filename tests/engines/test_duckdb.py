@@ -50,8 +50,8 @@ def control(database: DuckDatabase) -> DuckControl:
 
 
 def fill(control: DuckControl, rows: int = 300_000) -> None:
-    control.execute(b"create table t (i bigint, x double, s text)")
-    control.execute(f"insert into t select i, random(), 'v' || i % 100 from range({rows}) r(i)".encode())
+    control.execute("create table t (i bigint, x double, s text)")
+    control.execute(f"insert into t select i, random(), 'v' || i % 100 from range({rows}) r(i)")
 
 
 def test_a_file_that_is_called_as_our_schema_is_refused(tmp_path: Path) -> None:

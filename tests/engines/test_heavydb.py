@@ -227,9 +227,9 @@ def test_our_database_is_made_marked_emptied_and_dropped(server: FakeHeavyDB, po
         assert not engine.has_workspace(control)
         engine.create_workspace(control)
         assert engine.has_workspace(control)
-        control.execute(b"create table t (i integer)")
+        control.execute("create table t (i integer)")
         with contextlib.closing(target.connect("y")) as other:
-            assert other.execute(b"select count(*) as n from t").fetchone() == {"n": 0}
+            assert other.execute("select count(*) as n from t").fetchone() == {"n": 0}
         engine.create_workspace(control)
         assert engine.tables.existing(control, ["t", "u"]) == []
         engine.drop_workspace(control)
@@ -372,14 +372,14 @@ def test_an_answer_comes_as_arrow_and_a_value_as_text(control: HeavyControl) -> 
     with pytest.raises(RunFailedError, match="gave 2 rows of 1 columns"):
         GPU.text_value(control, "select * from (values (1), (2)) as v(i)")
     with pytest.raises(HeavyError, match="SQL Error") as refused:
-        control.execute(b"select nothing from nowhere")
+        control.execute("select nothing from nowhere")
     assert refused.value.sqlstate == "refused"
-    rows = control.execute(b"select true as b, null::integer as i, 1.5::double as d, 'a' as t").fetchall()
+    rows = control.execute("select true as b, null::integer as i, 1.5::double as d, 'a' as t").fetchall()
     assert rows == [{"b": True, "i": None, "d": 1.5, "t": "a"}]
 
 
 def test_sizes_count_pages_in_use_and_say_what_is_not_told(control: HeavyControl) -> None:
-    control.execute(b"create table t (i integer)")
+    control.execute("create table t (i integer)")
     used = 6 * PAGE + 4096
     assert GPU.tables.size(control, "t").table_bytes == used
     sizes = GPU.sizes(control)
@@ -394,7 +394,7 @@ def test_sizes_count_pages_in_use_and_say_what_is_not_told(control: HeavyControl
 
 
 def test_columns_of_a_table_that_is_there(control: HeavyControl) -> None:
-    control.execute(b"create table c (a smallint, b bigint, f real, d double, s text, k date, t timestamp)")
+    control.execute("create table c (a smallint, b bigint, f real, d double, s text, k date, t timestamp)")
     assert [column["type"] for column in GPU.tables.existing_columns(control, "c")] == [
         "int16", "int64", "float32", "float64", "text", "date", "timestamp",
     ]  # fmt: skip
@@ -438,12 +438,12 @@ def test_a_dropped_database_takes_its_sessions_along_and_they_come_back(
     server: FakeHeavyDB, target: OpenTarget, control: HeavyControl
 ) -> None:
     with contextlib.closing(target.connect("y")) as other:
-        assert other.execute(b"select 1 as one").fetchone() == {"one": 1}
+        assert other.execute("select 1 as one").fetchone() == {"one": 1}
         GPU.drop_workspace(control)
         with pytest.raises(HeavyError, match="Session not valid") as lost:
-            other.execute(b"select 1 as one")
+            other.execute("select 1 as one")
         assert lost.value.lost
-        assert other.execute(b"select 1 as one").fetchone() == {"one": 1}
+        assert other.execute("select 1 as one").fetchone() == {"one": 1}
     assert server.databases.keys() == {"heavyai"}
 
 

@@ -148,13 +148,13 @@ def test_every_type_and_its_null_arrive(target: OpenTarget) -> None:
         {**document, "timeout_s": 60.0}, target.connect
     )
     with closing(target.connect("making")) as control, closing(loader.connect(0)) as session:
-        control.execute(target.engine.tables.drop("test").encode())
+        control.execute(target.engine.tables.drop("test"))
         for statement in target.engine.tables.create(table, PlainTable("test")):
-            control.execute(statement.encode())
+            control.execute(statement)
         session.send(SimpleNamespace(number=1, rows=3, tags=(), tables=(Part(rows),)))  # type: ignore[arg-type]
         loader.finish()
         found = target.engine.tables.read_fingerprint(control, table, "test")
-        control.execute(target.engine.tables.drop("test").encode())
+        control.execute(target.engine.tables.drop("test"))
     digests = [int(md5(text.encode()).hexdigest()[:8], 16) for text in TEXTS]
     assert found["content"] == str(sum(digests))
     assert (found["rows"], found["bytes"], list(found["nulls"])) == ("3", "4", [0, 1, 1, 1, 1, 1, 1, 1])
@@ -237,7 +237,7 @@ def test_a_query_that_takes_too_long_is_ended_and_the_connection_goes_on(target:
 def test_what_it_does_not_understand_is_an_error_of_its_own(target: OpenTarget) -> None:
     with closing(target.connect("wrong")) as control:
         with pytest.raises(target.engine.errors, match="nonsense"):
-            control.execute(b"select nonsense from test")
+            control.execute("select nonsense from test")
         with pytest.raises(RunFailedError, match="1 rows of 2 columns"):
             target.engine.text_value(control, "select 1 as a, 2 as b")
         assert target.engine.text_value(control, "select null") is None
@@ -252,7 +252,7 @@ def test_caches_are_emptied_and_connections_live_on(target: OpenTarget, tmp_path
 
 def ask_until_it_fails(control: Any) -> None:
     for _ in range(10):  # the system may take a moment to end it
-        control.execute(b"select count(*) from test")
+        control.execute("select count(*) from test")
         time.sleep(0.05)
 
 

@@ -124,8 +124,8 @@ def test_a_batch_that_is_refused_breaks_the_load_off(target: OpenTarget, tmp_pat
     perform_load(replace(LOAD, limit_rows=500), target, _folder(tmp_path, "a"))
     control = target.connect("test")
     for statement in ("delete from readings", "delete from diagnostics", "delete from tags"):
-        control.execute(statement.encode())
-    control.execute(b"alter table readings drop column velocity")
+        control.execute(statement)
+    control.execute("alter table readings drop column velocity")
     account = perform_load(
         LOAD, target, _folder(tmp_path, "b"), options=TimeSeriesLoadOptions(make_tables=False)
     )

@@ -60,9 +60,7 @@ def test_a_server_of_ones_own_gets_inserts(own: OpenTarget, tmp_path: Path) -> N
 
 def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touched(own: OpenTarget) -> None:
     with closing(own.connect("looking")) as control:
-        rows = control.execute(
-            b"(show parameters) where property_path = 'pg.net.connection.limit'"
-        ).fetchall()
+        rows = control.execute("(show parameters) where property_path = 'pg.net.connection.limit'").fetchall()
         most = int(rows[0]["value"])
         QUESTDB.refuse_too_many_clients(control, most - 2)
     assert isinstance(own.database, QuestDatabase)
@@ -76,35 +74,35 @@ def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touch
 
 def test_a_table_of_somebody_elses_stays(own: OpenTarget, tmp_path: Path) -> None:
     with closing(own.connect("theirs")) as control:
-        control.execute(b"create table theirs (a int)")
+        control.execute("create table theirs (a int)")
         with pytest.raises(LoadstoneError, match="table theirs that Loadstone did not make"):
             load(own, replace(BULK, table=PlainTable("theirs")), tmp_path, replace(USUAL, replace=True))
         QUESTDB.drop_workspace(control)
         assert QUESTDB.tables.existing(control, ["theirs"]) == ["theirs"]
-        control.execute(b"drop table theirs")
+        control.execute("drop table theirs")
 
 
 def test_a_list_of_tables_of_somebody_elses_stays(own: OpenTarget) -> None:
     with closing(own.connect("theirs")) as control:
         QUESTDB.drop_workspace(control)
-        control.execute(b"create table loadstone_tables (orders int)")
+        control.execute("create table loadstone_tables (orders int)")
         try:
             with pytest.raises(LoadstoneError, match="loadstone_tables that Loadstone did not make"):
                 QUESTDB.create_workspace(control, replace=True)
             assert QUESTDB.tables.existing(control, ["loadstone_tables"]) == ["loadstone_tables"]
         finally:
-            control.execute(b"drop table loadstone_tables")
+            control.execute("drop table loadstone_tables")
             QUESTDB.create_workspace(control)
 
 
 def test_nothing_is_dropped_for_a_ledger_that_it_does_not_keep(own: OpenTarget, tmp_path: Path) -> None:
     with closing(own.connect("theirs")) as control:
-        control.execute(b"create table loadstone_batches (mine int)")
+        control.execute("create table loadstone_batches (mine int)")
         try:
             load(own, BULK, tmp_path, replace(USUAL, replace=True))
             assert QUESTDB.tables.existing(control, ["loadstone_batches"]) == ["loadstone_batches"]
         finally:
-            control.execute(b"drop table if exists loadstone_batches")
+            control.execute("drop table if exists loadstone_batches")
 
 
 def test_a_private_server_listens_on_loopback_with_a_password_of_its_own(private: OpenTarget) -> None:

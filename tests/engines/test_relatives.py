@@ -107,8 +107,8 @@ def test_functions_of_an_engine_are_found_wherever_its_extension_is(database: Da
     with control_of(database) as control:
         assert Functions().with_functions(control).function_schema is None
         for schema, searched in (('"My Own"', '{loadstone,"My Own"}'), ("loadstone", "{loadstone}")):
-            control.execute(f"create schema if not exists {schema}".encode())
-            control.execute(f"create extension pg_trgm schema {schema}".encode())
+            control.execute(f"create schema if not exists {schema}")
+            control.execute(f"create extension pg_trgm schema {schema}")
             found = Functions().with_functions(control)
             with found.connect(found.with_schema(target.connection)) as other:
                 assert rows(other, "select current_schemas(false)::text as path") == [{"path": searched}]
@@ -163,11 +163,11 @@ def test_cstore_drops_foreign_tables_and_plain_ones(database: Database) -> None:
         made = "create foreign table {} (a int) server files options (filename '/dev/null')"
         table = answers.qualified("t")
         for text in (made.format(table), f"create table {table} (a int)"):
-            control.execute(text.encode())
+            control.execute(text)
             assert answers.existing(control, ["t"]) == ["t"]
             tables.drop_made(control, answers, ["t"], [text])
             assert answers.existing(control, ["t"]) == []
-        control.execute(answers.drop("t").encode())
+        control.execute(answers.drop("t"))
 
 
 def test_what_a_load_needs_is_said_in_words_that_engines_offer(database: Database) -> None:

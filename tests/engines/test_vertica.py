@@ -124,7 +124,7 @@ def test_every_type_goes_in_and_is_verified(target: OpenTarget, tmp_path: Path) 
 def test_a_row_that_is_refused_ends_the_load(server: FakeVertica, target: OpenTarget, tmp_path: Path) -> None:
     del server
     with contextlib.closing(target.connect("before")) as control:
-        control.execute(b"create table other (i int)")
+        control.execute("create table other (i int)")
     bulk = replace(BULK, table=PlainTable("test"), workers=1)
     original = VerticaControl.copy
 
@@ -192,7 +192,7 @@ def test_answers_values_and_plans(control: VerticaControl) -> None:
     assert plan == "Access Path:\n+-GROUPBY NOTHING"
     assert VERTICA.used_gpu(plan) is None
     with pytest.raises(VerticaError) as refused:
-        control.execute(b"select nothing from nowhere")
+        control.execute("select nothing from nowhere")
     assert refused.value.sqlstate == "42601"
     assert "SQL:" not in str(refused.value)
 

@@ -108,7 +108,7 @@ def test_every_change_of_a_table_is_found(database: Database) -> None:
             """update readings set "time" = "time" + interval '1 microsecond' where latitude = 0.37""",
         ):
             control.execute("begin")
-            control.execute(change.encode())
+            control.execute(change)
             check = verification.check_table(control, SERIES, table, whole)
             control.execute("rollback")
             assert not check["passed"], change

@@ -153,7 +153,7 @@ def test_a_table_that_somebody_reads_does_not_keep_the_run_from_ending(
 
         def hold() -> None:
             reader.autocommit = False
-            reader.execute(b"select count(*) from loadstone.t")
+            reader.execute("select count(*) from loadstone.t")
 
         outcome = execute(request(tmp_path, database.socket_url, INSERTS), Watcher(hold))
         reader.rollback()

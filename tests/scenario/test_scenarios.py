@@ -140,8 +140,8 @@ def test_iot_feed_indexes_are_what_they_are_called(connection: psycopg.Connectio
 
 
 def test_iot_feed_in_a_tablespace_of_its_own(connection: psycopg.Connection) -> None:
-    connection.execute(b"set allow_in_place_tablespaces = on")
-    connection.execute(b"create tablespace \"my tbs1\" location ''")
+    connection.execute("set allow_in_place_tablespaces = on")
+    connection.execute("create tablespace \"my tbs1\" location ''")
     try:
         for phase in phases("iot-feed", "tiny", tablespace="my tbs1", index="brin").values():
             run_phase(connection, phase)
@@ -301,12 +301,12 @@ def test_index_import_makes_and_removes_its_tablespace(connection: psycopg.Conne
         found["indexes-after-indexes-5-index_when-after-maintenance_work_mem-64mb"].setup[0].encode()
     )
     assert one_value(connection, "show maintenance_work_mem") == "64MB"
-    connection.execute(b"set allow_in_place_tablespaces = on")
-    connection.execute(b"create tablespace loadstone_import location ''")
+    connection.execute("set allow_in_place_tablespaces = on")
+    connection.execute("create tablespace loadstone_import location ''")
     with pytest.raises(psycopg.Error, match="that Loadstone did not make"):
         run_phase(connection, found["clean-up"])
-    connection.execute(b"comment on tablespace loadstone_import is 'made by Loadstone'")
-    connection.execute(b"create table test (mine int) tablespace loadstone_import")
+    connection.execute("comment on tablespace loadstone_import is 'made by Loadstone'")
+    connection.execute("create table test (mine int) tablespace loadstone_import")
     run_phase(connection, found["clean-up"])
     assert one_value(connection, "select count(*) from pg_tablespace where spcname = 'loadstone_import'") == 0
 
@@ -334,7 +334,7 @@ def test_count_loop_is_the_published_function(connection: psycopg.Connection) ->
     assert count.drive
     assert count.drive.transactions_per_client == 1
     assert "WHILE I <= 100 LOOP" in count.setup[0].upper()
-    connection.execute(b"create table table_union (id int primary key)")
+    connection.execute("create table table_union (id int primary key)")
     try:
         told: list[str] = []
         connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
@@ -345,7 +345,7 @@ def test_count_loop_is_the_published_function(connection: psycopg.Connection) ->
         assert len(told) == 100
         run_phase(connection, found["clean-up"])
     finally:
-        connection.execute(b"drop table table_union")
+        connection.execute("drop table table_union")
 
 
 def test_count_loop_sets_beside_ours_the_rows_that_were_counted_in_a_second() -> None:

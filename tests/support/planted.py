@@ -149,4 +149,4 @@ def state(engine: str, target: str) -> list[Any]:
 
 
 def _rows(control: Control, text: str) -> list[Any]:
-    return control.execute(text.encode()).fetchall()
+    return control.execute(text).fetchall()

@@ -71,7 +71,7 @@ def make(control: Control, wishes: SeriesTables = PLAIN) -> None:
 
 
 def rows(control: Control, sql: str) -> list[dict[str, Any]]:
-    return control.execute(sql.encode()).fetchall()
+    return control.execute(sql).fetchall()
 
 
 def indexes(control: Control, table: str) -> set[str]:

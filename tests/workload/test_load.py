@@ -334,7 +334,7 @@ def test_indexes_that_are_missing_are_made_when_a_load_goes_on(target: OpenTarge
     first = load(target, replace(later, after=("drop table nowhere",)), tmp_path)
     assert first["state"] == "failed"
     with closing(target.connect("test")) as control:
-        control.execute(b"drop index test_b_idx")
+        control.execute("drop index test_b_idx")
     loaded = check_whole(load(target, later, tmp_path, replace(USUAL, resume=True)))
     assert loaded["rows"] == 0
     assert loaded["steps"] == []
@@ -348,7 +348,7 @@ def test_a_lost_server_leaves_an_account(server: OpenTarget, tmp_path: Path) -> 
                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'loadstone' "
             )
             with closing(server.connect("test")) as control:
-                control.execute((cut + "and pid <> pg_backend_pid()").encode())
+                control.execute(cut + "and pid <> pg_backend_pid()")
 
     account = load(server, BULK, tmp_path, replace(USUAL, on_step=stepped))
     loaded = account["load"]

@@ -49,7 +49,7 @@ def both() -> Iterator[tuple[OpenTarget, OpenTarget]]:
         for opened in (pg, duck):
             with closing(opened.connect("test")) as control:
                 for statement in TABLE:
-                    control.execute(statement.encode())
+                    control.execute(statement)
         yield pg, duck
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import LiteralString
 
     import pyarrow as pa
 
@@ -282,7 +281,7 @@ class Engine(ABC):
 
 def one(
     connection: Control,
-    statement: LiteralString,
+    statement: str,
     values: Mapping[str, object] | None = None,
     *,
     column: bool = False,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import LiteralString
 
 CONTROL_CONNECTIONS = 2
 """Beside the clients: one that plans and checks, one that watches."""
@@ -53,14 +52,14 @@ class GetControl(Protocol):
 
 
 class Control(Protocol):
-    """A control connection: plans, checks and watches, never timed. psycopg's connection is one."""
+    """A control connection: plans, checks and watches, never timed."""
 
     @property
     def closed(self) -> bool:
         """Whether it can no longer be used."""
 
-    def execute(self, query: LiteralString | bytes, params: Mapping[str, Any] | None = None, /) -> Result:
-        """Run one statement; raises one of the engine's `errors`. Text made at run time comes as bytes."""
+    def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> Result:
+        """Run one statement; raises one of the engine's `errors`."""
 
     def close(self) -> None:
         """End it; may be called again."""

@@ -141,7 +141,7 @@ class CitusCluster(Citus):
         looked = Storage([], [*([refused] if refused else []), _SHARED[1]])
         for name in tables:
             place = qualified(schema, name)
-            row = connection.execute(_SIZE.format(table=_regclass(place)).encode()).fetchone() or {}
+            row = connection.execute(_SIZE.format(table=_regclass(place))).fetchone() or {}
             rows, whole, total = (int(row[column]) for column in ("rows", "whole", "total"))
             indexes = [("all indexes", total - whole)] if total > whole else []
             looked.tables.append(table_storage(name, rows, toast=whole - rows, indexes=indexes))
@@ -155,9 +155,9 @@ def _distribute(table: Qualified, column: str) -> str:
 def _size(control: Control, place: Qualified) -> TableSize | None:
     """Read what a table takes on all workers; None when it is not spread over them."""
     table = _regclass(place)
-    if control.execute(_IS_DISTRIBUTED.format(table=table).encode()).fetchone() is None:
+    if control.execute(_IS_DISTRIBUTED.format(table=table)).fetchone() is None:
         return None
-    row = control.execute(_SIZE.format(table=table).encode()).fetchone() or {}
+    row = control.execute(_SIZE.format(table=table)).fetchone() or {}
     return TableSize(int(row["whole"]), int(row["total"]) - int(row["whole"]), 0)
 
 

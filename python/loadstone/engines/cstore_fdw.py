@@ -220,7 +220,7 @@ def _drop(table: Qualified) -> str:
 
 
 def _size(control: Control, table: Qualified) -> TableSize:
-    row = control.execute(_SIZE.format(table=literal(table)).encode()).fetchone() or {}
+    row = control.execute(_SIZE.format(table=literal(table))).fetchone() or {}
     return TableSize(int(row["table_bytes"]), int(row["index_bytes"]), 0)
 
 

@@ -161,7 +161,7 @@ class TimescaleSeries(TimeSeriesDialect):
     def size(self, control: Control, table: str) -> TableSize:
         """Read the size of a hypertable with its chunks, compressed ones too."""
         statement = f"select * from hypertable_detailed_size({literal(self.qualified(table))}::regclass)"
-        row = control.execute(statement.encode()).fetchone()
+        row = control.execute(statement).fetchone()
         if row is None:
             return super().size(control, table)
         return TableSize(int(row["table_bytes"]) + int(row["toast_bytes"]), int(row["index_bytes"]))
@@ -169,7 +169,7 @@ class TimescaleSeries(TimeSeriesDialect):
     def compression(self, control: Control, table: str) -> Compression | None:
         """Read what TimescaleDB says of the columnstore; None while no chunk is in it."""
         statement = f"select * from hypertable_columnstore_stats({literal(self.qualified(table))}::regclass)"
-        row = control.execute(statement.encode()).fetchone()
+        row = control.execute(statement).fetchone()
         if row is None or not row["number_compressed_chunks"]:
             return None
         return Compression(
@@ -271,8 +271,8 @@ class TimescaleTables(TableDialect):
         """Read what a table takes on disk, of a hypertable with its chunks."""
         statement = f"select * from hypertable_detailed_size({literal(self.qualified(table))}::regclass)"
         asked = _IS_HYPERTABLE.format(schema=self.schema_text, table=literal(table))
-        known = control.execute(asked.encode()).fetchone()
-        row = control.execute(statement.encode()).fetchone() if known else None
+        known = control.execute(asked).fetchone()
+        row = control.execute(statement).fetchone() if known else None
         if row is None:
             return super().size(control, table)
         return tables.TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))

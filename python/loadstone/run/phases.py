@@ -142,7 +142,7 @@ class PhaseRun:
             for statement in self.phase.setup:
                 self._signals.check()
                 begin = time.monotonic()
-                self.server.control.execute(statement.encode())
+                self.server.control.execute(statement)
                 done.append({"text": statement, "seconds": round(time.monotonic() - begin, 6)})
         finally:
             self._write(statements=done)

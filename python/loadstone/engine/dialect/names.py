@@ -72,7 +72,7 @@ class NamedTables:
         listed = ", ".join(literal(name) for name in wanted)
         rows = control.execute(
             "select table_name from information_schema.tables "
-            f"where table_schema = {self.schema_text} and table_name in ({listed}) order by 1".encode()
+            f"where table_schema = {self.schema_text} and table_name in ({listed}) order by 1"
         )
         return [str(row["table_name"]) for row in rows]
 

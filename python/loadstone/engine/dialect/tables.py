@@ -263,7 +263,7 @@ class TableDialect(LoadDialect):
 
     def read_fingerprint(self, control: Control, table: RowTable, name: str) -> Mapping[str, Any]:
         """Ask for the fingerprint, and return its columns."""
-        return control.execute(self.fingerprint(table, name).encode()).fetchone() or {}
+        return control.execute(self.fingerprint(table, name)).fetchone() or {}
 
     def as_text(self, column: Column) -> str:
         """Return a value as the fingerprint's text; a NULL is a backslash and N."""
@@ -291,7 +291,7 @@ class TableDialect(LoadDialect):
         rows = control.execute(
             "select column_name as name, data_type as type from information_schema.columns "
             f"where table_schema = {self.schema_text} and table_name = {literal(name)} "
-            "order by ordinal_position".encode()
+            "order by ordinal_position"
         )
         kinds = self.types_back
         return [{"name": row["name"], "type": kinds.get(str(row["type"]).lower(), "text")} for row in rows]
@@ -304,7 +304,7 @@ class TableDialect(LoadDialect):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk, with its partitions."""
-        row = control.execute(_SIZE.format(table=literal(self.qualified(table))).encode()).fetchone() or {}
+        row = control.execute(_SIZE.format(table=literal(self.qualified(table)))).fetchone() or {}
         return TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))
 
     def columns(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> str:
@@ -371,7 +371,7 @@ class TableDialect(LoadDialect):
 
     def _refuse_index(self, control: Control, index: Index, table: RowTable) -> None:
         method = index.method or "btree"
-        found = control.execute(_METHOD.format(method=literal(method)).encode()).fetchone()
+        found = control.execute(_METHOD.format(method=literal(method))).fetchone()
         if found is None:
             known = [row["name"] for row in control.execute(_METHODS).fetchall()]
             raise LoadstoneError(
@@ -387,7 +387,7 @@ class TableDialect(LoadDialect):
         for column in index.columns:
             kind = self.types[kinds[column]]
             asked = {"method": literal(method), "type": literal(kind)}
-            if control.execute(_DEFAULT_OPERATORS.format(**asked).encode()).fetchone() is None:
+            if control.execute(_DEFAULT_OPERATORS.format(**asked)).fetchone() is None:
                 raise LoadstoneError(
                     f"the index {index} needs an operator class: {kind} has no default one for {method}",
                     f"Name it in parentheses, as in {column}:gin(gin_trgm_ops) after "
@@ -397,7 +397,7 @@ class TableDialect(LoadDialect):
     def _refuse_operators(self, control: Control, index: Index, method: str) -> None:
         schema, _, name = index.operators.rpartition(".")
         asked = {"method": literal(method), "name": literal(name)}
-        found = control.execute(_OPERATORS.format(**asked).encode()).fetchall()
+        found = control.execute(_OPERATORS.format(**asked)).fetchall()
         if any(row["schema"] == schema or (row["visible"] and not schema) for row in found):
             return
         if found:

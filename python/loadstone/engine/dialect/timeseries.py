@@ -170,7 +170,7 @@ class TimeSeriesDialect(LoadDialect):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk."""
-        row = control.execute(_SIZE.format(table=literal(self.qualified(table))).encode()).fetchone() or {}
+        row = control.execute(_SIZE.format(table=literal(self.qualified(table)))).fetchone() or {}
         return TableSize(int(row["table_bytes"]), int(row["index_bytes"]))
 
     def compression(self, control: Control, table: str) -> Compression | None:
@@ -185,7 +185,7 @@ class TimeSeriesDialect(LoadDialect):
         if not found:
             return None
         counts = " + ".join(f"(select count(*) from {self.qualified(name)})" for name in found)
-        return int((control.execute(f"select {counts} as rows".encode()).fetchone() or {})["rows"])
+        return int((control.execute(f"select {counts} as rows").fetchone() or {})["rows"])
 
     def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices."""

@@ -148,7 +148,7 @@ class LibraryEngine(Engine):
 
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the plan without running the query."""
-        rows = connection.execute(f"explain {sql}".encode()).fetchall()
+        rows = connection.execute(f"explain {sql}").fetchall()
         return "\n".join(str(next(iter(row.values()))) for row in rows)
 
     @contextmanager

@@ -152,11 +152,11 @@ class LinkControl(ABC, Generic[L]):
                 raise self.lost(_CLOSED)
         return link
 
-    def _plain(self, query: str | bytes, params: Mapping[str, Any] | None) -> str:
+    def _plain(self, query: str, params: Mapping[str, Any] | None) -> str:
         """Return the text of a statement whose values are written into it."""
         if params:
             raise TypeError(f"statements for {self.title} carry their values in their text")
-        return query.decode() if isinstance(query, bytes) else query
+        return query
 
 
 C = TypeVar("C", bound=LinkControl[Any])

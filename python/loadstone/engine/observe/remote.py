@@ -146,4 +146,4 @@ def _one(control: Control, statement: str, schema: str) -> Row:
 
 
 def _all(control: Control, statement: str, schema: str) -> list[Row]:
-    return control.execute(statement.format(schema=schema).encode()).fetchall()
+    return control.execute(statement.format(schema=schema)).fetchall()

@@ -112,7 +112,7 @@ def look(control: Control, schema: str, tables: Sequence[str], files: DataFiles,
 
     `members` names relations that belong to a table beside its partitions, as further rows of the statement.
     """
-    statement = statements.STORAGE.replace("{members}", members).encode()
+    statement = statements.STORAGE.replace("{members}", members)
     found = Storage([])
     free = _FreeSpace(control, schema, found.notes)
     for name in tables:
@@ -148,9 +148,7 @@ class _FreeSpace:
             return str(row["schema"])
         if not row.get("available"):
             return None
-        self._control.execute(
-            f"create extension if not exists pg_freespacemap schema {quoted(schema)}".encode()
-        )
+        self._control.execute(f"create extension if not exists pg_freespacemap schema {quoted(schema)}")
         return schema
 
     def of(self, relations: Iterable[Row]) -> int | None:
@@ -161,7 +159,7 @@ class _FreeSpace:
         for row in relations:
             statement = f"select coalesce(sum(avail), 0)::bigint as free from {self._function}({row['oid']})"  # noqa: S608
             try:
-                total += int((self._control.execute(statement.encode()).fetchone() or {})["free"])
+                total += int((self._control.execute(statement).fetchone() or {})["free"])
             except psycopg.errors.InsufficientPrivilege as error:
                 self._notes.append(f"free space is not known: pg_freespacemap {_words(error)}")
                 return None

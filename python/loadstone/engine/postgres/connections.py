@@ -22,16 +22,13 @@ from loadstone.errors import LoadstoneError, ServerStartingError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from psycopg.abc import PQGen
+    from psycopg.abc import Params, PQGen, Query
 
     from loadstone import model
     from loadstone.engine.control import Control, Row
     from loadstone.engine.postgres.sessions import Needs
 
 R = TypeVar("R")
-
-PostgresControl = psycopg.Connection[dict[str, Any]]
-"""psycopg's own connection is the control connection; rows are dictionaries."""
 
 _HINTS = (
     ("password authentication failed", "wrong password", "Check user and password of the target."),
@@ -79,6 +76,18 @@ class WatchedConnection(psycopg.Connection[dict[str, Any]]):
     server_pid: int | None = None
     """The server's process that serves it."""
 
+    def execute(
+        self,
+        query: Query | str,
+        params: Params | None = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
+    ) -> psycopg.Cursor[dict[str, Any]]:
+        """Run one statement; text of any origin goes as UTF-8."""
+        text: Any = query.encode() if isinstance(query, str) else query
+        return super().execute(text, params, prepare=prepare, binary=binary)
+
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
         """Wait as psycopg does: all that this connection waits for, it waits for in here."""
         wait = waits.Wait(self._look, lambda: cut(self))
@@ -124,6 +133,10 @@ class WatchedConnection(psycopg.Connection[dict[str, Any]]):
         except psycopg.Error:
             return waits.Seen()  # a relative that does not show its sessions, but answers
         return _seen(other, self.server_pid, rows)
+
+
+PostgresControl = WatchedConnection
+"""The control connection of PostgreSQL's family; rows are dictionaries."""
 
 
 def dial(connection: model.Connection) -> WatchedConnection:
@@ -235,7 +248,7 @@ def _is_stopped(host: str, pid: int | None) -> bool:
 
 def psycopgs(connection: Control) -> PostgresControl:
     """Return a control connection as the driver's own, for what only psycopg can do."""
-    if not isinstance(connection, psycopg.Connection):
+    if not isinstance(connection, WatchedConnection):
         kind = type(connection).__name__
         raise TypeError(f"an engine of PostgreSQL's family was given a {kind} for a connection")
     return connection

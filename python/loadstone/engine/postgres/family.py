@@ -162,7 +162,7 @@ class PostgresFamily(Engine):
     ) -> None:
         """Drop the schema with everything in it, if it is ours; wait no longer than that for others."""
         if lock_wait_s is not None:
-            connection.execute(f"set lock_timeout = '{lock_wait_s * 1000:.0f}ms'".encode())
+            connection.execute(f"set lock_timeout = '{lock_wait_s * 1000:.0f}ms'")
         workspace.drop(psycopgs(connection), schema)
 
     def connection_parameters(self, schema: str = SCHEMA) -> dict[str, str]:
@@ -355,12 +355,12 @@ class PostgresFamily(Engine):
 
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the plan as EXPLAIN writes it, without running the query."""
-        rows = connection.execute(f"explain {sql}".encode()).fetchall()
+        rows = connection.execute(f"explain {sql}").fetchall()
         return "\n".join(str(next(iter(row.values()))) for row in rows)
 
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a statement that gives one value; returns it as the server writes it (psql shows the same)."""
-        result = psycopgs(connection).execute(sql.encode()).pgresult
+        result = psycopgs(connection).execute(sql).pgresult
         if result is None or (result.ntuples, result.nfields) != (1, 1):
             raise not_one_value(*((result.ntuples, result.nfields) if result else (0, 0)), sql)
         value = result.get_value(0, 0)

@@ -22,17 +22,17 @@ _OURS = ("application_name", "client_encoding", "role", "search_path", "session_
 """What Loadstone's own connections depend on."""
 _SESSION = ("user", "backend")
 _SUPERUSER = ("superuser", "superuser-backend")
-_KNOWN = b"""
+_KNOWN = """
 select lower(name) as name, context, source
 from pg_catalog.pg_settings where lower(name) = any(%(names)s::text[])
 """
-_IS_SUPERUSER = b"select current_setting('is_superuser') as value"
-_MAY_SET = b"""
+_IS_SUPERUSER = "select current_setting('is_superuser') as value"
+_MAY_SET = """
 select lower(name) as name from unnest(%(names)s::text[]) as name
 where pg_catalog.has_parameter_privilege(name, 'SET')
 """
 _PRIVILEGES_SINCE = 150000
-_READ_ONLY = b"""
+_READ_ONLY = """
 select current_setting('transaction_read_only') as value, current_user as "user",
        current_database() as database,
        (select source from pg_catalog.pg_settings where name = 'default_transaction_read_only') as source
@@ -134,11 +134,11 @@ def _in_force(control: PostgresControl, settings: Mapping[str, str]) -> set[str]
 
 def _value(control: PostgresControl, name: str) -> str | None:
     try:
-        row = control.execute(b"select current_setting(%(name)s) as value", {"name": name}).fetchone()
+        row = control.execute("select current_setting(%(name)s) as value", {"name": name}).fetchone()
     except psycopg.Error:
         return None
     return None if row is None else row["value"]
 
 
-def _rows(control: PostgresControl, statement: bytes, names: list[str]) -> list[dict[str, Any]]:
+def _rows(control: PostgresControl, statement: str, names: list[str]) -> list[dict[str, Any]]:
     return control.execute(statement, {"names": names}).fetchall()

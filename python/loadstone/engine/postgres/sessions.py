@@ -123,7 +123,7 @@ def _lost(opened: PostgresControl, connection: model.Connection) -> Mapping[str,
     if statement is None:
         return None
     try:
-        return opened.execute(statement.encode()).fetchone()
+        return opened.execute(statement).fetchone()
     except psycopg.errors.UndefinedObject as error:
         return {"what": str(error.diag.message_primary), "hint": _hint(connection, wanted(connection))}
 

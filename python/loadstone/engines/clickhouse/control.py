@@ -108,7 +108,7 @@ class ClickControl(LinkControl[Line]):
         self.mark = f"loadstone {next(self._numbers)}"
         """What tells this connection's statements from all others on the server."""
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
+    def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
         found = self.table(self._plain(query, params))
         return WholeResult(found.to_pylist() if found is not None else [])

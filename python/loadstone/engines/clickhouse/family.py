@@ -85,8 +85,8 @@ class ClickFamily(LibraryEngine):
             )
         click(connection).use("default")
         if found is not None:
-            connection.execute(f"drop database {quoted(schema)} sync".encode())
-        connection.execute(f"create database {quoted(schema)} comment {literal(MARK)}".encode())
+            connection.execute(f"drop database {quoted(schema)} sync")
+        connection.execute(f"create database {quoted(schema)} comment {literal(MARK)}")
         click(connection).use(schema)
 
     def drop_workspace(
@@ -103,7 +103,7 @@ class ClickFamily(LibraryEngine):
                 "Drop it by hand if nobody needs it.",
             )
         click(connection).use("default")
-        connection.execute(f"drop database {quoted(schema)} sync".encode())
+        connection.execute(f"drop database {quoted(schema)} sync")
 
     def settings(self, connection: Control) -> list[Setting]:
         """Read the settings that are not at their defaults, and those worth recording anyway."""
@@ -122,7 +122,7 @@ class ClickFamily(LibraryEngine):
 
     def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
         """Judge the settings that decide whether rows that were taken survive a crash."""
-        rows = connection.execute(statements.TABLES.format(schema=literal(schema)).encode()).fetchall()
+        rows = connection.execute(statements.TABLES.format(schema=literal(schema))).fetchall()
         loose = [row["name"] for row in rows if "fsync_after_insert = 1" not in row["engine_full"]]
         return [
             {
@@ -145,7 +145,7 @@ class ClickFamily(LibraryEngine):
 
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read what the active parts of each table take on disk."""
-        rows = connection.execute(statements.PARTS.format(schema=literal(schema)).encode()).fetchall()
+        rows = connection.execute(statements.PARTS.format(schema=literal(schema))).fetchall()
         relations = [
             {
                 "name": row["name"],
@@ -171,7 +171,7 @@ class ClickFamily(LibraryEngine):
         found = Storage([])
         for name in tables:
             names = {"schema": literal(schema), "table": literal(name)}
-            row = one(connection, statements.STORAGE.format(**names).encode())  # type: ignore[arg-type]
+            row = one(connection, statements.STORAGE.format(**names))
             found.tables.append(_stored(name, row))
             packed, plain = int(row["packed"] or 0), int(row["plain"] or 0)
             if packed:
@@ -200,7 +200,7 @@ class ClickFamily(LibraryEngine):
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server takes fewer; a limit of 0 is none."""
         names = ", ".join(map(literal, self.limits))
-        for row in connection.execute(statements.LIMITS.format(names=names).encode()):
+        for row in connection.execute(statements.LIMITS.format(names=names)):
             hint = f"Ask for fewer, or raise {row['name']} in its configuration."
             self.refuse_above(int(row["value"]), clients, self.limits[row["name"]], hint)
 
@@ -221,7 +221,7 @@ class ClickFamily(LibraryEngine):
         return super().explain(connection, f"indexes = 1 {sql}")
 
     def _tables_in(self, connection: Control, schema: str) -> list[str]:
-        rows = connection.execute(statements.TABLES.format(schema=literal(schema)).encode())
+        rows = connection.execute(statements.TABLES.format(schema=literal(schema)))
         return [str(row["name"]) for row in rows]
 
 
@@ -238,7 +238,7 @@ def drop_caches(connection: Control) -> list[str]:
     emptied = []
     for cache in statements.CACHES:
         with contextlib.suppress(ClickError):
-            connection.execute(f"system drop {cache} cache".encode())
+            connection.execute(f"system drop {cache} cache")
             emptied.append(cache)
     return emptied
 
@@ -246,13 +246,13 @@ def drop_caches(connection: Control) -> list[str]:
 def _comment(connection: Control, schema: str) -> str | None:
     """Return a database's comment; None when there is no such database."""
     text = HAS_DATABASE.replace("1 as one", "comment").format(name=literal(schema))
-    row = connection.execute(text.encode()).fetchone()
+    row = connection.execute(text).fetchone()
     return None if row is None else str(row["comment"])
 
 
 def _observed(connection: Control, statement: str) -> Observation:
     try:
-        rows = connection.execute(statement.encode()).fetchall()
+        rows = connection.execute(statement).fetchall()
     except ClickError as error:
         if error.code is None:
             raise

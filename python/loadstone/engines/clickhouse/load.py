@@ -47,7 +47,7 @@ class ClickLoader(Library):
         names = ", ".join(literal(own_name(table["name"])) for table in self._tables.values())
         end = time.monotonic() + self._timeout_s
         with closing(self._connect("loadstone")) as control:
-            statement = _MERGES.format(schema=literal(SCHEMA), tables=names).encode()
+            statement = _MERGES.format(schema=literal(SCHEMA), tables=names)
             while time.monotonic() < end:
                 row = control.execute(statement).fetchone() or {"merges": 0}
                 if not row["merges"]:

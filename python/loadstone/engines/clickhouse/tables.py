@@ -138,18 +138,18 @@ class ClickTables(LibraryTables):
         """Return which of these tables (or views) there are already."""
         names = ", ".join(literal(name) for name in wanted)
         asked = _TABLES.format(schema=self.schema_text, names=names)
-        return [str(row["table_name"]) for row in control.execute(asked.encode())]
+        return [str(row["table_name"]) for row in control.execute(asked)]
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
         back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
-        rows = control.execute(_COLUMNS.format(schema=self.schema_text, table=literal(name)).encode())
+        rows = control.execute(_COLUMNS.format(schema=self.schema_text, table=literal(name)))
         return [{"name": row["name"], "type": back.get(_bare(row["type"]), "text")} for row in rows]
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table's active parts take on disk."""
         asked = _SIZE.format(schema=self.schema_text, table=literal(table))
-        row = control.execute(asked.encode()).fetchone() or {}
+        row = control.execute(asked).fetchone() or {}
         indexes = int(row["indexes"] or 0)
         return TableSize(int(row["whole"] or 0) - indexes, indexes, 0)
 

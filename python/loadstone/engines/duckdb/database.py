@@ -64,9 +64,9 @@ class DuckControl:
             self._cursor = self.database.cursor()
         return self._cursor
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
+    def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; parameters are written `$name`."""
-        found = self.table(query.decode() if isinstance(query, bytes) else query, params)
+        found = self.table(query, params)
         return WholeResult(found.to_pylist() if found is not None else [])
 
     def table(self, text: str, params: Mapping[str, Any] | None = None) -> pa.Table | None:

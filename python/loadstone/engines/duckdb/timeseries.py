@@ -82,7 +82,7 @@ class DuckSeries(ByCursors, TimeSeriesDialect):
     def size(self, control: Control, table: str) -> TableSize:
         """Read how many blocks of the file the table's columns take; what its indexes take is not told."""
         name = literal(self.qualified(table))
-        row = control.execute(BLOCKS.format(table=name).encode()).fetchone() or {}
+        row = control.execute(BLOCKS.format(table=name)).fetchone() or {}
         space = control.execute(
             "select block_size from pragma_database_size() where database_name = current_database()"
         ).fetchone() or {"block_size": 0}

@@ -146,7 +146,7 @@ class HeavyControl(LinkControl[Link]):
         super().__init__(name)
         self.database = database
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
+    def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
         text = self._plain(query, params)
         return WholeResult(self.call(lambda link: link.ask(text.strip())))

@@ -264,7 +264,7 @@ class HeavyDB(LibraryEngine):
         emptied = []
         for level in ("GPU", "CPU"):
             try:
-                connection.execute(f"ALTER SYSTEM CLEAR {level} MEMORY".encode())
+                connection.execute(f"ALTER SYSTEM CLEAR {level} MEMORY")
             except HeavyError as error:
                 return {
                     "emptied": False,
@@ -306,12 +306,12 @@ def _objects(connection: Control) -> list[str] | None:
     if name not in control.call(lambda link: link.databases()):
         return None
     control.call(lambda link: link.use(name))
-    return [str(row["table_name"]) for row in connection.execute(b"show tables")]
+    return [str(row["table_name"]) for row in connection.execute("show tables")]
 
 
 def _text(connection: Control, sql: str) -> str:
     """Return all that a statement answers, as one text."""
-    rows = connection.execute(sql.encode()).fetchall()
+    rows = connection.execute(sql).fetchall()
     return "\n".join(str(value) for row in rows for value in row.values())
 
 

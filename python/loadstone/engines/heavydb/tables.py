@@ -98,7 +98,7 @@ class HeavyTables(LibraryTables):
 
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:
         """Return which of these tables there are already."""
-        there = {row["table_name"] for row in control.execute(b"show tables")}
+        there = {row["table_name"] for row in control.execute("show tables")}
         return sorted(there.intersection(wanted))
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
@@ -161,7 +161,7 @@ def _sums_of(column: Column) -> list[tuple[str, str]]:
 
 def details(control: Control) -> list[Row]:
     """Return what the server says of each table's files."""
-    return control.execute(b"show table details").fetchall()
+    return control.execute("show table details").fetchall()
 
 
 def used_bytes(row: Row) -> int:

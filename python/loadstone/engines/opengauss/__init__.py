@@ -327,7 +327,7 @@ class OpenGauss(PostgresFamily):
 
 def one_of(control: Control, statement: str) -> dict[str, Any]:
     """Run a statement made at run time that answers with one row."""
-    return control.execute(statement.encode()).fetchone() or {}
+    return control.execute(statement).fetchone() or {}
 
 
 def _table_storage(control: Control, schema: str, name: str) -> TableStorage:

@@ -142,7 +142,7 @@ class QuestDB(LibraryEngine):
         del replace
         self.drop_workspace(connection, schema)
         # unqualified: QuestDB has no schemas
-        connection.execute(f"create table {OURS} (name varchar)".encode())
+        connection.execute(f"create table {OURS} (name varchar)")
 
     def drop_workspace(
         self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
@@ -150,13 +150,13 @@ class QuestDB(LibraryEngine):
         """Drop the tables that are booked as ours, then the list of them."""
         del schema, lock_wait_s
         for name in sorted(made(connection)):
-            connection.execute(self.tables.drop(name).encode())
-        connection.execute(self.tables.drop(OURS).encode())
+            connection.execute(self.tables.drop(name))
+        connection.execute(self.tables.drop(OURS))
 
     def settings(self, connection: Control) -> list[Setting]:
         """Read the settings that are not at their defaults, and those worth recording anyway."""
         found: list[Setting] = []
-        for row in connection.execute(_SETTINGS.encode()):
+        for row in connection.execute(_SETTINGS):
             name, source = str(row["name"]), str(row["source"])
             if source == "default" and name not in _WORTH_RECORDING:
                 continue
@@ -183,7 +183,7 @@ class QuestDB(LibraryEngine):
         """Read what the files of each of our tables take."""
         del schema
         ours = made(connection)
-        rows = connection.execute(_STORAGE.encode()).fetchall()
+        rows = connection.execute(_STORAGE).fetchall()
         relations: list[RelationSize] = [
             {
                 "name": row["name"],
@@ -235,7 +235,7 @@ class QuestDB(LibraryEngine):
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read what memory it takes, and how many transactions cannot be seen yet."""
         del schema
-        memory = {row["name"]: int(row["value"]) for row in connection.execute(_MEMORY.encode())}
+        memory = {row["name"]: int(row["value"]) for row in connection.execute(_MEMORY)}
         waiting = one(connection, _LAG)["waiting"]
         return Observation(
             {
@@ -261,7 +261,7 @@ class QuestDB(LibraryEngine):
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server takes fewer connections."""
-        rows = connection.execute(f"{_SETTINGS} where property_path = 'pg.net.connection.limit'".encode())
+        rows = connection.execute(f"{_SETTINGS} where property_path = 'pg.net.connection.limit'")
         row = rows.fetchone()
         hint = "Ask for fewer, or raise pg.net.connection.limit: a private server's by --setting."
         self.refuse_above(int(row["value"]) if row is not None else 0, clients, "connections", hint)

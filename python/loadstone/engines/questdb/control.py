@@ -50,10 +50,9 @@ class QuestControl(LinkControl[Own]):
         super().__init__(name)
         self.database = database
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> Result:
+    def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> Result:
         """Run one statement to its end; parameters are written `%(name)s`."""
-        text = query.encode() if isinstance(query, str) else query
-        found: Result = self.call(lambda own: own.execute(text, params))
+        found: Result = self.call(lambda own: own.execute(query.encode(), params))
         return found
 
     def table(self, sql: str) -> pa.Table:

@@ -63,7 +63,7 @@ class QuestLoader(Library):
         names = ", ".join(literal(own_name(table["name"])) for table in self._tables.values())
         end = time.monotonic() + self._timeout_s
         with closing(self._connect("loadstone")) as control:
-            while row := control.execute(_NOT_VISIBLE.format(tables=names).encode()).fetchone():
+            while row := control.execute(_NOT_VISIBLE.format(tables=names)).fetchone():
                 if row["suspended"]:
                     raise psycopg.OperationalError(
                         f"the table {row['name']} is suspended: its log is not applied"
@@ -84,7 +84,7 @@ class QuestSession(Client):
         self._folder = reached(control).incoming if load["method"] != "insert" else None
         self.mode = "insert" if self._folder is None else "file"
         names = ", ".join(literal(own_name(table["name"])) for table in tables.values())
-        logged = control.execute(_WITH_LOG.format(tables=names).encode()).fetchone()
+        logged = control.execute(_WITH_LOG.format(tables=names)).fetchone()
         self._turn = contextlib.nullcontext() if logged else turn
         """A table without a write-ahead log takes one writer at a time, and refuses others."""
 

@@ -124,18 +124,18 @@ class QuestTables(LibraryTables):
         """Return which of these tables there are already."""
         names = ", ".join(literal(name) for name in wanted)
         text = f"select table_name as name from tables() where table_name in ({names}) order by 1"
-        return [str(row["name"]) for row in control.execute(text.encode())]
+        return [str(row["name"]) for row in control.execute(text)]
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
         back = {sql: kind for kind, sql in self.types.items() if kind != "json"}
-        rows = control.execute(f"show columns from {self.qualified(name)}".encode())
+        rows = control.execute(f"show columns from {self.qualified(name)}")
         return [{"name": row["column"], "type": back.get(str(row["type"]).lower(), "text")} for row in rows]
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what the files of a table's partitions take; those of its log are not counted."""
         text = f"select sum(diskSize) as size from table_partitions({literal(table)})"
-        row = control.execute(text.encode()).fetchone() or {"size": 0}
+        row = control.execute(text).fetchone() or {"size": 0}
         return TableSize(int(row["size"] or 0), 0, 0)
 
     def microseconds(self, column: str) -> str:
@@ -185,7 +185,7 @@ class QuestTables(LibraryTables):
 
     def read_fingerprint(self, control: Control, table: RowTable, name: str) -> Row:
         """Read a table's fingerprint, as `TableDialect.fingerprint` has its columns."""
-        row = control.execute(self.fingerprint(table, name).encode()).fetchone() or {}
+        row = control.execute(self.fingerprint(table, name)).fetchone() or {}
         return {
             "rows": str(row["loaded"]),
             "bytes": str(row["bytes"] or 0),
@@ -217,7 +217,7 @@ def made(control: Control) -> set[str]:
             f"QuestDB holds a table {OURS} that Loadstone did not make",
             "QuestDB has no schemas: rename that table, or name another server.",
         )
-    return {str(row["name"]) for row in control.execute(f"select name from {OURS}".encode())}
+    return {str(row["name"]) for row in control.execute(f"select name from {OURS}")}
 
 
 def _partition(span_us: int) -> str:

@@ -155,7 +155,7 @@ class Vertica(LibraryEngine):
             f"comment on schema {quoted(schema)} is {literal(MARK)}",
             f"set search_path to {quoted(schema)}",
         ):
-            connection.execute(statement.encode())
+            connection.execute(statement)
 
     def drop_workspace(
         self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
@@ -170,7 +170,7 @@ class Vertica(LibraryEngine):
                 f'the schema "{schema}" is not marked as made by Loadstone, so it stays',
                 "Drop it by hand if nobody needs it.",
             )
-        connection.execute(f"drop schema {quoted(schema)} cascade".encode())
+        connection.execute(f"drop schema {quoted(schema)} cascade")
 
     def settings(self, connection: Control) -> list[Setting]:
         """Read the parameters that are not at their defaults."""
@@ -180,7 +180,7 @@ class Vertica(LibraryEngine):
                 "value": "***" if "password" in str(row["name"]).lower() else str(row["value"]),
                 "source": "database" if row["value"] != row["default_value"] else "default",
             }
-            for row in connection.execute(_SETTINGS.encode())
+            for row in connection.execute(_SETTINGS)
         ]
 
     def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
@@ -209,7 +209,7 @@ class Vertica(LibraryEngine):
                 "bytes": int(row["bytes"]),
                 "rows_estimate": int(row["row_count"]),
             }
-            for row in connection.execute(_RELATIONS.format(schema=literal(schema)).encode())
+            for row in connection.execute(_RELATIONS.format(schema=literal(schema)))
         ]
         return sized(sum(relation["bytes"] for relation in relations), None, relations)
 
@@ -222,7 +222,7 @@ class Vertica(LibraryEngine):
     ) -> Storage:
         """Account for tables' projections."""
         del data_directory
-        rows = connection.execute(_RELATIONS.format(schema=literal(schema)).encode()).fetchall()
+        rows = connection.execute(_RELATIONS.format(schema=literal(schema))).fetchall()
         found = Storage([], ["all projections of a table count, on all nodes: copies for K-safety too"])
         found.tables += [
             table_storage(str(row["name"]), int(row["bytes"])) for row in rows if row["name"] in tables
@@ -242,7 +242,7 @@ class Vertica(LibraryEngine):
     def flush_caches(self, connection: Control) -> Caches:
         """Empty the server's own caches; those of its operating system stay."""
         try:
-            connection.execute(b"select clear_caches()")
+            connection.execute("select clear_caches()")
         except VerticaError as error:
             return {"emptied": False, "note": f"Vertica's caches cannot be emptied: {error}"}
         return {
@@ -280,7 +280,7 @@ class Vertica(LibraryEngine):
 
 
 def _look(connection: Control, schema: str) -> Row:
-    row = connection.execute(_OBJECTS.format(schema=literal(schema)).encode()).fetchone()
+    row = connection.execute(_OBJECTS.format(schema=literal(schema))).fetchone()
     return row or {"schemas": 0, "objects": 0, "comment": None}
 
 

@@ -87,7 +87,7 @@ class VerticaControl(LinkControl[Any]):
         super().__init__(name)
         self.database = database
 
-    def execute(self, query: str | bytes, params: Mapping[str, Any] | None = None, /) -> WholeResult:
+    def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; values are written into its text."""
         names, rows = self.rows(self._plain(query, params))
         return WholeResult([dict(zip(names, _lists(names, row), strict=True)) for row in rows])

@@ -95,7 +95,7 @@ class VerticaTables(LibraryTables):
         """Return which of these tables there are already."""
         names = ", ".join(literal(name) for name in wanted)
         asked = _TABLES.format(schema=self.schema_text, names=names)
-        return [str(row["table_name"]) for row in control.execute(asked.encode())]
+        return [str(row["table_name"]) for row in control.execute(asked)]
 
     def existing_columns(self, control: Control, name: str) -> list[Column]:
         """Return the columns of a table that is there; a type of which nothing is known counts as text."""
@@ -106,7 +106,7 @@ class VerticaTables(LibraryTables):
             "date": "date",
             "timestamp": "timestamp",
         }
-        rows = control.execute(_COLUMNS.format(schema=self.schema_text, table=literal(name)).encode())
+        rows = control.execute(_COLUMNS.format(schema=self.schema_text, table=literal(name)))
         return [{"name": row["name"], "type": kinds.get(str(row["type"]), "text")} for row in rows]
 
     def microseconds(self, column: str) -> str:
@@ -147,5 +147,5 @@ class VerticaTables(LibraryTables):
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table's projections take on all nodes."""
         asked = _SIZE.format(schema=self.schema_text, table=literal(table))
-        row = control.execute(asked.encode()).fetchone() or {}
+        row = control.execute(asked).fetchone() or {}
         return TableSize(int(row["bytes"]), 0, 0)

@@ -224,7 +224,7 @@ def _tablespace(control: Control, name: str) -> Path | None:
     statement = (
         f"select pg_tablespace_location(oid) as place from pg_tablespace where spcname = {literal(name)}"  # noqa: S608
     )
-    row = control.execute(statement.encode()).fetchone() or {}
+    row = control.execute(statement).fetchone() or {}
     return Path(row["place"]) if row.get("place") else None
 
 

@@ -41,7 +41,7 @@ def execute(control: Control, statements: Iterable[str]) -> list[dict[str, Any]]
     done = []
     for text in statements:
         begin = time.monotonic()
-        control.execute(text.encode())
+        control.execute(text)
         done.append({"text": text, "seconds": round(time.monotonic() - begin, 6)})
     return done
 
@@ -105,7 +105,7 @@ def drop(control: Control, answers: NamedTables, wanted: Sequence[str]) -> None:
     """Drop the tables and the ledger, those that there are."""
     ours = [LEDGER] if answers.ledger else []
     for name in (*ours, *reversed(wanted)):
-        control.execute(answers.drop(name).encode())
+        control.execute(answers.drop(name))
 
 
 def drop_made(control: Control, answers: NamedTables, wanted: Sequence[str], done: list[str]) -> None:
@@ -114,16 +114,16 @@ def drop_made(control: Control, answers: NamedTables, wanted: Sequence[str], don
         table = answers.qualified(name)
         made = (f"create table {table} ", f"create {answers.relation} {table} ")
         if any(text.startswith(made) for text in done):
-            control.execute(answers.drop(name).encode())
+            control.execute(answers.drop(name))
 
 
 def open_ledger(control: Control, answers: NamedTables, about: Mapping[str, Any]) -> None:
     """Make the ledger of a load that is described by `about`."""
     ledger = answers.qualified(LEDGER)
     columns = "batch bigint primary key, rows bigint not null, about text"
-    control.execute(f"create table {ledger} ({columns})".encode())
+    control.execute(f"create table {ledger} ({columns})")
     text = literal(json.dumps(about, sort_keys=True))
-    control.execute(f"insert into {ledger} (batch, rows, about) values ({_ABOUT}, 0, {text})".encode())
+    control.execute(f"insert into {ledger} (batch, rows, about) values ({_ABOUT}, 0, {text})")
 
 
 def reopen_ledger(
@@ -142,7 +142,7 @@ def reopen_ledger(
             f"the broken load cannot go on: {_listed(missing)} is gone", "Begin again with --replace."
         )
     ledger = answers.qualified(LEDGER)
-    row = control.execute(f"select about from {ledger} where batch = {_ABOUT}".encode()).fetchone()
+    row = control.execute(f"select about from {ledger} where batch = {_ABOUT}").fetchone()
     before = json.loads(row["about"]) if row else {}
     changed = sorted(key for key in {*before, *about} if before.get(key) != about.get(key))
     if changed:
@@ -160,7 +160,7 @@ def committed(control: Control, answers: NamedTables) -> Committed:
     rows = control.execute(
         "select min(batch) as first, max(batch) as last, count(*) as batches, sum(rows) as rows "
         "from (select batch, rows, batch - row_number() over (order by batch) as gap "
-        f"from {answers.qualified(LEDGER)} where batch >= 0) as booked group by gap order by 1".encode()
+        f"from {answers.qualified(LEDGER)} where batch >= 0) as booked group by gap order by 1"
     ).fetchall()
     return Committed(
         batches=sum(int(row["batches"]) for row in rows),
@@ -171,13 +171,13 @@ def committed(control: Control, answers: NamedTables) -> Committed:
 
 def close_ledger(control: Control, answers: NamedTables) -> None:
     """Drop the ledger: the load is whole."""
-    control.execute(answers.drop(LEDGER).encode())
+    control.execute(answers.drop(LEDGER))
 
 
 def is_empty(control: Control, answers: NamedTables, name: str) -> bool:
     """Tell whether a table that is there holds no row."""
     table = answers.qualified(name)
-    return control.execute(f"select 1 as one from {table} limit 1".encode()).fetchone() is None
+    return control.execute(f"select 1 as one from {table} limit 1").fetchone() is None
 
 
 def _listed(found: list[str]) -> str:

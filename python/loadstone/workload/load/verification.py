@@ -34,12 +34,12 @@ def checks(
     if bulk.verify == "content" and content.generated:
         sums = answers.sums(content.table, name)
         if sums is not None:
-            yield check_sums(name, content, control.execute(sums.encode()).fetchone() or {"row_count": 0})
+            yield check_sums(name, content, control.execute(sums).fetchone() or {"row_count": 0})
             return
         yield _content(control, answers, name, content)
         return
     table = answers.qualified(name)
-    row = control.execute(f"select count(*) as rows from {table}".encode()).fetchone() or {}
+    row = control.execute(f"select count(*) as rows from {table}").fetchone() or {}
     wanted = content.rows if content.generated else committed
     yield {
         "name": f"{name} holds the rows that were loaded",

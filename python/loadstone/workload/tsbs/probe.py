@@ -52,7 +52,7 @@ def _ask(sql: str, opened: OpenTarget, out_dir: Path, signals: Signals) -> None:
     try:
         while not ended.is_set():
             start_ns = time.monotonic_ns()
-            row = control.execute(sql.encode()).fetchone()
+            row = control.execute(sql).fetchone()
             value = next(iter(row.values())) if row else None
             end_ns = time.monotonic_ns()
             seen = None if value is None else int(value)
