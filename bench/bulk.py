@@ -66,10 +66,10 @@ def _table(server: EmbeddedServer, rounds: int, file: Path) -> None:
         perform(_document(there, 1, ROWS), None)
         file.touch()
         file.chmod(0o666)
-        control.execute(f"copy test to '{file}' (format binary)".encode())
+        control.execute(f"copy test to '{file}' (format binary)")
         parts = _parts(control, there, file.parent)
         sides: dict[str, Callable[[], object]] = {
-            LIMIT: lambda: control.execute(f"copy test from '{file}' (format binary)".encode()),
+            LIMIT: lambda: control.execute(f"copy test from '{file}' (format binary)"),
             LIMIT_OF_FOUR: lambda: _by_the_server(there, parts),
             "ours, 1 connection": lambda: _ours(there, 1),
             f"ours, {FOUR} connections": lambda: _ours(there, FOUR),
@@ -105,7 +105,7 @@ def _by_the_server(there: Connection, parts: list[Path]) -> None:
 
     def one(part: Path) -> None:
         with ENGINE.connect(there) as control:
-            control.execute(f"copy test from '{part}' (format binary)".encode())
+            control.execute(f"copy test from '{part}' (format binary)")
 
     with ThreadPoolExecutor(len(parts)) as pool:
         list(pool.map(one, parts))
