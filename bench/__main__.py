@@ -16,10 +16,12 @@ from bench import (
     flights,
     generate,
     in_flight,
+    initialization,
     load,
     peer,
     queries,
     rows,
+    startup,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 PARTS = (
     "peer",
+    "initialization",
+    "startup",
     "ceiling",
     "connections",
     "generate",
@@ -52,6 +56,8 @@ def main() -> int:
     print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
     parts: dict[str, Callable[[], None]] = {
         "peer": lambda: peer.run(given.target, given.rounds, given.seconds),
+        "initialization": lambda: initialization.run(given.target, given.rounds),
+        "startup": lambda: startup.run(given.target, given.rounds),
         "ceiling": lambda: ceiling.run(given.rounds),
         "connections": connections.run,
         "generate": lambda: generate.run(given.rounds),
