@@ -84,7 +84,7 @@ def _checkpoint(server: EmbeddedServer) -> None:
     from loadstone.engines.postgres import ENGINE  # noqa: PLC0415 - only the real run needs it
 
     with ENGINE.connect(server.connection) as control:
-        control.execute(b"checkpoint")
+        control.execute("checkpoint")
 
 
 def _server_cpu_s(server: EmbeddedServer) -> float:

@@ -44,7 +44,7 @@ class Session:
     def execute(self, statement: str) -> None:
         """Execute a statement; raises ComplaintError with the server's words and the statement."""
         try:
-            self.control.execute(statement.encode())
+            self.control.execute(statement)
         except psycopg.Error as error:
             raise ComplaintError(f"query failed: {words(error)}", detail=f"Query was: {statement}") from error
 
@@ -56,7 +56,7 @@ class Session:
     def is_ordinary(self, table: str) -> bool:
         """Tell whether a table is no partitioned one, nor of another kind."""
         try:
-            row = self.control.execute(_RELATION.format(f"'{table}'").encode()).fetchone()
+            row = self.control.execute(_RELATION.format(f"'{table}'")).fetchone()
         except psycopg.Error as error:
             raise ComplaintError(f"query failed: {words(error)}") from error
         return row is not None and row["kind"] == "r"
