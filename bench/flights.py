@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.engine.dialect.names import SCHEMA, literal, qualified
+from loadstone.engine.dialect.names import SCHEMA
 from loadstone.model import BulkLoad, PlainTable, Rows
+from loadstone.sqltext import literal, qualified
 from loadstone.target import open_target, parse_target
 from loadstone.workload.generate import Files, generate
 from loadstone.workload.load import TableLoadOptions, look, perform_bulk

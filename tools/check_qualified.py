@@ -2,7 +2,7 @@
 """Refuse statements that make, fill, change or drop something without saying in which schema.
 
 Looks at the SQL in our Python sources, in the built-in scenarios, and in the pages that show how to write a
-scenario. In SQL a name begins with `loadstone.`; in Python it comes from `qualified` (engine/names.py). An
+scenario. In SQL a name begins with `loadstone.`; in Python it comes from `qualified` (sqltext.py). An
 exception has a comment `unqualified: REASON` on its line or on the one above it.
 
     tools/check_qualified.py [ROOT]

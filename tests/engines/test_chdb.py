@@ -16,9 +16,9 @@ import pytest
 from support.sandbox import wait_until
 from support.table_loads import value
 
-from loadstone.engine.dialect.names import literal
 from loadstone.engines.chdb import ENGINE as CHDB
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal
 from loadstone.target import open_target, parse_target
 
 if TYPE_CHECKING:

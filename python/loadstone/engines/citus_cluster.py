@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, one
-from loadstone.engine.dialect.names import literal, qualified
 from loadstone.engine.dialect.tables import USUAL, TableSize
 from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
 from loadstone.engine.dialect.timeseries import TableSize as SeriesSize
@@ -14,6 +13,7 @@ from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engine.postgres.distributed import spreading_column
 from loadstone.engines.citus import Citus, CitusSeries, CitusTables
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, qualified, regclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from loadstone.engine import Identity, Sizes
     from loadstone.engine.control import Control
     from loadstone.engine.dialect import timeseries as series
-    from loadstone.engine.dialect.names import Qualified
     from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables
+    from loadstone.sqltext import Qualified
 
 _WORKERS = "select count(*) as workers from citus_get_active_worker_nodes()"
 # The functions add up the shards on all workers, and refuse tables that are on the coordinator only.
@@ -141,7 +141,7 @@ class CitusCluster(Citus):
         looked = Storage([], [*([refused] if refused else []), _SHARED[1]])
         for name in tables:
             place = qualified(schema, name)
-            row = connection.execute(_SIZE.format(table=_regclass(place))).fetchone() or {}
+            row = connection.execute(_SIZE.format(table=regclass(place))).fetchone() or {}
             rows, whole, total = (int(row[column]) for column in ("rows", "whole", "total"))
             indexes = [("all indexes", total - whole)] if total > whole else []
             looked.tables.append(table_storage(name, rows, toast=whole - rows, indexes=indexes))
@@ -154,15 +154,11 @@ def _distribute(table: Qualified, column: str) -> str:
 
 def _size(control: Control, place: Qualified) -> TableSize | None:
     """Read what a table takes on all workers; None when it is not spread over them."""
-    table = _regclass(place)
+    table = regclass(place)
     if control.execute(_IS_DISTRIBUTED.format(table=table)).fetchone() is None:
         return None
     row = control.execute(_SIZE.format(table=table)).fetchone() or {}
     return TableSize(int(row["whole"]), int(row["total"]) - int(row["whole"]), 0)
-
-
-def _regclass(place: Qualified) -> str:
-    return f"{literal(place)}::regclass"
 
 
 ENGINE = CitusCluster()

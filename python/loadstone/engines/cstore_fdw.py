@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.dialect.names import literal
 from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
 from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
 from loadstone.engine.dialect.timeseries import TableSize as SeriesSize
@@ -18,6 +17,7 @@ from loadstone.engine.dialect.timeseries import TimeSeriesDialect
 from loadstone.engine.observe import storage as storing
 from loadstone.engine.postgres.extension import ExtensionFamily
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from loadstone.engine.answers import RelationSize
     from loadstone.engine.control import Control
     from loadstone.engine.dialect import timeseries as series
-    from loadstone.engine.dialect.names import Qualified
     from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.engine.observe.storage import Storage
     from loadstone.model import LoadMethod, PlainTable, SeriesTables, TableForm, ToastCompression
+    from loadstone.sqltext import Qualified
 
 SERVER = "cstore_server"
 """The foreign server, by the name that the manual gives it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.dialect.tables import USUAL, TableDialect
 from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
 from loadstone.engine.dialect.timeseries import TimeSeriesDialect, device_column
@@ -13,6 +12,7 @@ from loadstone.engine.observe.storage import DataFiles
 from loadstone.engine.postgres.extension import postgres_number
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

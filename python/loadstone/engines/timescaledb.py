@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadstone.engine.dialect import tables
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.dialect.tables import TableDialect
 from loadstone.engine.dialect.timeseries import (
     USUAL,
@@ -22,6 +21,7 @@ from loadstone.engine.dialect.timeseries import (
 from loadstone.engine.postgres.extension import number_of, postgres_number
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.dialect.timeseries import names
 from loadstone.results.json_files import to_json
 from loadstone.run.mixed import ConcurrentQueries
+from loadstone.sqltext import quoted
 from loadstone.workload.load import tables
 from loadstone.workload.queries.execution import compare_answers
 from loadstone.workload.tsbs.content import content_of

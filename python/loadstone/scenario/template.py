@@ -8,6 +8,7 @@ from jinja2 import StrictUndefined, TemplateRuntimeError, TemplateSyntaxError, m
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,16 +23,6 @@ _LARGEST_BYTES = 8 << 20
 def _finalize(value: object) -> object:
     """Booleans as TOML and SQL spell them."""
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _identifier(name: object) -> str:
-    """Return a name quoted for SQL."""
-    return '"' + str(name).replace('"', '""') + '"'
-
-
-def _literal(text: object) -> str:
-    """Return a text quoted for SQL (standard_conforming_strings is on since PostgreSQL 9.1)."""
-    return "'" + str(text).replace("'", "''") + "'"
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -66,7 +57,10 @@ def _environment() -> ImmutableSandboxedEnvironment:
         finalize=_finalize,
     )
     environment.globals = {"range": environment.globals["range"]}
-    environment.filters |= {"identifier": _identifier, "literal": _literal}
+    environment.filters |= {
+        "identifier": lambda name: quoted(str(name)),
+        "literal": lambda text: literal(str(text)),
+    }
     return environment
 
 

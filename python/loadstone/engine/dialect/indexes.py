@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,10 +8,10 @@ looks into `main` as well. `qualified` is the only place where a table's name fo
 from __future__ import annotations
 
 import copy
-import re
-from typing import TYPE_CHECKING, NewType, Self
+from typing import TYPE_CHECKING, Self
 
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import Qualified, literal, qualified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "loadstone"
 """All that a scenario makes lives in this schema, unless the caller names another."""
-Qualified = NewType("Qualified", str)
-"""A table's name as SQL writes it, with its schema: no search path decides which table it means."""
-_LAST_NAME = re.compile(r'"((?:[^"]|"")*)"$')
 
 
 class NamedTables:
@@ -89,24 +86,3 @@ class NamedTables:
         """Return an expression for a time as whole microseconds since 1970."""
         # Exact until 2106: the error of date_part's double is below half a microsecond.
         return f"(date_part('epoch', {column}) * 1000000)::bigint"
-
-
-def qualified(schema: str | None, name: str) -> Qualified:
-    """Write a table's name as SQL does, with its schema; None: an engine without schemas."""
-    return Qualified(quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}")
-
-
-def own_name(table: str) -> str:
-    """Return the name of a table, without quotes and schema, that `qualified` has written."""
-    last = _LAST_NAME.search(table)
-    return last[1].replace('""', '"') if last else table
-
-
-def quoted(name: str) -> str:
-    """Write an identifier as SQL does."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Write a text as SQL does."""
-    return "'" + text.replace("'", "''") + "'"

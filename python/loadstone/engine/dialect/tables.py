@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from loadstone.engine.dialect.indexes import Index, index_list
 from loadstone.engine.dialect.loads import LoadDialect
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.dialect.partitions import INDEXED_AS_ONE_SINCE, is_split, ranges, refuse_partitions
 from loadstone.engine.dialect.timeseries import stamp
 from loadstone.errors import LoadstoneError
 from loadstone.model import LOAD_FILES
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

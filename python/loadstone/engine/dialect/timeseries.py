@@ -13,15 +13,15 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from loadstone.engine.dialect.loads import LoadDialect
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.names import Qualified
     from loadstone.model import SeriesTables
+    from loadstone.sqltext import Qualified
 
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.postgres import statements
+from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import psycopg
 
-from loadstone.engine.dialect.names import qualified, quoted
 from loadstone.engine.postgres import statements
+from loadstone.sqltext import qualified, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

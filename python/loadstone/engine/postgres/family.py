@@ -14,7 +14,6 @@ import psycopg
 from loadstone.engine import SCHEMA, Engine, not_one_value, one
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.control import CONTROL_CONNECTIONS
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.observe import server as observing
 from loadstone.engine.observe import storage as storing
 from loadstone.engine.observe.remote import RemoteMachine
@@ -22,6 +21,7 @@ from loadstone.engine.observe.storage import DataFiles
 from loadstone.engine.postgres import connections, durability, resets, session_settings, statements, workspace
 from loadstone.engine.postgres.connections import psycopgs
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

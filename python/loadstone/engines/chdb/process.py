@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from loadstone.engine.dialect.names import Qualified
+    from loadstone.sqltext import Qualified
 
 PACKAGE = "chdb"
 _START_S = 300.0

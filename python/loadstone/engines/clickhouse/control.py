@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.library.links import LinkControl
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.names import Qualified
+    from loadstone.sqltext import Qualified
 
 SESSION = {
     # Aggregates over nothing and the missing side of a join are NULL, as the SQL standard has it.

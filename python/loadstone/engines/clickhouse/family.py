@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.library.engine import LibraryEngine, only_value
 from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.clickhouse import statements
@@ -17,6 +16,7 @@ from loadstone.engines.clickhouse.control import HAS_DATABASE, SESSION, ClickErr
 from loadstone.engines.clickhouse.tables import DURABLE, ClickTables
 from loadstone.engines.clickhouse.timeseries import ClickSeries
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.dialect.names import SCHEMA, literal, own_name
+from loadstone.engine.dialect.names import SCHEMA
 from loadstone.engine.library.client import Client, Library
 from loadstone.engines.clickhouse.control import ClickError, click
+from loadstone.sqltext import literal, own_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

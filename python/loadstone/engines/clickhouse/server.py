@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from loadstone.engine.dialect.names import Qualified
     from loadstone.model import Connection
+    from loadstone.sqltext import Qualified
 
 # What it logs it also raises: that is ours to tell, in our own words.
 logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())

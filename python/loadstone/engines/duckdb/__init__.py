@@ -12,13 +12,13 @@ import duckdb
 
 from loadstone.engine import SCHEMA, one
 from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized, version_number
-from loadstone.engine.dialect.names import literal, qualified, quoted
 from loadstone.engine.library.engine import LibraryEngine, Place, only_value
 from loadstone.engine.observe.storage import Storage, allocated_bytes, table_storage
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, refuse_ambiguous, run, use
 from loadstone.engines.duckdb.tables import DuckTables
 from loadstone.engines.duckdb.timeseries import BLOCKS, DuckSeries
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, qualified, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,9 +13,9 @@ import duckdb
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.errors import LoadstoneError
 from loadstone.private_server.page_cache import forget
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,17 +10,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.library.client import Client, Library
 from loadstone.engines.duckdb.database import duck, run
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone._core import RowBatch, TableBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.names import Qualified
     from loadstone.engines.duckdb.database import DuckControl
+    from loadstone.sqltext import Qualified
 
 _INCOMING = "loadstone_incoming"
 _CLIENTS = "loadstone load"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.dialect.timeseries import TableSize, TimeSeriesDialect, common_notes, width_s
 from loadstone.engines.duckdb.database import refuse_ambiguous
 from loadstone.engines.duckdb.load import DuckLoader
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.dialect.names import own_name
 from loadstone.engine.library.client import Client, Library
 from loadstone.engines.heavydb.control import HeavyError, heavy
+from loadstone.sqltext import own_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

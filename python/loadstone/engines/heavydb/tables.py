@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.dialect.tables import USUAL, TableOptions, TableSize
 from loadstone.engine.library.tables import LibraryTables
 from loadstone.engines.heavydb.control import HeavyError, heavy
 from loadstone.engines.heavydb.load import HeavyLoader
+from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

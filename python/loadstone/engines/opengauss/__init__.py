@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from loadstone.engine import one
 from loadstone.engine.answers import Observation, ServerProcesses, Sizes, sized
 from loadstone.engine.dialect import partitions, tables
-from loadstone.engine.dialect.names import literal, qualified, quoted
 from loadstone.engine.dialect.tables import TableDialect
 from loadstone.engine.dialect.timeseries import (
     USUAL,
@@ -27,6 +26,7 @@ from loadstone.engine.postgres import connections
 from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines.opengauss.auth_proxy import OpenGaussAuthProxy
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, qualified, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

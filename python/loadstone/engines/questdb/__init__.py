@@ -11,7 +11,6 @@ import psycopg
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Observation, ServerProcesses, sized, version_number
-from loadstone.engine.dialect.names import literal
 from loadstone.engine.dialect.timeseries import TimeSeriesDialect
 from loadstone.engine.library.engine import LibraryEngine, Place
 from loadstone.engine.library.packages import install
@@ -21,6 +20,7 @@ from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
 from loadstone.engines.questdb.tables import OURS, QuestTables, made
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,10 +16,10 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loadstone.engine.dialect.names import literal, own_name
 from loadstone.engine.library.client import Client, Library
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import reached
+from loadstone.sqltext import literal, own_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from loadstone._core import RowBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.names import Qualified
     from loadstone.engines.questdb.control import QuestControl
+    from loadstone.sqltext import Qualified
 
 _CLIENTS = "loadstone load"
 _POLL_S = 0.02

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.dialect.tables import USUAL, TableSize
 from loadstone.engine.library.tables import LibraryTables
 from loadstone.engines.questdb.load import QuestLoader
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

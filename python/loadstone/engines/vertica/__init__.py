@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from loadstone.engine import SCHEMA, not_one_value, one
 from loadstone.engine.answers import Caches, Observation, sized
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.library.engine import LibraryEngine, Place
 from loadstone.engine.library.packages import install
 from loadstone.engine.library.places import listener, server_place
@@ -23,6 +22,7 @@ from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.engines.vertica.tables import VerticaTables
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,10 +9,10 @@ import vertica_python
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.library.links import LinkControl, LinkDatabase
 from loadstone.engines.vertica.errors import VerticaError
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

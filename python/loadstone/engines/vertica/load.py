@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from loadstone._core import RowBatch
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.names import Qualified
+    from loadstone.sqltext import Qualified
 
 _CLIENTS = "loadstone load"
 _NULL = "\x01"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.names import literal, quoted
 from loadstone.engine.dialect.tables import USUAL, TableOptions, TableSize
 from loadstone.engine.library.tables import LibraryTables
 from loadstone.engines.vertica.load import VerticaLoader
+from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

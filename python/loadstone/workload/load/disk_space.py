@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.engine.dialect.indexes import index_list
-from loadstone.engine.dialect.names import literal
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.dialect.tables import TableDialect, TableOptions
 from loadstone.errors import LoadstoneError
 from loadstone.model import Drive
+from loadstone.sqltext import quoted
 from loadstone.workload.load import tables
 from loadstone.workload.load.content import Content, fitted, look
 from loadstone.workload.load.disk_space import needed_bytes, refuse_without_room

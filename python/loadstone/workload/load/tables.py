@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.names import literal
 from loadstone.errors import LoadstoneError
+from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.names import quoted
 from loadstone.engine.dialect.timeseries import (
     ADDITIONAL,
     TableOptions,
@@ -15,6 +14,7 @@ from loadstone.engine.dialect.timeseries import (
     names,
 )
 from loadstone.model import Drive
+from loadstone.sqltext import quoted
 from loadstone.workload.load import tables
 from loadstone.workload.load.loader import Loader, LoadOptions
 from loadstone.workload.load.rows import Account, chosen_method

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadstone.engine.dialect.names import quoted
+from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
