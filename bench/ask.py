@@ -92,8 +92,8 @@ def _ours(opened: OpenTarget, sql: str) -> list[float]:
         tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder,
         closing(opened.connect("b")) as own,
     ):
-        hands = QueryContext(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
-        account = ask_in_turn(questions, opened, Path(folder), hands)
+        context = QueryContext(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
+        account = ask_in_turn(questions, opened, Path(folder), context)
     return [run["seconds"] * 1e3 for run in account["asking"]["runs"]]
 
 
@@ -121,8 +121,10 @@ def _profiler(opened: OpenTarget) -> Callable[[str], list[float]]:
             connection.execute(_PROFILED)
             for _ in range(RUNS + 1):
                 connection.answer(sql)
-                told: dict[str, Any] = json.loads(connection.cursor.get_profiling_information(format="json"))
-                times.append(told["query"]["total_time"] * 1e3)
+                profile: dict[str, Any] = json.loads(
+                    connection.cursor.get_profiling_information(format="json")
+                )
+                times.append(profile["query"]["total_time"] * 1e3)
         return times[1:]
 
     return profiled

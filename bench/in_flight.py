@@ -53,8 +53,8 @@ def _measured(clients: int, sql: str) -> list[str]:
 def _built() -> list[str]:
     """Build the example, without Python's library; returns how it is started."""
     command = ["cargo", "build", "--release", "-p", "loadstone-adbc", "--example", "in_flight"]
-    told = subprocess.run(
+    built = subprocess.run(
         [*command, "--message-format=json"], check=True, capture_output=True, text=True
     ).stdout
-    made = [json.loads(line).get("executable") for line in told.splitlines()]
+    made = [json.loads(line).get("executable") for line in built.splitlines()]
     return [path for path in made if path]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import sync_playwright
-from support import browser as chromium
+from support.browser import ADVICE, environment, find
 from support.flights_folders import DUCK, HEAVY, PG, Flights, flights
 from support.run_folders import Phase, Run, Target, build
 from support.sandbox import wait_until
@@ -91,13 +91,13 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = chromium.find()
+    path = find()
     if path is None:
-        pytest.fail(chromium.ADVICE, pytrace=False)
+        pytest.fail(ADVICE, pytrace=False)
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=path, headless=True, args=[*QUIET, *sandbox], env=chromium.environment(path)
+            executable_path=path, headless=True, args=[*QUIET, *sandbox], env=environment(path)
         )
         yield started
         started.close()

@@ -25,7 +25,7 @@ from loadstone.model import PlainTable, SeriesTables
 from loadstone.plan.plan import PlanTarget, make_plan
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
-from loadstone.workload import load as bulk
+from loadstone.workload.load import look
 from loadstone.workload.load.rows import chosen_method
 from loadstone.workload.tsbs.content import content_of
 
@@ -102,7 +102,7 @@ def content_of_rows(load: BulkLoad) -> Content:
     """Look at rows once, whatever tables they go into; whether a table fits them is the engine's to say."""
     key = repr(load.rows)
     if key not in ROWS_SEEN:
-        ROWS_SEEN[key] = bulk.look(replace(load, table=PLAIN))
+        ROWS_SEEN[key] = look(replace(load, table=PLAIN))
     return ROWS_SEEN[key]
 
 

@@ -28,12 +28,12 @@ from loadstone.private_server import (
     ServerSpec,
     builds,
     check_short_name,
+    data_folder,
     find_build,
     reap_orphans,
     server,
     sizing,
 )
-from loadstone.private_server import data_folder as place
 from loadstone.private_server.data_folder import make_folder, make_place
 from loadstone.private_server.os_user import server_account
 from loadstone.private_server.registry import MARK_FILE, Process, Registry
@@ -308,7 +308,7 @@ def test_storage_that_the_server_may_not_write_is_refused() -> None:
 
 
 def test_too_little_space_is_told_in_bytes_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "SPACE_MIN_BYTES", 1 << 60)
+    monkeypatch.setattr(data_folder, "SPACE_MIN_BYTES", 1 << 60)
     before = records()
     with pytest.raises(LoadstoneError, match="too little space") as refused:
         EmbeddedServer(ServerSpec()).start()

@@ -17,7 +17,7 @@ from loadstone.report.charts.drawing import draw
 from loadstone.report.charts.machine import resources
 from loadstone.report.chunks import chunks
 from loadstone.report.concurrency import concurrency_block, verdict_words
-from loadstone.report.overlay import blocks as beside
+from loadstone.report.overlay import blocks
 from loadstone.report.published import Bar, notes_of, systems
 from loadstone.report.storage import blocks as storage
 from loadstone.report.view import sentence
@@ -142,7 +142,7 @@ def test_an_engine_in_our_process_is_what_both_take() -> None:
 
 def test_pictures_name_an_engine_in_our_process_as_both(summary: dict[str, Any]) -> None:
     found = typed(summary)
-    (block, *_) = beside(found, {"pg18": "PostgreSQL", "duckdb": "DuckDB"})
+    (block, *_) = blocks(found, {"pg18": "PostgreSQL", "duckdb": "DuckDB"})
     cpu = next(chart for chart in block.charts if chart.id.endswith("-cpu"))
     assert "DuckDB and Loadstone together: mean" in cpu.description
     assert "PostgreSQL: mean" in cpu.description

@@ -16,7 +16,6 @@ from loadstone.cli.terminal import Quiet
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.host import environment
 from loadstone.private_server import EmbeddedServer, ServerSpec
-from loadstone.results import folder as runfolder
 from loadstone.results.folder import RunFolder
 from loadstone.run import Request, execute, server
 from loadstone.scenario.scenario import find_scenario
@@ -198,7 +197,7 @@ def test_words_that_find_no_room_are_still_shown(
     def full(*_: object, **__: object) -> None:
         raise RunFailedError("Cannot write: No space left on device.", "Free some space.")
 
-    monkeypatch.setattr(runfolder.RunFolder, "event", full)
+    monkeypatch.setattr(RunFolder, "event", full)
     outcome = execute(request(tmp_path, database.socket_url, INSERTS), Quiet())
     assert outcome.exit_code is ExitCode.FAILED
     assert "No space left" in str(outcome.trouble)

@@ -130,11 +130,11 @@ def test_a_load_waits_for_the_reset_of_a_server_one_of_whose_processes_crashed(
     with open_target(parse_target("pg"), clients=2) as opened:
         assert opened.connection is not None
         named = replace(opened, connection=replace(opened.connection, application_name="loaders"))
-        with ReconnectingControl(named, None) as hand:
-            before = hand.control()
+        with ReconnectingControl(named, None) as reconnecting:
+            before = reconnecting.control()
             crash = Crash(opened, "loaders")
-            noticed_while(lambda: hand.control(lost=True), crash, monkeypatch)
-            after = hand.control()
+            noticed_while(lambda: reconnecting.control(lost=True), crash, monkeypatch)
+            after = reconnecting.control()
             assert after is not before
             after.execute("select 1")
 

@@ -15,8 +15,7 @@ from msgspec import structs
 from support.summaries import part, plain, summarise
 from support.table_load_folders import index_import
 
-from loadstone import _core
-from loadstone import advice as advising
+from loadstone import _core, advice
 from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.results.documents.drive import PlainTable
@@ -283,10 +282,10 @@ def test_verifying_runs_the_same_with_the_least_advised_size(
         assert again.out is not None
         return Outcome(RunFolder.open(index_import(again.out, flat=True)), ExitCode.OK, None, ["bye"])
 
-    monkeypatch.setattr(advising, "execute", execute)
+    monkeypatch.setattr(advice, "execute", execute)
     listener = Quiet()
     first = Outcome(RunFolder.open(folder), ExitCode.OK, None, ["hello"])
-    both = advising.verify(request(tmp_path, overrides={"x": "1"}), first, listener)
+    both = advice.verify(request(tmp_path, overrides={"x": "1"}), first, listener)
     (again,) = asked
     least = min(p["steps"]["advice"]["partition_rows"] or 10**9 for p in summarise(folder)["phases"])
     assert again.overrides == {"x": "1", "partition_rows": str(least)}
@@ -295,7 +294,7 @@ def test_verifying_runs_the_same_with_the_least_advised_size(
     assert "into partitions of 500 k rows" in listener.words[-1]
     verification = summarise(folder)["verification"]
     assert [phase["flat"] for phase in verification["phases"]] == [True] * 4
-    advising.verify(request(tmp_path), first, listener)
+    advice.verify(request(tmp_path), first, listener)
     assert len(asked) == 1, "what has been verified is not verified again"
 
 
@@ -307,9 +306,9 @@ def test_a_second_run_that_cannot_begin_leaves_the_first_one_s_results(
     def execute(_: Request, __: Listener) -> Outcome:
         raise LoadstoneError("there is no room", "Make some.")
 
-    monkeypatch.setattr(advising, "execute", execute)
+    monkeypatch.setattr(advice, "execute", execute)
     first = Outcome(RunFolder.open(folder), ExitCode.OK)
-    both = advising.verify(request(tmp_path), first, Quiet())
+    both = advice.verify(request(tmp_path), first, Quiet())
     assert (both.folder.path, both.exit_code) == (folder, ExitCode.BAD_INPUT)
     assert both.trouble is not None
     assert both.trouble.message == "there is no room"
@@ -318,10 +317,10 @@ def test_a_second_run_that_cannot_begin_leaves_the_first_one_s_results(
 def test_nothing_is_verified_where_nothing_is_advised_or_the_run_failed(tmp_path: Path) -> None:
     listener = Quiet()
     flat = Outcome(RunFolder.open(index_import(tmp_path / "flat", flat=True)), ExitCode.OK)
-    assert advising.verify(request(tmp_path), flat, listener) is flat
+    assert advice.verify(request(tmp_path), flat, listener) is flat
     assert "nothing to verify" in listener.words[-1]
     failed = replace(flat, exit_code=ExitCode.FAILED)
-    assert advising.verify(request(tmp_path), failed, listener) is failed
+    assert advice.verify(request(tmp_path), failed, listener) is failed
     assert "not verified" in listener.words[-1]
 
 
@@ -331,5 +330,5 @@ def test_verifying_is_refused_before_the_run_where_it_cannot_be(tmp_path: Path) 
     assert "parameter partition_rows" in shown.stderr
     assert not (tmp_path / "out").exists()
     with pytest.raises(LoadstoneError, match="sets partition_rows"):
-        advising.refuse_unverifiable(request(tmp_path, overrides={"partition_rows": "5"}))
-    advising.refuse_unverifiable(request(tmp_path))
+        advice.refuse_unverifiable(request(tmp_path, overrides={"partition_rows": "5"}))
+    advice.refuse_unverifiable(request(tmp_path))

@@ -227,11 +227,11 @@ def test_each_step_is_stored_whole_when_it_is_told(database: Database, tmp_path:
     )
     seen: list[tuple[int, int]] = []
 
-    def stepped(step: dict[str, Any]) -> None:
+    def on_step(step: dict[str, Any]) -> None:
         seen.append((step["step"], database.value("select count(*) from test")))
         time.sleep(0.05)
 
-    account = perform(document, None, None, stepped)
+    account = perform(document, None, None, on_step)
     assert account["state"] == "complete"
     assert seen == [(0, 10_000), (1, 20_000), (2, 25_000)]
     steps = account["load"]["steps"]
@@ -246,12 +246,12 @@ def test_what_cannot_take_a_step_stops_the_load_and_is_raised(database: Database
     database.execute(TABLE)
     document = loading(reached(database), tmp_path, data=rows_data(9000), step_rows=3000, hold=True)
 
-    def stepped(step: dict[str, Any]) -> None:
+    def on_step(step: dict[str, Any]) -> None:
         if step["step"] == 1:
             raise LoadstoneError("the disk of the results is full", "free space")
 
     with pytest.raises(LoadstoneError, match="disk of the results"):
-        perform(document, None, None, stepped)
+        perform(document, None, None, on_step)
     assert database.value("select count(*) from test") == 6000
     account = json.loads((tmp_path / "drive.json").read_text())
     assert account["state"] == "interrupted"

@@ -73,7 +73,7 @@ def test_steps_are_told_of_when_they_are_committed_whole(target: OpenTarget, tmp
     seen: list[tuple[dict[str, Any], str | None]] = []
     order: list[str] = []
 
-    def stepped(step: dict[str, Any]) -> None:
+    def on_step(step: dict[str, Any]) -> None:
         order.append("step")
         seen.append((step, value(target, "select count(*) from test")))
 
@@ -82,7 +82,7 @@ def test_steps_are_told_of_when_they_are_committed_whole(target: OpenTarget, tmp
         assert value(target, "select count(*) from test") == "0"
 
     bulk = replace(BULK, rows=replace(IMPORT, rows=17_500))
-    loaded = check_whole(load(target, bulk, tmp_path, replace(USUAL, on_step=stepped, ready=ready)))
+    loaded = check_whole(load(target, bulk, tmp_path, replace(USUAL, on_step=on_step, ready=ready)))
     assert order == ["ready", *["step"] * 4]
     steps = [step for step, _ in seen]
     assert steps == loaded["steps"]
@@ -106,11 +106,11 @@ def test_all_rows_are_one_step_unless_said_otherwise(target: OpenTarget, tmp_pat
 
 
 def test_what_a_step_meets_ends_the_load(target: OpenTarget, tmp_path: Path) -> None:
-    def stepped(step: dict[str, Any]) -> None:
+    def on_step(step: dict[str, Any]) -> None:
         raise LoadstoneError(f"no more after step {step['step']}", "A test.")
 
     with pytest.raises(LoadstoneError, match="no more after step 0"):
-        perform_bulk(BULK, target, tmp_path, options=replace(USUAL, on_step=stepped))
+        perform_bulk(BULK, target, tmp_path, options=replace(USUAL, on_step=on_step))
     assert value(target, "select count(*) from test") == "5000"
 
 
@@ -342,7 +342,7 @@ def test_indexes_that_are_missing_are_made_when_a_load_goes_on(target: OpenTarge
 
 
 def test_a_lost_server_leaves_an_account(server: OpenTarget, tmp_path: Path) -> None:
-    def stepped(step: dict[str, Any]) -> None:
+    def on_step(step: dict[str, Any]) -> None:
         if step["step"] == 1:
             cut = (
                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'loadstone' "
@@ -350,7 +350,7 @@ def test_a_lost_server_leaves_an_account(server: OpenTarget, tmp_path: Path) -> 
             with closing(server.connect("test")) as control:
                 control.execute(cut + "and pid <> pg_backend_pid()")
 
-    account = load(server, BULK, tmp_path, replace(USUAL, on_step=stepped))
+    account = load(server, BULK, tmp_path, replace(USUAL, on_step=on_step))
     loaded = account["load"]
     assert account["state"] == "aborted", account["reason"]
     assert loaded["committed"]["rows"] == 10_000

@@ -68,8 +68,8 @@ def asked(
     kept: list[dict[str, Any]] = []
     with closing(opened.connect("test")) as own:
         working = control or (lambda: own)
-        hands = QueryContext(working, working, cool, None, None, "loadstone", kept.append)
-        account = ask_in_turn(Questions(questions, **given), opened, out, hands)
+        context = QueryContext(working, working, cool, None, None, "loadstone", kept.append)
+        account = ask_in_turn(Questions(questions, **given), opened, out, context)
     assert len(kept) == len(texts)
     assert list(out.iterdir()) == []
     return account

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Identity, Sizes
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect import timeseries as series
+    from loadstone.engine.dialect import timeseries
     from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables
@@ -58,13 +58,13 @@ class ClusterSeries(CitusSeries):
         yield f"select create_reference_table({literal(self.qualified(tags['name']))})"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.TableOptions
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: timeseries.TableOptions
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows and spread it."""
         yield from super().series_table(table, dataset, wishes, where)
         yield _distribute(self.qualified(table["name"]), device_column(dataset, wishes))
 
-    def notes(self, wishes: SeriesTables, where: series.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
         """Say what is seen of the workers."""
         return (*super().notes(wishes, where), *_SHARED)
 

@@ -14,7 +14,7 @@ from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
 from loadstone.engine.dialect.timeseries import USUAL as USUAL_SERIES
 from loadstone.engine.dialect.timeseries import TableSize as SeriesSize
 from loadstone.engine.dialect.timeseries import TimeSeriesDialect
-from loadstone.engine.observe import storage as storing
+from loadstone.engine.observe import storage
 from loadstone.engine.postgres.extension import ExtensionFamily
 from loadstone.errors import LoadstoneError
 from loadstone.sqltext import literal
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Sizes
     from loadstone.engine.answers import RelationSize
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect import timeseries as series
+    from loadstone.engine.dialect import timeseries
     from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.engine.observe.storage import Storage
@@ -87,14 +87,14 @@ class CstoreSeries(TimeSeriesDialect):
         return _drop(self.qualified(name))
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.TableOptions
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: timeseries.TableOptions
     ) -> Iterator[str]:
         """Yield the statement that makes one foreign table."""
         del where
         columns = self.columns(table, dataset, wishes)
         yield f"create foreign table {self.qualified(table['name'])} ({columns}){self.keeping}"
 
-    def notes(self, wishes: SeriesTables, where: series.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
         """Say which wishes have no meaning here."""
         del where
         found = [
@@ -104,7 +104,7 @@ class CstoreSeries(TimeSeriesDialect):
             found.append("a table is one file: it is not split")
         return (*found, *_MANNER)
 
-    def size(self, control: Control, table: str) -> series.TableSize:
+    def size(self, control: Control, table: str) -> timeseries.TableSize:
         """Read what a table takes on disk."""
         found = _size(control, self.qualified(table))
         return SeriesSize(found.table_bytes, found.index_bytes)
@@ -241,7 +241,7 @@ def _relation(row: dict[str, Any]) -> RelationSize:
 def _allocated(path: Path) -> int | None:
     """Return the allocated bytes of a table's two files; None when we may not look."""
     try:
-        return storing.allocated_bytes(path, path.with_name(f"{path.name}.footer"))
+        return storage.allocated_bytes(path, path.with_name(f"{path.name}.footer"))
     except PermissionError:
         return None
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Identity
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect import timeseries as series
+    from loadstone.engine.dialect import timeseries
     from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
@@ -50,14 +50,14 @@ class GreenplumSeries(TimeSeriesDialect):
         yield from rest
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: series.TableOptions
+        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: timeseries.TableOptions
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows with its partitions and indexes."""
         first, *rest = super().series_table(table, dataset, wishes, where)
         yield f"{first} distributed by ({quoted(device_column(dataset, wishes))})"
         yield from rest
 
-    def notes(self, wishes: SeriesTables, where: series.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
         """Say how tables are kept, in place of what PostgreSQL says of compression."""
         found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
         return (*found, *_MANNER)

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.report import formats, storage
-from loadstone.report import steps as stepped
 from loadstone.report.chunks import chunks
 from loadstone.report.fitted import Fitted
 from loadstone.report.headline import columns, headline
 from loadstone.report.naming import phase_title, target_label, target_names, variant_words
 from loadstone.report.plain_query_tables import questions_json, questions_table
+from loadstone.report.steps import conclusions, figures, members_of
 from loadstone.report.visible_summary import visible_summary
 
 if TYPE_CHECKING:
@@ -144,13 +144,13 @@ def _steps_json(phase: PhaseFigures, steps: StepsFigures) -> Json:
         "knee": msgspec.to_builtins(steps.knee),
         "advice": msgspec.to_builtins(steps.advice),
         "memory_limit_bytes": steps.memory_limit_bytes,
-        "figures": asdict(stepped.figures(steps)),
+        "figures": asdict(figures(steps)),
     }
 
 
 def _steps(chunk: Chunk, summary: Summary) -> RenderableType | None:
     """Return a table of a phase's loads in steps, and below it what they advise."""
-    members = stepped.members_of(chunk)
+    members = members_of(chunk)
     if not members:
         return None
     table = Table(title=f"{chunk.title}, step by step", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -158,11 +158,11 @@ def _steps(chunk: Chunk, summary: Summary) -> RenderableType | None:
     for name in ("Rows", "Knee", "95 % interval", "Rows/s before", "Slowdown at the end"):
         table.add_column(name, justify="right", no_wrap=True)
     for member in members:
-        row = stepped.figures(member.steps)
+        row = figures(member.steps)
         knee, interval = Text(row.knee, style="bold"), Text(row.interval, style="dim")
         rate, slower = formats.rate(row.rows_per_s), formats.times(row.slowdown)
         table.add_row(Text(member.label or "all"), formats.rows(row.rows), knee, interval, rate, slower)
-    return Group(Fitted(table), *(Text(text) for text in stepped.conclusions(members, summary)))
+    return Group(Fitted(table), *(Text(text) for text in conclusions(members, summary)))
 
 
 def _storage(summary: Summary) -> RenderableType | None:

@@ -84,7 +84,7 @@ def _tell_beside(stage: PhaseContext) -> None:
 
 
 def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
-    """Write down the steps that `stepped` was not told of: the broken one, and the only one."""
+    """Write down the steps for which `on_step` was not called: the broken one, and the only one."""
     reason = full or f"{account['reason']}{first_error(account)}"
     written = {line["step"] for line in steps.lines}
     broken = "interrupted" if account["state"] == "interrupted" else "failed"

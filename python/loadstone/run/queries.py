@@ -34,7 +34,7 @@ def questions_phase(questions: Questions, stage: PhaseContext) -> Document:
         write(account, stage.folder)
         return account
     folder, server = stage.folder, stage.server
-    hands = QueryContext(
+    context = QueryContext(
         control=stage.control,
         recover=server.recover,
         cool=server.cool,
@@ -44,7 +44,7 @@ def questions_phase(questions: Questions, stage: PhaseContext) -> Document:
         keep=lambda account: write(account, folder),
         rows=rows_of(questions, stage),
     )
-    account = ask_in_turn(questions, server.opened, folder.path, hands)
+    account = ask_in_turn(questions, server.opened, folder.path, context)
     write(account, folder)
     return account
 

@@ -122,13 +122,13 @@ def _await(
     show: Callable[[Progress], None] | None,
     on_step: Callable[[Step], None] | None,
 ) -> dict[str, Any]:
-    told = 0
+    seen = 0
     while True:
         account = _account(drive.wait(_POLL_S), out_dir)
         progress: Progress = json.loads(drive.progress())
         if on_step is not None:
-            steps = progress.get("steps", [])[told:]
-            told += len(steps)
+            steps = progress.get("steps", [])[seen:]
+            seen += len(steps)
             _tell(drive, steps, on_step, account, out_dir)
         if account is not None:
             return account

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import ipaddress
-from dataclasses import replace as replaced
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import psutil
@@ -14,8 +14,7 @@ import psycopg
 from loadstone.engine import SCHEMA, Engine, not_one_value, one
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.control import CONTROL_CONNECTIONS
-from loadstone.engine.observe import server as observing
-from loadstone.engine.observe import storage as storing
+from loadstone.engine.observe import server, storage
 from loadstone.engine.observe.remote import RemoteMachine
 from loadstone.engine.observe.storage import DataFiles
 from loadstone.engine.postgres import connections, durability, resets, session_settings, statements, workspace
@@ -197,7 +196,7 @@ class PostgresFamily(Engine):
         for name, value in self.connection_parameters(schema).items():
             joined = f"{parameters.get(name, '')} {value}" if name == "options" else value
             parameters[name] = joined.strip()
-        return replaced(connection, parameters=parameters)
+        return replace(connection, parameters=parameters)
 
     def settings(self, connection: Control) -> list[Setting]:
         """Read the settings that are not at their defaults, and those worth recording anyway."""
@@ -225,14 +224,14 @@ class PostgresFamily(Engine):
 
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
         """Read sizes on disk and the WAL's position."""
-        return observing.sizes(connection, schema)
+        return server.sizes(connection, schema)
 
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
         """Tell where the server's files really are; `ours` is its data directory when it is ours to know."""
         if ours is not None:
             return DataFiles(ours)
         found = self.server_pids(connection)
-        return storing.data_directory_of(connection, found.pid, found.reason)
+        return storage.data_directory_of(connection, found.pid, found.reason)
 
     def storage(
         self,
@@ -244,7 +243,7 @@ class PostgresFamily(Engine):
         """Account for every byte of tables in the schema, once all of them are written to the disk."""
         refused = self.checkpoint(connection)
         files = self.data_files(connection, data_directory)
-        looked = storing.look(connection, schema, tables, files, members=self.storage_members)
+        looked = storage.look(connection, schema, tables, files, members=self.storage_members)
         if refused is not None:
             looked.notes.insert(0, f"bytes in memory were not yet on the disk: {refused}")
         return looked
@@ -252,11 +251,11 @@ class PostgresFamily(Engine):
     def counters(self, connection: Control) -> Observation:
         """Read the cumulative counters of monitor.jsonl, as they are."""
         statement = statements.counters(psycopgs(connection).info.server_version)
-        return observing.observe(lambda: connection.execute(statement).fetchone())
+        return server.observe(lambda: connection.execute(statement).fetchone())
 
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
         """Read the momentary figures of monitor.jsonl."""
-        return observing.observe(lambda: connection.execute(statements.GAUGES, {"schema": schema}).fetchone())
+        return server.observe(lambda: connection.execute(statements.GAUGES, {"schema": schema}).fetchone())
 
     def waits(self, connection: Control) -> Observation:
         """Count the active sessions by what they wait for (`LWLock:WALWrite`)."""
@@ -266,7 +265,7 @@ class PostgresFamily(Engine):
         def read() -> dict[str, Any]:
             return {row["wait"]: row["sessions"] for row in connection.execute(statements.WAITS)}
 
-        return observing.observe(read)
+        return server.observe(read)
 
     def remote_machine(self, connection: Control) -> RemoteMachine | None:
         """Return what tells how a machine fares on which we cannot see the server ourselves."""

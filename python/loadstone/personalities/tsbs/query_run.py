@@ -135,7 +135,7 @@ def _shown(run: Run, opened: OpenTarget, out: Write) -> QueryOptions:
     if not (explain or debug or values.on("print-responses")):
         return run.options
 
-    def told(sql: str, answer: Any) -> None:
+    def show(sql: str, answer: Any) -> None:
         reply = answer if isinstance(opened.engine, PostgresFamily) else of_table(answer)
         if debug:
             out(f"{explained(sql) if explain else sql}\n")
@@ -144,7 +144,7 @@ def _shown(run: Run, opened: OpenTarget, out: Write) -> QueryOptions:
         elif values.on("print-responses"):
             out(response(sql, reply))
 
-    return replace(run.options, asker=_asker(opened, explain=explain), on_answer=told)
+    return replace(run.options, asker=_asker(opened, explain=explain), on_answer=show)
 
 
 def _asker(opened: OpenTarget, *, explain: bool) -> Asker:

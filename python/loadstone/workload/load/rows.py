@@ -58,7 +58,7 @@ def send(
 ) -> Account:
     """Send the rows; the first signal asks to stop in order.
 
-    `on_step` is told of each step that is committed whole. Raises LoadstoneError when it cannot begin.
+    `on_step` is called for each step that is committed whole. Raises LoadstoneError when it cannot begin.
     """
     library = None
     if document["connection"] is None:

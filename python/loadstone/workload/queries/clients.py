@@ -78,17 +78,17 @@ class AskedLibrary(Library):
     def __init__(
         self,
         asker: Asker,
-        told: Callable[[str, Any], None] | None = None,
-        noted: Callable[[int, int], None] | None = None,
+        on_answer: Callable[[str, Any], None] | None = None,
+        on_query: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Tell `told` of each query's text with its answer, `noted` of its begin and end, one at a time."""
+        """Call `on_answer` with each query's text and answer, `on_query` with its times; one at a time."""
         self.errors = asker.errors
-        self._asker, self._told, self._noted = asker, told, noted
-        self._telling = threading.Lock()
+        self._asker, self._on_answer, self._on_query = asker, on_answer, on_query
+        self._calling = threading.Lock()
 
     def connect(self, number: int) -> Client:
         """Open the connection of client `number`."""
-        return _Asking(self._asker, _NAME.format(number), self._told, self._noted, self._telling)
+        return _Asking(self._asker, _NAME.format(number), self._on_answer, self._on_query, self._calling)
 
     def describe(self, error: BaseException) -> tuple[str, str]:
         """Return an error's class and the first line of its message."""
@@ -103,30 +103,30 @@ class _Asking(Client):
         self,
         asker: Asker,
         name: str,
-        told: Callable[[str, Any], None] | None,
-        noted: Callable[[int, int], None] | None,
-        telling: threading.Lock,
+        on_answer: Callable[[str, Any], None] | None,
+        on_query: Callable[[int, int], None] | None,
+        calling: threading.Lock,
     ) -> None:
-        self._asker, self._name, self._told, self._noted = asker, name, told, noted
-        self._telling = telling
+        self._asker, self._name, self._on_answer, self._on_query = asker, name, on_answer, on_query
+        self._calling = calling
         self._control = asker.connect(name)
-        self.answered = None if told is None else self._tell
+        self.answered = None if on_answer is None else self._answered
 
     def query(self, sql: str) -> Any:
         """Run a query."""
-        if self._noted is None:
+        if self._on_query is None:
             return self._asker.answer(self._control, sql)
         start_ns = time.monotonic_ns()
         try:
             return self._asker.answer(self._control, sql)
         finally:
-            with self._telling:
-                self._noted(start_ns, time.monotonic_ns())
+            with self._calling:
+                self._on_query(start_ns, time.monotonic_ns())
 
-    def _tell(self, sql: str, answer: Any) -> None:
-        assert self._told is not None, "else this is None"  # noqa: S101
-        with self._telling:
-            self._told(sql, answer)
+    def _answered(self, sql: str, answer: Any) -> None:
+        assert self._on_answer is not None, "else this is None"  # noqa: S101
+        with self._calling:
+            self._on_answer(sql, answer)
 
     def interrupt(self) -> None:
         """End the query that another thread is in."""

@@ -55,13 +55,13 @@ class QueryContext:
     """Rows of the table, where they are known."""
 
 
-def ask_in_turn(questions: Questions, opened: OpenTarget, out_dir: Path, hands: QueryContext) -> Account:
+def ask_in_turn(questions: Questions, opened: OpenTarget, out_dir: Path, context: QueryContext) -> Account:
     """Ask one question after the other, each cold and then warm; returns the account.
 
     A run that fails is marked with its reason, and the question's later runs are skipped; the next question
     is asked all the same. The account's state is `complete`, or `interrupted` where a signal came first.
     """
-    return _Turns(questions, opened, out_dir, hands).perform()
+    return _Turns(questions, opened, out_dir, context).perform()
 
 
 def ask_as_load(
@@ -98,7 +98,7 @@ class _Turns:
     questions: Questions
     opened: OpenTarget
     out_dir: Path
-    hands: QueryContext
+    context: QueryContext
     caches: Caches | None = None
     runs: list[Run] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Turns:
             if self._is_interrupted():
                 break
             self._explain(sql)
-            self.hands.keep(self._account("interrupted", "the questions after this one were not asked"))
+            self.context.keep(self._account("interrupted", "the questions after this one were not asked"))
         (self.out_dir / QUERIES_FILE).unlink(missing_ok=True)
         stopped = self._is_interrupted()
         return self._account("interrupted", "stopped by a signal") if stopped else self._account("complete")
@@ -138,19 +138,19 @@ class _Turns:
             return
         try:
             if self.questions.cold:
-                self.caches = self.hands.cool()
-                self.hands.control()
-            noted: list[tuple[int, int]] = []
-            account = self._drive(blanks, sql, noted)
+                self.caches = self.context.cool()
+                self.context.control()
+            spans: list[tuple[int, int]] = []
+            account = self._drive(blanks, sql, spans)
         except self._troubles() as error:
             self._check_signals()
             blanks[0] |= {"state": "failed", "reason": words_of(error)}
             _skip(blanks[1:], "the run before it failed")
             self._revive()
             return
-        self._take(account, blanks, noted)
+        self._take(account, blanks, spans)
 
-    def _drive(self, blanks: list[Run], sql: str, noted: list[tuple[int, int]]) -> Account:
+    def _drive(self, blanks: list[Run], sql: str, spans: list[tuple[int, int]]) -> Account:
         """Run a question on one connection, once for each of `blanks`."""
         options = QueryOptions(
             timeout_s=self.questions.timeout_s,
@@ -158,14 +158,14 @@ class _Turns:
             prepared=0,
             brittle=True,
             records=False,
-            on_query=lambda start_ns, end_ns: noted.append((start_ns, end_ns)),
+            on_query=lambda start_ns, end_ns: spans.append((start_ns, end_ns)),
             suffixes=tuple(f"{run['kind']}-{run['number']}" for run in blanks),
-            schema=self.hands.schema,
+            schema=self.context.schema,
         )
-        hands = self.hands
-        return ask_all([("", sql)], self.opened, self.out_dir, hands.signals, hands.show, options)
+        signals, show = self.context.signals, self.context.show
+        return ask_all([("", sql)], self.opened, self.out_dir, signals, show, options)
 
-    def _take(self, account: Account, blanks: list[Run], noted: list[tuple[int, int]]) -> None:
+    def _take(self, account: Account, blanks: list[Run], spans: list[tuple[int, int]]) -> None:
         """Note what came of each run."""
         answers = account["queries"]["answers"]
         if answers:
@@ -181,14 +181,14 @@ class _Turns:
             if counts["counts"]["done"]:
                 seconds = counts["service"]["mean_ns"] / _NS_PER_S
                 # Noted within the call, whose length the driver knows better.
-                start_ns = max(end_ns, noted[place][0]) if place < len(noted) else end_ns
+                start_ns = max(end_ns, spans[place][0]) if place < len(spans) else end_ns
                 end_ns = start_ns + round(seconds * _NS_PER_S)
                 rows = answers[0]["digest"]["rows"] if answers else None
                 run |= {"start_ns": start_ns, "end_ns": end_ns, "seconds": seconds, "rows": rows}
                 run |= {"state": "done", "reason": None}
             elif counts["counts"]["failed"] and broken is None:
                 broken = _first_words(account)
-                start_ns, end_ns = noted[place] if place < len(noted) else (end_ns, account["end_ns"])
+                start_ns, end_ns = spans[place] if place < len(spans) else (end_ns, account["end_ns"])
                 run |= {"start_ns": start_ns, "end_ns": end_ns, "state": "failed", "reason": broken}
             elif broken is not None:
                 _skip([run], "the run before it failed")
@@ -203,7 +203,7 @@ class _Turns:
             return
         engine = self.opened.engine
         try:
-            control = self.hands.control()
+            control = self.context.control()
             with engine.at_most(control, self.questions.timeout_s):
                 plan = engine.explain(control, sql)
         except self._troubles() as error:
@@ -221,7 +221,7 @@ class _Turns:
             return
         engine = self.opened.engine
         try:
-            control = self.hands.control()
+            control = self.context.control()
             if self.opened.private:
                 engine.checkpoint(control)  # what is only in a log has no size yet
             size = engine.tables.size(control, self.questions.table)
@@ -234,7 +234,7 @@ class _Turns:
     def _revive(self) -> None:
         """Wait for a server that was lost; where it stays away, nothing more is asked."""
         try:
-            self.hands.recover()
+            self.context.recover()
         except self._troubles() as error:
             self._check_signals()
             self.gone = words_of(error)
@@ -243,12 +243,12 @@ class _Turns:
         return self.opened.engine.troubles
 
     def _is_interrupted(self) -> bool:
-        return self.hands.signals is not None and self.hands.signals.received is not None
+        return self.context.signals is not None and self.context.signals.received is not None
 
     def _check_signals(self) -> None:
         """Raise where the error is only what is left of a signal."""
-        if self.hands.signals is not None:
-            self.hands.signals.check()
+        if self.context.signals is not None:
+            self.context.signals.check()
 
     def _account(self, state: str, reason: str | None = None) -> Account:
         counts = {"scheduled": 0, "done": 0, "failed": 0, "skipped": 0, "dropped": 0}
@@ -269,7 +269,7 @@ class _Turns:
             "outages": self.outages,
             "asking": {
                 "table": self.questions.table or None,
-                "rows": self.hands.rows,
+                "rows": self.context.rows,
                 "table_bytes": self.table_bytes,
                 "cold": self.questions.cold,
                 "caches": self.caches,
