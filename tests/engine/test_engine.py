@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -213,12 +213,24 @@ def test_somebody_elses_schema_is_refused_unless_it_is_to_be_replaced(control: C
 def test_an_empty_schema_that_waits_for_us_is_used(control: Control) -> None:
     control.execute("create schema prepared")
     POSTGRES.create_workspace(control, "prepared")
+    assert POSTGRES.has_workspace(control, "prepared"), "it is marked as ours"
     POSTGRES.drop_workspace(control, "prepared")
+    assert not schemas(control, "prepared")
 
 
 def test_a_schemas_name_may_hold_anything(control: Control) -> None:
-    POSTGRES.create_workspace(control, 'a"; drop table x; --')
-    POSTGRES.drop_workspace(control, 'a"; drop table x; --')
+    name = 'a"; drop table loadstone.x; --'
+    control.execute("create table loadstone.x (i int)")
+    POSTGRES.create_workspace(control, name)
+    assert schemas(control, name)
+    assert POSTGRES.claim_workspace(control, name)
+    POSTGRES.drop_workspace(control, name)
+    assert not schemas(control, name)
+    assert control.execute("select * from loadstone.x").fetchall() == [], "the other table stays"
+
+
+def schemas(control: Control, name: str) -> list[dict[str, Any]]:
+    return control.execute("select 1 from pg_namespace where nspname = %(name)s", {"name": name}).fetchall()
 
 
 def test_a_user_without_rights_is_told_what_is_missing(visitor: Control) -> None:

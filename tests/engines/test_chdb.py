@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,12 @@ def test_what_each_spelling_means(tmp_path: Path, text: str, id_: str, url: str,
 
 
 def test_connections_are_sockets_of_this_run_and_none_is_refused(own: OpenTarget) -> None:
-    with closing(own.connect("asking")) as control:
-        own.engine.refuse_too_many_clients(control, 1_000_000)
+    with ExitStack() as stack:
+        controls = [stack.enter_context(closing(own.connect(f"asking {n}"))) for n in range(50)]
+        own.engine.refuse_too_many_clients(controls[0], 1_000_000)
+        assert [own.engine.text_value(control, f"select {n}") for n, control in enumerate(controls)] == [
+            str(n) for n in range(50)
+        ]
 
 
 def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:

@@ -280,8 +280,14 @@ def test_somebody_elses_schema_is_refused_unless_it_is_to_be_replaced(control: D
 
 
 def test_a_schemas_name_may_hold_anything(control: DuckControl) -> None:
-    DUCKDB.create_workspace(control, 'a"; drop table x; --')
-    DUCKDB.drop_workspace(control, 'a"; drop table x; --')
+    name = 'a"; drop table loadstone.x; --'
+    count = "select count(*) as n from duckdb_schemas() where schema_name = $name"
+    control.execute("create table loadstone.x (i int)")
+    DUCKDB.create_workspace(control, name)
+    assert control.execute(count, {"name": name}).fetchone() == {"n": 1}
+    DUCKDB.drop_workspace(control, name)
+    assert control.execute(count, {"name": name}).fetchone() == {"n": 0}
+    assert control.execute("select * from loadstone.x").fetchall() == [], "the other table stays"
 
 
 def test_durability_is_judged_with_reasons(control: DuckControl) -> None:

@@ -139,6 +139,7 @@ def test_lines_are_counted_over_values_of_several_lines(tmp_path: Path) -> None:
 
 
 def test_what_servers_read_is_not_refused(tmp_path: Path) -> None:
+    bad = GOOD.replace("-32768", "32768")
     for field, values in {
         "1,": ("", "+5,", " 7 ,", "007,", "0x1F,"),
         "1e38": ("", "-.5", "NaN", "-Infinity", " 3 "),
@@ -149,6 +150,8 @@ def test_what_servers_read_is_not_refused(tmp_path: Path) -> None:
         for value in values:
             text = GOOD.replace(field, value or ",", 1) if field.endswith(",") else GOOD.replace(field, value)
             refuse_values(lines(tmp_path, f"{text}\r\n"), COLUMNS)
+            with pytest.raises(LoadstoneError, match="small is '32768'"):
+                refuse_values(lines(tmp_path, f"{text}\r\n{bad}\r\n"), COLUMNS)
 
 
 def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path: Path) -> None:
