@@ -24,6 +24,8 @@ from loadstone.private_server import EmbeddedServer, ServerSpec
 SCALE = 50
 OURS = Path(sys.executable).with_name("loadstone")
 JOBS = 4
+OPTIONS: tuple[tuple[str, ...], ...] = ((), ("--partitions=8",))
+"""Options of both: plain tables, then partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,26 @@ def run(target: str, rounds: int) -> None:
     if pgbench is None:
         print("pgbench is not installed: -i is not compared (Debian: postgresql-client)\n")
         return
-    sides = {
-        "pgbench -i": [pgbench, "-i"],
-        "loadstone pgbench -i": [str(OURS), "pgbench", "-i"],
-        f"loadstone pgbench -i -j {JOBS}": [str(OURS), "pgbench", "-i", "-j", str(JOBS)],
-    }
     with EmbeddedServer(ServerSpec(name=target, clients=20)) as server:
         print(f"### Initialization, scale {SCALE}, {rounds} rounds in turns, server: {server.build}\n")
-        measured: dict[str, list[Figures]] = {side: [] for side in sides}
-        for number in range(rounds):
-            for side in sides if number % 2 == 0 else reversed(sides):
-                measured[side].append(_initialize(server, sides[side]))
-    _print(measured)
+        for options in OPTIONS:
+            sides = _sides(pgbench, options)
+            measured: dict[str, list[Figures]] = {side: [] for side in sides}
+            for number in range(rounds):
+                for side in sides if number % 2 == 0 else reversed(sides):
+                    measured[side].append(_initialize(server, sides[side]))
+            _print(measured)
+
+
+def _sides(pgbench: str, options: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the commands to compare, by what the table calls them."""
+    ours = [str(OURS), "pgbench", "-i", *options]
+    named = " ".join(("pgbench -i", *options))
+    return {
+        named: [pgbench, "-i", *options],
+        f"loadstone {named}": ours,
+        f"loadstone {named} -j {JOBS}": [*ours, "-j", str(JOBS)],
+    }
 
 
 def _initialize(server: EmbeddedServer, command: list[str]) -> Figures:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -136,11 +137,15 @@ def test_a_scale_that_needs_large_numbers_has_them(bank: Database) -> None:
     both(bank, "-I dtvpf -s 20000")
 
 
-def test_several_connections_make_the_same_rows(bank: Database) -> None:
-    peer(bank, "-s 3")
+@pytest.mark.parametrize("options", ["", "--partitions=5", "--partitions=2 --partition-method=hash"])
+def test_several_connections_make_the_same_rows(bank: Database, options: str) -> None:
+    peer(bank, f"-n -s 3 {options}")
     _, expected = made(bank)
-    code, err = ours(bank, "-s 3 -j 3")
+    code, err = ours(bank, f"-n -s 3 -j 3 {options}")
     assert (code, made(bank)[1]) == (0, expected)
+    # A second time foreign keys refer to the tables.
+    assert ours(bank, f"-I fg -s 3 -j 3 {options}")[0] == 0
+    assert made(bank)[1] == expected
     assert "300000 of 300000 tuples (100%) done" in err
 
 
@@ -238,7 +243,9 @@ def test_rows_do_not_gather_in_memory(database: Database) -> None:
             "create temp table pgbench_accounts (aid int, bid int, abalance int, filler char(84))"
         )
         session = Session(control, lambda _: None)
-        chunks = Chunks("pgbench_accounts", 300_000, lambda _: kept.append(control.pgconn.flush()))
+        chunks = Chunks(
+            "pgbench_accounts", range(300_000), lambda _: kept.append(control.pgconn.flush()), Event()
+        )
         session.copy("copy pgbench_accounts from stdin", chunks)
     assert set(kept) == {0}
 

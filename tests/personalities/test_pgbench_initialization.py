@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,14 @@ def test_ranges_cover_every_number_once(scale: int, partitions: int) -> None:
     assert len(edges) == partitions
     assert (edges[0][0], edges[-1][1]) == ("minvalue", "maxvalue")
     assert [end for _, end in edges[:-1]] == [begin for begin, _ in edges[1:]]
+    held = list(schema.range_partitions(InitSettings(partitions=partitions), scale))
+    assert [f"create table {name}" for name, _ in held] == [s.partition("\n")[0] for s in made]
+    assert [rows.stop for _, rows in held[:-1]] == [rows.start for _, rows in held[1:]]
+    assert (held[0][1].start, held[-1][1].stop) == (0, 100_000 * scale)
+    for (_, end), (_, rows) in zip(edges[:-1], held, strict=False):
+        assert not rows or rows.stop < int(end)
+    for (begin, _), (_, rows) in zip(edges[1:], held[1:], strict=True):
+        assert not rows or rows.start + 1 == int(begin)
 
 
 def test_a_name_of_a_tablespace_is_quoted() -> None:
@@ -120,10 +129,17 @@ def test_a_partitioned_table_is_not_unlogged_where_the_server_refuses_it() -> No
     assert all(s.startswith("create unlogged") for s in schema.create_partitions(made, 1))
 
 
-@given(st.sampled_from(sorted(schema.ROWS_PER_BRANCH)), st.integers(0, 3 * CHUNK_ROWS), st.integers(1, 3))
-def test_chunks_together_are_all_rows_whoever_takes_them(table: str, rows: int, takers: int) -> None:
+@given(
+    st.sampled_from(sorted(schema.ROWS_PER_BRANCH)),
+    st.integers(0, 200_000),
+    st.integers(0, 3 * CHUNK_ROWS),
+    st.integers(1, 3),
+)
+def test_chunks_together_are_all_rows_whoever_takes_them(
+    table: str, first: int, rows: int, takers: int
+) -> None:
     counted: list[int] = []
-    chunks = Chunks(table, rows, counted.append)
+    chunks = Chunks(table, range(first, first + rows), counted.append, threading.Event())
     taken: list[bytes] = []
     waiting = [iter(chunks) for _ in range(takers)]
     while waiting:
@@ -132,15 +148,15 @@ def test_chunks_together_are_all_rows_whoever_takes_them(table: str, rows: int, 
             taken.append(chunk or b"")
             if chunk is None:
                 waiting.remove(taker)
-    assert b"".join(taken) == _core.pgbench_rows(table, 0, rows)
+    assert b"".join(taken) == _core.pgbench_rows(table, first, rows)
     assert sum(counted) == rows
 
 
 def test_chunks_end_for_all_when_one_is_stopped() -> None:
-    chunks = Chunks("pgbench_accounts", 3 * CHUNK_ROWS, lambda _: None)
-    taker = iter(chunks)
+    stopped = threading.Event()
+    taker = iter(Chunks("pgbench_accounts", range(3 * CHUNK_ROWS), lambda _: None, stopped))
     next(taker)
-    chunks.stopped = True
+    stopped.set()
     with pytest.raises(StoppedError):
         next(taker)
 

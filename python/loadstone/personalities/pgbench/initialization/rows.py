@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import psycopg
 
@@ -13,9 +13,11 @@ from loadstone import _core
 from loadstone.engine.postgres.connections import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from loadstone.personalities.pgbench.initialization.session import Session
+
+T = TypeVar("T")
 
 CHUNK_ROWS = 5000
 """Rows that are made and sent together; it divides the 100,000 after which a line of progress comes."""
@@ -26,53 +28,71 @@ class StoppedError(Exception):
     """Another connection failed, or a signal came: what this one sends is not wanted any more."""
 
 
-class Chunks:
-    """The rows of a table in pieces: each goes to whichever connection asks next."""
+class Shared(Generic[T]):
+    """Items for several threads: each goes to whichever asks next."""
 
-    def __init__(self, table: str, rows: int, sent: Callable[[int], object]) -> None:
-        """`sent` is called with the number of rows of each chunk that a connection has taken."""
+    def __init__(self, items: Iterable[T], stopped: threading.Event) -> None:
+        """Once `stopped` is set, whoever asks gets StoppedError."""
+        self._items = iter(items)
+        self._lock = threading.Lock()
+        self._stopped = stopped
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield what no other thread has got."""
+        while True:
+            with self._lock:
+                if self._stopped.is_set():
+                    raise StoppedError
+                try:
+                    item = next(self._items)
+                except StopIteration:
+                    return
+            yield item
+
+
+class Chunks:
+    """A range of a table's rows in pieces, for one connection or several."""
+
+    def __init__(
+        self, table: str, rows: range, sent: Callable[[int], object], stopped: threading.Event
+    ) -> None:
+        """`rows` counts from 0; `sent` is called with the number of rows that a connection has taken."""
         self._table = table
         self._sent = sent
-        self._firsts = iter(range(0, rows, CHUNK_ROWS))
-        self._rows = rows
-        self._lock = threading.Lock()
-        self.stopped = False
+        self._end = rows.stop
+        self._firsts = Shared(rows[::CHUNK_ROWS], stopped)
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield lines of COPY; raises StoppedError once `stopped` is set."""
-        while (first := self._next()) is not None:
-            rows = min(CHUNK_ROWS, self._rows - first)
+        """Yield lines of COPY; raises StoppedError."""
+        for first in self._firsts:
+            rows = min(CHUNK_ROWS, self._end - first)
             yield _core.pgbench_rows(self._table, first, rows)
             self._sent(rows)
 
-    def _next(self) -> int | None:
-        with self._lock:
-            if self.stopped:
-                raise StoppedError
-            return next(self._firsts, None)
 
-
-def send_in_parallel(sessions: Sequence[Session], statement: str, chunks: Chunks) -> None:
-    """Fill a table by several connections; none commits before all rows have arrived.
+def fill_in_parallel(
+    sessions: Sequence[Session], fill: Callable[[Session], object], stopped: threading.Event
+) -> None:
+    """Call `fill` with every connection, in threads; none commits before all have sent their rows.
 
     Raises ComplaintError when a connection fails, and InterruptedRun for a signal; then all roll back.
     """
     with ThreadPoolExecutor(len(sessions), "loadstone-copy") as pool:
-        sending = [pool.submit(_send, session, statement, chunks) for session in sessions]
+        sending = [pool.submit(_begin, session, fill) for session in sessions]
         try:
             wait(sending, return_when=FIRST_EXCEPTION)
             _raise_first(sending)
         except BaseException:
-            chunks.stopped = True
+            stopped.set()
             _end(sessions)
             raise
     for session in sessions:
         session.execute("commit")
 
 
-def _send(session: Session, statement: str, chunks: Chunks) -> None:
+def _begin(session: Session, fill: Callable[[Session], object]) -> None:
     session.execute("begin")
-    session.copy(statement, chunks)
+    fill(session)
 
 
 def _raise_first(sending: Sequence[Future[None]]) -> None:

@@ -101,6 +101,19 @@ def fill_on_server(scale: int) -> Iterator[str]:
     yield f"{accounts} {rows} from generate_series(1, {100_000 * scale}) as aid"
 
 
+def truncate(table: str) -> str:
+    """Return the statement that empties one table."""
+    return f"truncate table {table}"  # unqualified: pgbench's tables belong where the search path leads
+
+
+def range_partitions(settings: InitSettings, scale: int) -> Iterator[tuple[str, range]]:
+    """Yield the name of each partition by range, with its rows as numbers from 0."""
+    rows, size = 100_000 * scale, _partition_rows(settings, scale)
+    for number in range(settings.partitions):
+        first = min(rows, number * size)
+        yield f"pgbench_accounts_{number + 1}", range(first, min(rows, first + size))
+
+
 def copy(table: str, *, freeze: bool) -> str:
     """Return the statement that fills a table from the client."""
     # unqualified: pgbench's tables belong where the search path leads
@@ -114,7 +127,12 @@ def _unlogged(settings: InitSettings) -> str:
 def _bounds(settings: InitSettings, scale: int, number: int) -> str:
     if settings.method == "hash":
         return f"with (modulus {settings.partitions}, remainder {number - 1})"
-    size = (100_000 * scale + settings.partitions - 1) // settings.partitions
+    size = _partition_rows(settings, scale)
     first = "minvalue" if number == 1 else str((number - 1) * size + 1)
     end = "maxvalue" if number == settings.partitions else str(number * size + 1)
     return f"from ({first}) to ({end})"
+
+
+def _partition_rows(settings: InitSettings, scale: int) -> int:
+    """Return how many numbers a partition by range holds: the last may have fewer rows, or none."""
+    return (100_000 * scale + settings.partitions - 1) // settings.partitions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from loadstone.errors import ExitCode
 from loadstone.personalities.pgbench.complaint import PROGRAM
 from loadstone.personalities.pgbench.initialization import schema
 from loadstone.personalities.pgbench.initialization.progress import CopyProgress
-from loadstone.personalities.pgbench.initialization.rows import Chunks, send_in_parallel
+from loadstone.personalities.pgbench.initialization.rows import Chunks, Shared, fill_in_parallel
 from loadstone.personalities.pgbench.initialization.session import Session
 from loadstone.personalities.pgbench.server import connected, connection_of
 from loadstone.signals import InterruptedRun
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from loadstone.personalities.pgbench.options import Options
 
     Write = Callable[[str], object]
+    Fill = Callable[[Session], object]
 
 NO_CONNECTION = "could not create connection for initialization"
 
@@ -61,6 +63,8 @@ class Initialization:
         self._scale = options.scale or 1
         self._session = session
         self._parallel = parallel
+        self._stopped = threading.Event()
+        self._done = ""
         self._write = write
         self._steps: dict[str, tuple[str, Callable[[], None]]] = {
             "d": ("drop tables", self._drop),
@@ -79,6 +83,7 @@ class Initialization:
             title, act = self._steps[step]
             begun_s = time.monotonic()
             act()
+            self._done += step
             spent.append((title, time.monotonic() - begun_s))
         total_s = sum(seconds for _, seconds in spent)
         shown = ", ".join(f"{title} {seconds:.2f} s" for title, seconds in spent)
@@ -105,23 +110,49 @@ class Initialization:
                 if table != schema.ACCOUNTS or not self._parallel:
                     self._send(table)
         if self._parallel:
-            self._send_in_parallel(schema.ACCOUNTS)
+            self._send_in_parallel()
 
     def _send(self, table: str) -> None:
-        freeze = self._session.server_version >= schema.FREEZE_VERSION and self._session.is_ordinary(table)
+        freeze = self._can_freeze() and self._session.is_ordinary(table)
         progress = self._progress(table)
         self._session.copy(schema.copy(table, freeze=freeze), self._chunks(table, progress))
         progress.clear()
 
-    def _send_in_parallel(self, table: str) -> None:
-        progress = self._progress(table)
-        # Only the transaction that truncated a table can send it frozen rows.
-        send_in_parallel(self._parallel, schema.copy(table, freeze=False), self._chunks(table, progress))
+    def _send_in_parallel(self) -> None:
+        progress = self._progress(schema.ACCOUNTS)
+        fill = self._by_partition(progress) if self._knows_partitions() else self._by_rows(progress)
+        fill_in_parallel(self._parallel, fill, self._stopped)
         progress.clear()
 
+    def _by_rows(self, progress: CopyProgress) -> Fill:
+        """Any connection sends any rows. Only the transaction that truncated a table can freeze them."""
+        statement = schema.copy(schema.ACCOUNTS, freeze=False)
+        chunks = self._chunks(schema.ACCOUNTS, progress)
+        return lambda session: session.copy(statement, chunks)
+
+    def _by_partition(self, progress: CopyProgress) -> Fill:
+        """Each connection fills whole partitions, whose rows it can freeze as it truncates them itself."""
+        partitions = Shared(schema.range_partitions(self._settings, self._scale), self._stopped)
+
+        def fill(session: Session) -> None:
+            for name, rows in partitions:
+                session.execute(schema.truncate(name))
+                chunks = Chunks(schema.ACCOUNTS, rows, progress.advance, self._stopped)
+                session.copy(schema.copy(name, freeze=True), chunks)
+
+        return fill
+
+    def _knows_partitions(self) -> bool:
+        """Tell whether the partitions are by range, our own, and not referenced by foreign keys yet."""
+        made = "t" in self._done and "f" not in self._done
+        return made and self._settings.method == "range" and self._can_freeze()
+
+    def _can_freeze(self) -> bool:
+        return self._session.server_version >= schema.FREEZE_VERSION
+
     def _chunks(self, table: str, progress: CopyProgress) -> Chunks:
-        rows = schema.ROWS_PER_BRANCH[table] * self._scale
-        return Chunks(table, rows, progress.advance)
+        rows = range(schema.ROWS_PER_BRANCH[table] * self._scale)
+        return Chunks(table, rows, progress.advance, self._stopped)
 
     def _progress(self, table: str) -> CopyProgress:
         return CopyProgress(
