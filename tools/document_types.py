@@ -17,6 +17,7 @@ import msgspec
 
 from loadstone.results import documents
 from loadstone.results.documents.summary import Summary
+from loadstone.results.documents.written import ADDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +67,10 @@ PLAIN: dict[Any, str] = {
 INTRODUCTION = """
 ## Keys
 
-What Loadstone reads of each document, and what it writes into summary.json. A document may have
-more keys: others are ignored. *Optional* keys may be missing. Times that end in `_ns` are those of
-the monotonic clock, or spans.
+What each document has. *Optional* keys may be missing, as in folders of older versions. Keys that
+are *not read* are written for you and for other tools: nothing is computed with them, so the report
+does not check them. A document may have more keys: others are ignored. Times that end in `_ns` are
+those of the monotonic clock, or spans.
 """
 
 
@@ -102,8 +104,21 @@ def structs_of(kind: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
 
 
 def hints_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the annotations of a type's fields, with what they say of units."""
-    return get_type_hints(kind, include_extras=True)
+    """Return the annotations of a type's fields, with what they say of units; of those not read as well."""
+    added = ADDED.get(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    return hints | (hints_of(added) if added else {})
+
+
+def fields_of(kind: type[msgspec.Struct]) -> Iterator[tuple[msgspec.structs.FieldInfo, bool]]:
+    """Yield the fields of a type in their order, and whether they are read."""
+    more = (
+        {field.encode_name: field for field in msgspec.structs.fields(ADDED[kind])} if kind in ADDED else {}
+    )
+    for field in msgspec.structs.fields(kind):
+        more.pop(field.encode_name, None)
+        yield field, True
+    yield from ((field, False) for field in more.values())
 
 
 def held_by(hint: Any) -> list[type[msgspec.Struct]]:
@@ -118,10 +133,10 @@ def table(kind: type[msgspec.Struct]) -> Iterator[str]:
     words = " ".join((inspect.getdoc(kind) or "").split())
     yield f"\n**{kind.__name__}.** {words}\n\n| key | type | unit | meaning |\n|---|---|---|---|\n"
     hints = hints_of(kind)
-    for field in msgspec.structs.fields(kind):
+    for field, is_read in fields_of(kind):
         unit, meaning = told_of(hints[field.name])
         unit = unit or next((said for end, said in UNITS.items() if field.encode_name.endswith(end)), "")
-        optional = "" if field.required else "optional, "
+        optional = ("" if field.required else "optional, ") if is_read else "not read, "
         yield f"| `{field.encode_name}` | {optional}{name_of(hints[field.name])} | {unit} | {meaning} |\n"
 
 

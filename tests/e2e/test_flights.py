@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.described import undescribed
 from support.sandbox import read_json
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def test_flights_is_whole_on_rows_and_on_columns(desk: Desk) -> None:
         "flights", "--target", "pg", "--target", "duckdb:", "--price", "pg=2.50/h", "--price", "duckdb:=0.5/h"
     )
     complete(ended)
+    assert undescribed(ended.folder) == []
     assert {phase["state"] for phase in ended.summary["phases"]} == {"complete"}
     ids = [target["id"] for target in ended.summary["targets"]]
     assert ended.run["prices"] == dict(zip(ids, (2.5, 0.5), strict=True))

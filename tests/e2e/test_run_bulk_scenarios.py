@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.described import undescribed
 from support.sandbox import read_json
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def complete(ended: Ended) -> None:
 def test_index_import_times_every_step_of_every_variant(desk: Desk, database: Database) -> None:
     ended = desk.measure("index-import", "--target", database.url)
     complete(ended)
+    assert undescribed(ended.folder) == []
     imports = variants(ended, "import")
     assert [phase["variant"]["indexes"] for phase in imports] == ["0", "1", "3", "5"]
     sizes = []
@@ -80,6 +82,7 @@ def test_storage_types_accounts_for_every_table_before_and_after_vacuum(
 ) -> None:
     ended = desk.measure("storage-types", "--target", database.url, "--set", "rows=2000")
     complete(ended)
+    assert undescribed(ended.folder) == []
     heaviest = {}
     for phase in variants(ended, "types"):
         looks = phase["storage"]["looks"]
@@ -100,6 +103,7 @@ def test_storage_types_accounts_for_every_table_before_and_after_vacuum(
 def test_big_transaction_commits_all_rows_and_notes_its_progress(desk: Desk, database: Database) -> None:
     ended = desk.measure("big-transaction", "--target", database.url)
     complete(ended)
+    assert undescribed(ended.folder) == []
     phases = variants(ended, "inserts")
     assert [phase["variant"]["pipeline"] for phase in phases] == [False, True]
     for phase in phases:

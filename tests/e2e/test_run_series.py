@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.described import undescribed
 from support.sandbox import read_json, wait_until
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def test_a_load_is_verified_and_answers_are_compared(desk: Desk, database: Datab
     folder = own(desk, load("fill"), queries())
     ended = desk.measure(folder, "--target", database.url, "--target", "duckdb:")
     assert ended.code == 0, ended.err
+    assert undescribed(ended.folder) == []
     ids = targets(ended)
     for target in ids.values():
         phases = ended.phases(target)
@@ -158,6 +160,7 @@ def test_reads_while_writing_are_measured_on_one_time_axis(
     target = database.url if engine == "postgres" else "duckdb:"
     ended = desk.measure(own(desk, slow_load("both", 4, BESIDE)), "--target", target)
     assert ended.code == 0, ended.err
+    assert undescribed(ended.folder) == []
     phase = folder_of(ended, "both")
     drive, beside = read_json(phase / "drive.json"), read_json(phase / "queries" / "drive.json")
     assert drive["load"]["verified"] is True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from support.described import undescribed
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -76,3 +78,20 @@ def test_keys_have_their_types_units_and_meanings() -> None:
     assert "| `start_ns` | integer | ns |  |" in lines
     assert "| `lambda` | *FittedRange* | 1/s | throughput of one client |" in lines
     assert "| `level` | optional, `info`, `warning`, `error` |  |  |" in lines
+
+
+def test_keys_and_values_that_the_page_does_not_describe_are_found(tmp_path: Path) -> None:
+    lines = [
+        {"time_us": 1, "sent_ns": 2},
+        {"time_us": 1, "sent_ns": "2"},
+        {"time_us": 1, "sent_ns": 2, "x": 0},
+    ]
+    (tmp_path / "sent.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    words = ["sent.jsonl.x is not described", "sent.jsonl: Expected `int`, got `str` - at `$.sent_ns`"]
+    assert undescribed(tmp_path) == words
+
+
+def test_keys_that_are_not_read_are_checked_as_well(tmp_path: Path) -> None:
+    storage = {"results": {"disk": "vda", "path": 1}}
+    (tmp_path / "environment.json").write_text(json.dumps({"storage": storage}))
+    assert any("$.path" in words for words in undescribed(tmp_path))

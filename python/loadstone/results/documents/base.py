@@ -32,18 +32,23 @@ class Struct(msgspec.Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """COUNTS: outcomes of transactions."""
+    """Outcomes of transactions."""
 
-    scheduled: Count
-    done: Count
+    scheduled: Annotated[Count, msgspec.Meta(description="by intended start")]
+    done: Annotated[Count, msgspec.Meta(description="outcomes count when they happen")]
     failed: Count
     skipped: Count
     dropped: Count
-    carried: Count | None = None
+    carried: Annotated[
+        Count | None,
+        msgspec.Meta(
+            description="scheduled in the warm-up, ended after it; missing in folders of older versions"
+        ),
+    ] = None
 
 
 class WarmupCounts(Struct, frozen=True):
-    """COUNTS of the warm-up: all 0 where they are missing."""
+    """Outcomes of the warm-up: all 0 where they are missing."""
 
     scheduled: Count = 0
     carried: Count = 0
@@ -54,9 +59,9 @@ class WarmupCounts(Struct, frozen=True):
 
 
 class Stats(Struct, frozen=True):
-    """STATS: a distribution."""
+    """A distribution."""
 
-    count: Count | None = None
+    count: Annotated[Count | None, msgspec.Meta(description="0: the others are null")] = None
     mean_ns: Amount | None = None
     stddev_ns: Amount | None = None
     min_ns: Amount | None = None

@@ -1,8 +1,8 @@
 """drive.json and the lines that are written while a drive goes on."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from loadstone.results.documents.base import (
     Amount,
@@ -22,14 +22,14 @@ from loadstone.results.documents.phase import Storage
 class Pace(Struct, frozen=True):
     """When transactions begin."""
 
-    kind: str = "closed"
+    kind: Annotated[str, Meta(description="`closed`, `fixed` or `poisson`")] = "closed"
     rate_per_s: Amount | UnsetType | None = UNSET
 
 
 class Connect(Struct, frozen=True):
     """How connecting went."""
 
-    wall_ns: Amount | None = None
+    wall_ns: Annotated[Amount | None, Meta(description="first connect to the last client ready")] = None
     latency: Stats | None = None
     reconnects: Count | None = None
 
@@ -37,8 +37,11 @@ class Connect(Struct, frozen=True):
 class Failure(Struct, frozen=True):
     """A class of errors."""
 
-    sqlstate: str | None = None
-    message: str | None = None
+    sqlstate: Annotated[
+        str | None,
+        Meta(description="or a word: `connection`, `timeout`, `protocol`, `script`, `answer`, `internal`"),
+    ] = None
+    message: Annotated[str | None, Meta(description="the first of this class")] = None
     count: Count = 0
     first_ns: Ns | None = None
     last_ns: Ns | None = None
@@ -55,7 +58,7 @@ class Outage(Struct, frozen=True):
 class LostClients(Struct, frozen=True):
     """Clients that lost their connection and had no other at the end."""
 
-    count: Count = 0
+    count: Annotated[Count, Meta(description="had no new connection when the drive ended")] = 0
     first_ns: Ns | None = None
     sqlstate: str | None = None
     message: str | None = None
@@ -65,14 +68,14 @@ class Stall(Struct, frozen=True):
     """The longest time in which nothing was done although there was work."""
 
     start_ns: Ns
-    length_ns: Ns
-    end_ns: Ns | None = None
+    length_ns: Annotated[Ns, Meta(description="up to the end of the window at most")]
+    end_ns: Annotated[Ns | None, Meta(description="null: none was done after it")] = None
 
 
 class Pauses(Struct, frozen=True):
     """Times in which our own threads were stopped."""
 
-    count: Count | None = None
+    count: Annotated[Count | None, Meta(description="lags of 50 ms and more")] = None
     total_ns: Ns | None = None
     longest_ns: Ns | None = None
     longest_start_ns: Ns | None = None
@@ -84,16 +87,16 @@ class Script(Struct, frozen=True):
     name: str | None = None
     weight: Amount | None = None
     counts: WarmupCounts | None = None
-    service: Stats | None = None
-    response: Stats | None = None
+    service: Annotated[Stats | None, Meta(description="from the real start")] = None
+    response: Annotated[Stats | None, Meta(description="from the intended start")] = None
 
 
 class TimedStatement(Struct, frozen=True):
     """A statement of a script."""
 
-    script: Count
-    index: Count
-    line: Count | None = None
+    script: Annotated[Count, Meta(description="number of the script, from 0")]
+    index: Annotated[Count, Meta(description="number of the command, from 0")]
+    line: Annotated[Count | None, Meta(description="null: of a load")] = None
     text: str | None = None
     failed: Count | None = None
     service: Stats | None = None
@@ -102,7 +105,7 @@ class TimedStatement(Struct, frozen=True):
 class ClientCpu(Struct, frozen=True):
     """CPU time of our threads."""
 
-    user_ns: Amount
+    user_ns: Annotated[Amount, Meta(description="of the driver's threads, in the measured window")]
     system_ns: Amount
 
 
@@ -111,22 +114,22 @@ class Loop(Struct, frozen=True):
 
     iterations: Count | None = None
     events: Count | None = None
-    lag: Stats | None = None
+    lag: Annotated[Stats | None, Meta(description="from a wake-up to the next wait")] = None
     lag_p99_ns: Amount | None = None
-    pauses: Pauses | None = None
+    pauses: Annotated[Pauses | None, Meta(description="of the thread that lost most time")] = None
 
 
 class LoadedTable(Struct, frozen=True):
     """A table of a load."""
 
     name: str
-    rows: Count
+    rows: Annotated[Count, Meta(description="acknowledged by the server, of this drive")]
 
 
 class RowSource(Struct, frozen=True):
     """The maker of the rows."""
 
-    wait_ns: Amount | None = None
+    wait_ns: Annotated[Amount | None, Meta(description="clients waited for rows, summed over clients")] = None
 
 
 class Column(Struct, frozen=True):
@@ -134,7 +137,9 @@ class Column(Struct, frozen=True):
 
     name: str
     type: str | None = None
-    text_bytes: Amount | None = None
+    text_bytes: Annotated[Amount | None, Meta(description="mean length of its texts in the first rows")] = (
+        None
+    )
 
 
 class PlainTable(Struct, frozen=True):
@@ -145,10 +150,10 @@ class PlainTable(Struct, frozen=True):
     columns: list[Column] | None = None
     usual_indexes: list[str] | None = None
     row_bytes: Amount | None = None
-    sequence: str | None = None
+    sequence: Annotated[str | None, Meta(description="the column that grows")] = None
     sequence_first: Whole | None = None
     sequence_step: Whole | None = None
-    text_row_bytes: Amount | None = None
+    text_row_bytes: Annotated[Amount | None, Meta(description="a row as text")] = None
 
 
 class BuiltIndex(Struct, frozen=True):
@@ -156,14 +161,16 @@ class BuiltIndex(Struct, frozen=True):
 
     seconds: Amount
     text: str | None = None
-    when: str | None = None
-    part_of_load: bool | None = None
+    when: Annotated[str | None, Meta(description="before or after the rows")] = None
+    part_of_load: Annotated[
+        bool | None, Meta(description="a statement with which the engine itself finishes a load")
+    ] = None
 
 
 class Resumed(Struct, frozen=True):
     """What an earlier attempt had committed."""
 
-    rows: Count | None = None
+    rows: Annotated[Count | None, Meta(description="by an earlier attempt")] = None
     batches: Count | None = None
 
 
@@ -171,30 +178,39 @@ class LongTransaction(Struct, frozen=True):
     """A long transaction of a load."""
 
     transaction: Count
-    rows: Count | None = None
-    start_ns: Ns | None = None
+    rows: Annotated[Count | None, Meta(description="answered")] = None
+    start_ns: Annotated[Ns | None, Meta(description="BEGIN")] = None
     end_ns: Ns | None = None
-    state: str | None = None
+    state: Annotated[str | None, Meta(description="committed, lost or in_doubt")] = None
 
 
 class Loaded(Struct, frozen=True):
     """What a load did."""
 
-    rows: Count
+    rows: Annotated[
+        Count, Meta(description="acknowledged by the server, of this drive; so are metrics and batches")
+    ]
     metrics: Count
     batches: Count | None = None
-    tags_rows: Count | None = None
+    tags_rows: Annotated[Count | None, Meta(description="likewise")] = None
     tables: list[LoadedTable] | None = None
     source: RowSource | None = None
-    logical_bytes: Amount | None = None
-    finish_ns: Amount | None = None
+    logical_bytes: Annotated[
+        Amount | None,
+        Meta(
+            description="plain rows: octets of texts, 4 or 8 of numbers, 1 of a boolean; of files their bytes"
+        ),
+    ] = None
+    finish_ns: Annotated[Amount | None, Meta(description="statements with which the engine ends a load")] = (
+        None
+    )
     table: PlainTable | None = None
     indexes: list[BuiltIndex] | None = None
     after: list[BuiltIndex] | None = None
     resumed: Resumed | None = None
-    compression: Amount | None = None
+    compression: Annotated[Amount | None, Meta(description="plain bytes over bytes on disk")] = None
     storage: Storage | None = None
-    transactions: list[LongTransaction] | None = None
+    transactions: Annotated[list[LongTransaction] | None, Meta(description="long transactions only")] = None
 
 
 class Label(Struct, frozen=True):
@@ -202,7 +218,7 @@ class Label(Struct, frozen=True):
 
     label: str | None = None
     counts: Counts | None = None
-    rows: Count | None = None
+    rows: Annotated[Count | None, Meta(description="received, all queries that were done")] = None
     response: Stats | None = None
     service: Stats | None = None
 
@@ -224,8 +240,8 @@ class Draw(Struct, frozen=True):
 class Caches(Struct, frozen=True):
     """How caches were emptied."""
 
-    emptied: bool | None = None
-    note: str | None = None
+    emptied: Annotated[bool | None, Meta(description="before cold runs")] = None
+    note: Annotated[str | None, Meta(description="how they were emptied the last time, or why not")] = None
 
 
 class Asking(Struct, frozen=True):
@@ -233,41 +249,44 @@ class Asking(Struct, frozen=True):
 
     table: str | None = None
     rows: Count | None = None
-    clients: Count | None = None
+    clients: Annotated[Count | None, Meta(description="how many asked")] = None
     draws: list[Draw] | None = None
 
 
 class Drive(Struct, frozen=True):
     """drive.json."""
 
-    start_ns: Ns
-    measure_ns: Ns
-    end_ns: Ns
-    counts: Counts
-    response: Stats
+    start_ns: Annotated[Ns, Meta(description="barrier: all clients connected")]
+    measure_ns: Annotated[Ns, Meta(description="end of the warm-up")]
+    end_ns: Annotated[Ns, Meta(description="last transaction ended")]
+    counts: Annotated[Counts, Meta(description="measured window")]
+    response: Annotated[Stats, Meta(description="from the intended start")]
     bytes_sent: Count | None
     warmup_counts: WarmupCounts | None = None
-    state: str | None = None
+    state: Annotated[str | None, Meta(description="complete, interrupted or aborted")] = None
     reason: str | None = None
-    output_error: str | None = None
-    io: str | None = None
-    mode: str | None = None
+    output_error: Annotated[str | None, Meta(description="why the files beside this one end early")] = None
+    io: Annotated[str | None, Meta(description="io_uring or epoll; `driver`: a client library")] = None
+    mode: Annotated[str | None, Meta(description="of queries; of loads the method")] = None
     clients: Count | None = None
-    threads: Count | None = None
+    threads: Annotated[Count | None, Meta(description="of a client library: the clients")] = None
     seed: Words = None
     pace: Pace | None = None
     connect: Connect | None = None
-    in_doubt: Count | None = None
+    in_doubt: Annotated[Count | None, Meta(description="sent, connection lost before the answer")] = None
     retried: Count | None = None
     retries: Count | None = None
-    late: Count | None = None
-    service: Stats | None = None
-    lag: Stats | None = None
+    late: Annotated[Count | None, Meta(description="over the latency limit")] = None
+    service: Annotated[Stats | None, Meta(description="from the real start")] = None
+    lag: Annotated[Stats | None, Meta(description="real minus intended start, under a rate")] = None
     errors: list[Failure] | None = None
     outages: list[Outage] | None = None
     deadline_ns: Ns | None = None
     lost_clients: LostClients | None = None
-    stall: Stall | None = None
+    stall: Annotated[
+        Stall | None,
+        Meta(description="longest time of the window in which nothing was done although there was work"),
+    ] = None
     scripts: list[Script] | None = None
     statements: list[TimedStatement] | None = None
     bytes_received: Count | None = None
@@ -294,22 +313,28 @@ class AskedRun(Struct, frozen=True):
     question: str
     kind: Literal["cold", "warm"]
     state: Literal["done", "failed", "skipped"]
-    number: Count | None = None
+    number: Annotated[Count | None, Meta(description="from 1, of each kind")] = None
     start_ns: Ns | None = None
     end_ns: Ns | None = None
-    seconds: Amount | None = None
-    rows: Count | None = None
-    reason: str | None = None
+    seconds: Annotated[
+        Amount | None,
+        Meta(description="done runs: from the text sent to the last row digested"),
+    ] = None
+    rows: Annotated[Count | None, Meta(description="of the answer")] = None
+    reason: Annotated[str | None, Meta(description="the server's message")] = None
 
 
 class AskedQuestion(Struct, frozen=True):
     """A question."""
 
     name: str
-    sql: str | None = None
-    plan: str | None = None
-    gpu: bool | None = None
-    wrong: str | None = None
+    sql: Annotated[str | None, Meta(description="as sent")] = None
+    plan: Annotated[str | None, Meta(description="as the engine explains it, after the runs")] = None
+    gpu: Annotated[
+        bool | None,
+        Meta(description="whether the plan says that a GPU runs it; null: an engine without one, or no plan"),
+    ] = None
+    wrong: Annotated[str | None, Meta(description="how the answer differs from another target's")] = None
 
 
 class AskedInTurn(Struct, frozen=True):
@@ -318,23 +343,25 @@ class AskedInTurn(Struct, frozen=True):
     runs: list[AskedRun]
     questions: list[AskedQuestion] | None = None
     table: str | None = None
-    rows: Count | None = None
+    rows: Annotated[Count | None, Meta(description="of the table")] = None
     table_bytes: Amount | None = None
-    cold: bool | None = None
-    caches: Caches | None = None
-    notes: list[str] | None = None
+    cold: Annotated[bool | None, Meta(description="whether cold runs were requested")] = None
+    caches: Annotated[Caches | None, Meta(description="null: not requested")] = None
+    notes: Annotated[list[str] | None, Meta(description="what could not be found out")] = None
 
 
 class AskedDrive(Struct, frozen=True):
     """drive.json of queries that ran one by one."""
 
     asking: AskedInTurn
-    state: str | None = None
+    state: Annotated[str | None, Meta(description="`complete` even if queries failed, or `interrupted`")] = (
+        None
+    )
     reason: str | None = None
     start_ns: Ns | None = None
     end_ns: Ns | None = None
-    clients: Count | None = None
-    counts: Counts | None = None
+    clients: Annotated[Count | None, Meta(description="1")] = None
+    counts: Annotated[Counts | None, Meta(description="of runs")] = None
     errors: list[Failure] | None = None
     outages: list[Outage] | None = None
 
@@ -352,7 +379,10 @@ class Interval(Struct, frozen=True):
     start_ns: Ns
     end_ns: Ns
     warmup: bool = False
-    done: Count = 0
+    done: Annotated[
+        Count,
+        Meta(description="outcomes are those that ended in the interval, without a burn-in"),
+    ] = 0
     failed: Count = 0
     skipped: Count = 0
     dropped: Count = 0
@@ -363,7 +393,9 @@ class Interval(Struct, frozen=True):
     loop_lag_max_ns: Amount | None = None
     response: Stats | None = None
     lag_mean_ns: Number | None = None
-    rows: Count | None = None
+    rows: Annotated[
+        Count | None, Meta(description="of the batches acknowledged in the interval; loads only")
+    ] = None
     metrics: Count | None = None
 
 
@@ -383,11 +415,15 @@ class Step(Struct, frozen=True):
     rows: Count
     seconds: Amount | None
     state: Literal["complete", "failed", "interrupted", "resumed"]
-    reason: str | None = None
-    start_ns: Ns | None = None
-    end_ns: Ns | None = None
-    sizes: StepSizes | None = None
-    counters: dict[str, Number | None] | None = None
+    reason: Annotated[
+        str | None, Meta(description="on a full disk with the bytes that the step needed, about")
+    ] = None
+    start_ns: Annotated[Ns | None, Meta(description="the first batch may be sent")] = None
+    end_ns: Annotated[Ns | None, Meta(description="the last one is committed")] = None
+    sizes: Annotated[StepSizes | None, Meta(description="after it")] = None
+    counters: Annotated[
+        dict[str, Number | None] | None, Meta(description="increase of those of monitor.jsonl")
+    ] = None
     server_cpu_s: Number | None = None
     client_cpu_s: Number | None = None
     server_write_bytes: Number | None = None
@@ -397,7 +433,7 @@ class Progress(Struct, frozen=True):
     """A line of progress.jsonl."""
 
     transaction: Count
-    rows: Count
+    rows: Annotated[Count, Meta(description="answered by then")]
     t_ns: Ns
     state: Literal["open", "committed", "lost", "in_doubt"]
 
@@ -405,17 +441,19 @@ class Progress(Struct, frozen=True):
 class Sent(Struct, frozen=True):
     """A line of sent.jsonl."""
 
-    time_us: Whole
-    sent_ns: Ns
-    acked_ns: Ns | None = None
+    time_us: Annotated[Whole, Meta(description="its latest row time, since 1970 UTC")]
+    sent_ns: Annotated[Ns, Meta(description="handed over")]
+    acked_ns: Annotated[Ns | None, Meta(description="the server acknowledged the commit")] = None
 
 
 class Probed(Struct, frozen=True):
     """A line of probe.jsonl."""
 
-    end_ns: Ns
-    start_ns: Ns | None = None
-    value: Whole | None = None
+    end_ns: Annotated[Ns, Meta(description="answer complete")]
+    start_ns: Annotated[Ns | None, Meta(description="handed over")] = None
+    value: Annotated[
+        Whole | None, Meta(description="first column of the first row; a time in µs since 1970 UTC")
+    ] = None
 
 
 def kind_of_drive(drive: dict[str, Any]) -> type[Drive | AskedDrive]:

@@ -1,7 +1,9 @@
 """manifest.jsonl."""
 
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from loadstone.results.documents.base import Count, Struct
 
@@ -9,9 +11,9 @@ from loadstone.results.documents.base import Count, Struct
 class ManifestFile(Struct, frozen=True):
     """A file as it was entered; without `bytes` it was not there."""
 
-    path: str
-    bytes: Count | None
-    lines: Count | None
+    path: Annotated[str, Meta(description="relative to the run folder")]
+    bytes: Annotated[Count | None, Meta(description="null: the file did not exist")]
+    lines: Annotated[Count | None, Meta(description="of `.jsonl` and `.hlog` files")]
     sha256: str | None
 
 
@@ -19,9 +21,14 @@ class ManifestLine(Struct, frozen=True):
     """A line of manifest.jsonl."""
 
     what: Literal["written", "begun", "ended", "closed"]
-    after: str | None
+    after: Annotated[
+        str | None, Meta(description="first 16 digits of the SHA-256 of the line before, as compact JSON")
+    ]
     files: list[ManifestFile]
-    phase: str | None = None
+    phase: Annotated[
+        str | None,
+        Meta(description="such as targets/pg18/phases/003-one-table-single; of `begun` and `ended`"),
+    ] = None
 
     def check(self) -> None:
         """Raise ValueError for a path that leaves the folder, or a phase without its name."""

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from loadstone.results.documents.base import Amount, Count, Ns, Scalar, Struct, Words
 
@@ -11,26 +11,45 @@ from loadstone.results.documents.base import Amount, Count, Ns, Scalar, Struct, 
 class Run(Struct, frozen=True):
     """run.json."""
 
-    format: int
+    format: Annotated[int, Meta(description="1")]
     loadstone: str | None = None
     id: str | None = None
     scenarios: list[str] | None = None
-    size: str | None = None
-    state: Literal["running", "complete", "failed", "interrupted"] | None = None
+    size: Annotated[str | None, Meta(description="tiny, small or full")] = None
+    state: Annotated[
+        Literal["running", "complete", "failed", "interrupted"] | None,
+        Meta(description="`failed`: a check or a phase failed; `interrupted`: a signal"),
+    ] = None
     pid: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | None = None
-    process: str | None = None
-    started_at: str | None = None
-    origin_ns: Ns | None = None
+    process: Annotated[
+        str | None,
+        Meta(description="BOOT_ID/START_TICKS: tells `pid` from a later process with the same number"),
+    ] = None
+    started_at: Annotated[str | None, Meta(description="wall-clock time")] = None
+    origin_ns: Annotated[Ns | None, Meta(description="monotonic clock at `started_at`")] = None
     ended_at: str | None = None
     duration_s: Amount | None = None
     exit_code: int | None = None
     reason: str | None = None
     command: list[str] | None = None
-    options: dict[str, Any] | UnsetType | None = UNSET
-    asked: dict[str, Any] | UnsetType | None = UNSET
-    prices: dict[str, Amount] | UnsetType | None = UNSET
-    resumed_at: list[str] | UnsetType | None = UNSET
-    manifest: bool | UnsetType | None = UNSET
+    options: Annotated[
+        dict[str, Any] | UnsetType | None,
+        Meta(description="not in the plan; `--resume` must find them unchanged"),
+    ] = UNSET
+    asked: Annotated[
+        dict[str, Any] | UnsetType | None,
+        Meta(description="the options of the run: `--resume DIR` alone takes them from here"),
+    ] = UNSET
+    prices: Annotated[
+        dict[str, Amount] | UnsetType | None,
+        Meta(description="`--price`: of an hour of each target, by its id, in the user's currency"),
+    ] = UNSET
+    resumed_at: Annotated[list[str] | UnsetType | None, Meta(description="only if the run was resumed")] = (
+        UNSET
+    )
+    manifest: Annotated[
+        bool | UnsetType | None, Meta(description="true: the run has one (all but those of version 0.1.0)")
+    ] = UNSET
 
 
 class PlannedSource(Struct, frozen=True):
@@ -41,7 +60,7 @@ class PlannedSource(Struct, frozen=True):
     year: Words = None
     hardware: Words = None
     url: Words = None
-    cores: Amount | None = None
+    cores: Annotated[Amount | None, Meta(description="of the machine of the published figures")] = None
 
 
 class PlannedScenario(Struct, frozen=True):
@@ -59,7 +78,7 @@ class PlannedRows(Struct, frozen=True):
     """Which rows a bulk load was to have."""
 
     rows: Count | None = None
-    first: Count | None = None
+    first: Annotated[Count | None, Meta(description="number of the first row")] = None
 
 
 class PlannedBulk(Struct, frozen=True):
@@ -72,11 +91,11 @@ class PlannedBulk(Struct, frozen=True):
 class PlannedPhase(Struct, frozen=True):
     """A phase in plan.json."""
 
-    key: str
+    key: Annotated[str, Meta(description="NNN-PHASE: the name of its folder")]
     id: str | None = None
     title: Words = None
-    variant: dict[str, Scalar] | None = None
-    skip: str | None = None
+    variant: Annotated[dict[str, Scalar] | None, Meta(description="values of the swept parameters")] = None
+    skip: Annotated[str | None, Meta(description="why it is not run")] = None
     kind: str | None = None
     bulk: PlannedBulk | None = None
 
@@ -110,7 +129,7 @@ class Note(Struct, frozen=True):
 class Core(Struct, frozen=True):
     """Our own compiled part."""
 
-    debug_build: bool | None = None
+    debug_build: Annotated[bool | None, Meta(description="true: its figures are not to be used")] = None
 
 
 class Build(Struct, frozen=True):
@@ -128,16 +147,20 @@ class Place(Struct, frozen=True):
 class Bandwidth(Struct, frozen=True):
     """How fast memory or a disk is."""
 
-    bytes_per_s: Amount | None = None
+    bytes_per_s: Annotated[Amount | None, Meta(description="null: not measured")] = None
     method: Words = None
-    reason: Words = None
+    reason: Annotated[Words, Meta(description="why it was not measured")] = None
 
 
 class Bandwidths(Struct, frozen=True):
     """What was measured before plain queries."""
 
-    memory: Bandwidth | None = None
-    disks: dict[str, Bandwidth] | None = None
+    memory: Annotated[
+        Bandwidth | None, Meta(description="copying a buffer larger than the caches, on all usable cores")
+    ] = None
+    disks: Annotated[
+        dict[str, Bandwidth] | None, Meta(description="reading sequentially, past the page cache")
+    ] = None
 
 
 class Environment(Struct, frozen=True):
@@ -145,8 +168,10 @@ class Environment(Struct, frozen=True):
 
     loadstone: Build | None = None
     warnings: list[Note] | None = None
-    storage: dict[str, Place] | None = None
-    bandwidth: Bandwidths | None = None
+    storage: Annotated[
+        dict[str, Place] | None, Meta(description="`results`, and `data of TARGET` of private servers")
+    ] = None
+    bandwidth: Annotated[Bandwidths | None, Meta(description="only when plain queries are planned")] = None
 
 
 class Ceiling(Struct, frozen=True):
@@ -168,8 +193,10 @@ class Event(Struct, frozen=True):
 
     t_ns: Ns | None = None
     level: Literal["info", "warning", "error"] = "info"
-    kind: str | None = None
+    kind: Annotated[
+        str | None, Meta(description="phase-start, phase-end, warning, skip, outage, check or note")
+    ] = None
     message: str = ""
     hint: str | None = None
     target: str | None = None
-    phase: str | None = None
+    phase: Annotated[str | None, Meta(description="NNN-PHASE")] = None

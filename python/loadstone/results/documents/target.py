@@ -1,6 +1,8 @@
 """target.json and monitor.jsonl."""
 
-from msgspec import UNSET, UnsetType
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
 
 from loadstone.results.documents.base import Amount, Count, Ns, Number, Struct, Words
 
@@ -10,7 +12,7 @@ class Setting(Struct, frozen=True):
 
     name: Words = None
     value: Words = None
-    source: Words = None
+    source: Annotated[Words, Meta(description="such as configuration file")] = None
 
 
 class Durability(Struct, frozen=True):
@@ -18,7 +20,7 @@ class Durability(Struct, frozen=True):
 
     setting: str
     value: Words = None
-    durable: bool | None = None
+    durable: Annotated[bool | None, Meta(description="whether data survive a crash with this value")] = None
     why: str | None = None
 
 
@@ -31,29 +33,35 @@ class TargetParts(Struct, frozen=True):
     database: Words = ""
     user: Words = ""
     options: Words = ""
-    given: Words = ""
+    given: Annotated[Words, Meta(description="the target as it was given")] = ""
 
 
 class Target(Struct, frozen=True):
     """target.json."""
 
     id: str = ""
-    label: str = ""
+    label: Annotated[str, Meta(description="such as PostgreSQL 18.6 (embedded)")] = ""
     name: TargetParts | UnsetType = UNSET
     engine: str | None = None
-    url: str | None = None
-    local: bool | None = None
+    url: Annotated[str | None, Meta(description="without a password")] = None
+    local: Annotated[bool | None, Meta(description="the server is on this machine")] = None
     version: str | None = None
     version_text: str | None = None
-    build: str | None = None
-    embedded: bool | None = None
-    in_process: bool | None = None
+    build: Annotated[str | None, Meta(description="such as zonky 18.6.0 (gcc 7.5 -Os, no JIT)")] = None
+    embedded: Annotated[bool | None, Meta(description="a private server of Loadstone")] = None
+    in_process: Annotated[bool | None, Meta(description="the engine is a library in our own process")] = None
     encrypted: bool | UnsetType | None = UNSET
     authentication: str | UnsetType | None = UNSET
     data_directory: str | None = None
     filesystem: str | UnsetType | None = UNSET
-    memory_limit_bytes: Amount | None = None
-    settings: list[Setting] | None = None
+    memory_limit_bytes: Annotated[
+        Amount | None,
+        Meta(description="of a private server's control group, page cache of its files included"),
+    ] = None
+    settings: Annotated[
+        list[Setting] | None,
+        Meta(description="every setting that is not at its default, and other important ones"),
+    ] = None
     durability: list[Durability] | None = None
 
 
@@ -104,7 +112,7 @@ class Host(Struct, frozen=True):
     """The machine that Loadstone runs on."""
 
     cpu_s: CpuTimes | None = None
-    cores: Amount | None = None
+    cores: Annotated[Amount | None, Meta(description="online")] = None
     load1: Number | None = None
     memory_total_bytes: Number | None = None
     memory_available_bytes: Number | None = None
@@ -112,7 +120,7 @@ class Host(Struct, frozen=True):
     disk: DiskCounters | None = None
     network: NetworkCounters | None = None
     pressure: Pressure | None = None
-    throttled_s: Number | None = None
+    throttled_s: Annotated[Number | None, Meta(description="paused by a control group")] = None
 
 
 class Process(Struct, frozen=True):
@@ -121,7 +129,9 @@ class Process(Struct, frozen=True):
     processes: Number | None = None
     cpu_user_s: Number | None = None
     cpu_system_s: Number | None = None
-    rss_bytes: Number | None = None
+    rss_bytes: Annotated[
+        Number | None, Meta(description="private, and shared counted once where /proc allows")
+    ] = None
     read_bytes: Number | None = None
     write_bytes: Number | None = None
 
@@ -139,30 +149,40 @@ class Machine(Struct, frozen=True):
     """What a remote server reports about its machine."""
 
     cpu_s: CpuTimes | None = None
-    cpu_busy: Number | None = None
+    cpu_busy: Annotated[
+        Number | None, Meta(description="0 to 1 at that moment, if nothing else is reported")
+    ] = None
     memory_total_bytes: Number | None = None
-    memory_used_bytes: Number | None = None
-    disk: DiskCounters | None = None
+    memory_used_bytes: Annotated[Number | None, Meta(description="without caches")] = None
+    disk: Annotated[DiskCounters | None, Meta(description="all whole disks")] = None
     statements: StatementCounters | None = None
-    sources: list[str] | None = None
+    sources: Annotated[list[str] | None, Meta(description="extensions that report it")] = None
 
 
 class Engine(Struct, frozen=True):
     """What the server said."""
 
-    counters: Counters | None = None
-    gauges: Counters | None = None
-    waits: dict[str, Number] | None = None
-    machine: Machine | None = None
+    counters: Annotated[
+        Counters | None,
+        Meta(description="such as `wal_bytes`, `xact_commit`, `blks_read`, `checkpoints_timed`"),
+    ] = None
+    gauges: Annotated[
+        Counters | None,
+        Meta(description="such as `dead_tuples`, `active`; of DuckDB `wal_file_bytes`"),
+    ] = None
+    waits: Annotated[
+        dict[str, Number] | None, Meta(description="sessions, by type and name of the wait event")
+    ] = None
+    machine: Annotated[Machine | None, Meta(description="of servers that are not on this machine")] = None
 
 
 class ControlGroup(Struct, frozen=True):
     """The control group of the server's first process."""
 
     memory_bytes: Number | None = None
-    cache_bytes: Number | None = None
+    cache_bytes: Annotated[Number | None, Meta(description="pages of files, shared memory left out")] = None
     limit_bytes: Number | None = None
-    oom_kills: Number | None = None
+    oom_kills: Annotated[Number | None, Meta(description="processes killed for lack of memory")] = None
     read_bytes: Number | None = None
     write_bytes: Number | None = None
     read_ops: Number | None = None
@@ -175,25 +195,35 @@ class Gpu(Struct, frozen=True):
 
     index: Count | None = None
     name: str | None = None
-    utilisation: Amount | None = None
-    memory_utilisation: Amount | None = None
+    utilisation: Annotated[
+        Amount | None,
+        Meta(description="0 to 1: share of the driver's last sample period in which a kernel ran"),
+    ] = None
+    memory_utilisation: Annotated[
+        Amount | None, Meta(description="0 to 1: share of it in which memory was read or written")
+    ] = None
     memory_used_bytes: Amount | None = None
     memory_total_bytes: Amount | None = None
     power_w: Amount | None = None
-    energy_j: Amount | None = None
-    pcie_rx_bytes: Amount | None = None
-    pcie_tx_bytes: Amount | None = None
-    pcie_rx_bytes_per_s: Amount | None = None
-    pcie_tx_bytes_per_s: Amount | None = None
+    energy_j: Annotated[Amount | None, Meta(description="cumulative, counted by the card")] = None
+    pcie_rx_bytes: Annotated[Amount | None, Meta(description="to the GPU, cumulative")] = None
+    pcie_tx_bytes: Annotated[Amount | None, Meta(description="from the GPU, cumulative")] = None
+    pcie_rx_bytes_per_s: Annotated[
+        Amount | None, Meta(description="of 20 ms, if the card does not count")
+    ] = None
+    pcie_tx_bytes_per_s: Annotated[Amount | None, Meta(description="likewise")] = None
 
 
 class Sample(Struct, frozen=True):
     """A line of monitor.jsonl: counters as they were read, which only grow."""
 
     t_ns: Ns
-    host: Host | None = None
-    server: Process | None = None
-    client: Process | None = None
+    host: Annotated[Host | None, Meta(description="the machine that Loadstone runs on")] = None
+    server: Annotated[Process | None, Meta(description="the server's processes on this machine")] = None
+    client: Annotated[Process | None, Meta(description="Loadstone itself")] = None
     engine: Engine | None = None
-    group: ControlGroup | None = None
+    group: Annotated[
+        ControlGroup | None,
+        Meta(description="control group of the server's first process; null where it is ours"),
+    ] = None
     gpu: list[Gpu] | None = None
