@@ -8,7 +8,7 @@ FUZZ_TARGETS := backend_messages startup frontend_messages script tsbs_text row_
 export PYTHONDONTWRITEBYTECODE = 1
 
 # Rust tests use the libraries that were compiled for the core; our own crates are compiled with their checks.
-OURS := gen wire script drive adbc
+OURS := gen wire script drive duckdb
 CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overflow-checks=true opt-level=1,\
     --config profile.release.package.loadstone-$(crate).$(choice)))
 

@@ -1,60 +1,64 @@
-"""How many of fifty clients of DuckDB have a query under way: the measurement of crates/adbc/examples.
-
-DuckDB's library is a module of Python and refers to names of the interpreter, which a process of another kind
-has only if Python's shared library is loaded first: a Python without one cannot run this.
-"""
+"""How many of many clients of DuckDB have a query under way, and what a query costs the process."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sysconfig
-from functools import cache
+import resource
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from loadstone.engines.duckdb.adbc import spec
+from loadstone.target import open_target, parse_target
+from loadstone.workload.queries.execution import QueryOptions, ask_all
 
-CLIENTS = (1, 2, 50)
-SECONDS = 3
-SETUP = (
-    "create table t (id int, g int, x double);"
-    "insert into t select i, i % 100, i * 0.5 from range(1, 1000001) s(i)"
-)
+if TYPE_CHECKING:
+    from loadstone.target import OpenTarget
+
+CLIENTS = (1, 10, 50)
+SECONDS = 3.0
+TEXTS = 1000
+SETUP = "create table main.t as select i as id, i % 100 as g, i * 0.5 as x from range(1, 1000001) s(i)"
 QUERIES = {
-    "nothing": "select {} as one",
+    "nothing": "select {0} as one",
     "2,000 rows of a million": (
-        "select g, count(*) as n, avg(x) as mean from t where id between {0} and {0} + 2000 group by g"
+        "select g, count(*) as n, avg(x) as mean from main.t where id between {0} and {0} + 2000 group by g"
     ),
-    "all rows": "select g, sum(x) as s, count(*) as n from t where id > {} group by g",
+    "all rows": "select g, sum(x) as s, count(*) as n from main.t where id > {0} group by g",
 }
 
 
 def run() -> None:
     """Print the table."""
-    print("### Queries under way on DuckDB in memory, by clients of the core (mean, by Little's law)\n")
-    print("| query | clients | queries/s | latency ms | under way |")
-    print("|---|---:|---:|---:|---:|")
-    for name, sql in QUERIES.items():
-        for clients in CLIENTS:
-            _, rate, latency, under_way = _measured(clients, sql.replace("{0}", "{}"))
-            print(f"| {name} | {clients} | {rate} | {latency} | {under_way} |", flush=True)
+    print("### Queries under way on DuckDB in memory (mean, by Little's law)\n")
+    print("| query | clients | queries/s | latency ms | under way | CPU µs/query |")
+    print("|---|---:|---:|---:|---:|---:|")
+    with open_target(parse_target("duckdb::memory:"), max(CLIENTS)) as opened:
+        with closing(opened.connect("bench")) as control:
+            control.execute(SETUP)
+        for name, sql in QUERIES.items():
+            for clients in CLIENTS:
+                print(f"| {name} | {clients} | {_measured(opened, clients, sql)} |", flush=True)
     print()
 
 
-def _measured(clients: int, sql: str) -> list[str]:
-    given = [json.dumps(spec(None, {})), str(clients), str(SECONDS), SETUP, sql]
-    python = f"{sysconfig.get_config_var('LIBDIR')}/{sysconfig.get_config_var('LDLIBRARY')}"
-    done = subprocess.run(
-        ["env", f"LD_PRELOAD={python}", *_built(), *given], check=True, capture_output=True, text=True
+def _measured(opened: OpenTarget, clients: int, sql: str) -> str:
+    texts = [("", sql.format(number * 7919 % 900_000)) for number in range(TEXTS)]
+    options = QueryOptions(workers=clients, duration_s=SECONDS, resting=False, records=False)
+    before = _cpu_s()
+    with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder:
+        account = ask_all(texts, opened, Path(folder), None, None, options)
+    cpu_s, done = _cpu_s() - before, account["counts"]["done"]
+    per_s = done / ((account["end_ns"] - account["start_ns"]) / 1e9)
+    latency_s = account["service"]["mean_ns"] / 1e9
+    cells = (
+        f"{per_s:,.0f}",
+        f"{latency_s * 1e3:.3f}",
+        f"{per_s * latency_s:.1f}",
+        f"{cpu_s / done * 1e6:,.0f}",
     )
-    return done.stdout.split()
+    return " | ".join(cells)
 
 
-@cache
-def _built() -> list[str]:
-    """Build the example, without Python's library; returns how it is started."""
-    command = ["cargo", "build", "--release", "-p", "loadstone-adbc", "--example", "in_flight"]
-    built = subprocess.run(
-        [*command, "--message-format=json"], check=True, capture_output=True, text=True
-    ).stdout
-    made = [json.loads(line).get("executable") for line in built.splitlines()]
-    return [path for path in made if path]
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

@@ -1,8 +1,9 @@
 """What the Rust core offers to Python. Documents cross the border as JSON text."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from loadstone.engine.library.client import Library
+from loadstone.engine.library.client import Clients
 
 __version__: str
 is_debug_build: bool
@@ -35,7 +36,7 @@ def scan_sql(name: str, text: str) -> tuple[list[tuple[int, int]], list[tuple[in
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""
 
-    def __init__(self, spec: str, library: Library | None = None) -> None:
+    def __init__(self, spec: str, library: Clients | None = None) -> None:
         """Take JSON; where it has no `connection`, clients connect through the library."""
 
     def start(self) -> None:
@@ -104,54 +105,53 @@ class Generation:
         Its `state` is `complete`, `interrupted` or `reader_gone`.
         """
 
-class AdbcError(Exception):
-    """A library refused something: `args` are (name of the kind of error, what it said).
+class DuckDatabase:
+    """A DuckDB database that is open in this process, by the library's C interface.
 
-    The name is empty where the database or the connection is closed.
+    Methods release Python's lock and raise the exceptions of the package `duckdb`. A file is open here once:
+    until its last connection is closed, opening it again is refused.
     """
 
-class AdbcDatabase:
-    """A database behind a shared library with an ADBC interface, open in this process."""
-
     def __init__(self, spec: str) -> None:
-        """Open it: `spec` is JSON, `{"library","entrypoint","options":{},"errors":ERRORS}`.
+        """Open it: `spec` is JSON, `{"library","path"?,"settings"?:{}}`; without `path` it is in memory."""
 
-        ERRORS says how kinds of errors are called: `{"detail": key of the error detail that holds the kind,
-        "names": {kind in lower-case letters and digits: name}, "other": name of all others}`.
+    def connect(self) -> DuckConnection: ...
+    def clients(self, spec: str) -> NativeLibrary:
+        """Return clients for drives: `spec` is JSON, `{"begin":[SQL],"load"?:LOAD}`.
+
+        LOAD: `{"method":"arrow"|"insert","tags":TABLE|null,"tables":{name:TABLE},"ledger":SQL|null,
+        "mark_rows"?,"finish":[SQL]}`; TABLE: `{"into":SQL,"columns":[name],"by_place"?,"as_json"?}`.
         """
 
-    def connect(self) -> AdbcConnection: ...
     def close(self) -> None:
-        """Close it; its connections are closed before."""
+        """Close it; DuckDB does so when the last connection is closed."""
 
-class AdbcConnection:
-    """One of its connections, for one thread at a time; methods release Python's lock and raise AdbcError."""
+class DuckConnection:
+    """One of its connections, for one thread at a time."""
 
-    def query(self, sql: str) -> AdbcAnswer:
-        """Run one statement to its end and return its whole answer."""
+    def query(self, sql: str, params: dict[str, Any] | None = None) -> DuckAnswer:
+        """Run one statement to its end and return its whole answer; parameters are written `$name`.
 
-    def append(self, target: tuple[str, str, str], rows: object, piece: int) -> None:
-        """Append rows to the table (catalog, schema, name), whose columns they have in its order.
-
-        `rows` offers `__arrow_c_array__`; they are handed over `piece` at a time.
+        Values are None, truth values, numbers and texts. Without parameters the text may be several
+        statements, of which the last one's answer is returned.
         """
-
-    def each(self, sql: str, rows: object) -> None:
-        """Run a statement once for each row, whose columns are its parameters."""
 
     def interrupt(self) -> None:
         """Make the call fail that another thread is in; without one, do nothing.
 
-        A call that is in the library's hands just then may miss it: do it again until it has ended.
+        A statement that begins just then may miss it: do it again until the call has ended.
         """
 
     def close(self) -> None:
-        """Interrupt the call that another thread is in, and close it; may be called again."""
+        """Close it; a call that another thread is in is interrupted, and waited for."""
 
-class AdbcAnswer:
+class DuckAnswer:
     """A whole answer; `pyarrow.table` reads it without copying."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class NativeLibrary:
+    """Clients that a drive calls without Python's lock."""
 
 class DataStream:
     """Rows of a data set (a DATA document), in the order of its stream."""

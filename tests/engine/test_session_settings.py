@@ -220,6 +220,6 @@ def test_a_duckdb_file_that_may_not_be_written_is_told_with_how_to_change_that(
     def refuse(*_: object, **__: object) -> None:
         raise duckdb.IOException('IO Error: Cannot open file "mine.duckdb": Permission denied')
 
-    monkeypatch.setattr(duckdb, "connect", refuse)
+    monkeypatch.setattr("loadstone.engines.duckdb.database.opened", refuse)
     error = refused(f"duckdb:{tmp_path}/mine.duckdb", {})
     assert "chmod u+w" in error.hint

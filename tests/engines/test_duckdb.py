@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from loadstone import _core
     from loadstone.engines.duckdb.database import DuckControl, DuckDatabase
     from loadstone.target import OpenTarget
 
@@ -454,16 +455,16 @@ def test_a_signal_while_a_statement_is_handed_over_leaves_it_not_running(
 def test_what_the_main_thread_wants_of_duckdb_is_done_by_another(
     database: DuckDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DuckDB replaces what a signal's handler raises while it works in the main thread."""
+    """A signal is not handled before the main thread comes back to Python."""
     control = database.connect("a run")
     control.forget()  # as when the database was opened anew
-    make, makers = database.cursor, []
+    make, makers = database.connection, []
 
-    def made() -> duckdb.DuckDBPyConnection:
+    def made() -> _core.DuckConnection:
         makers.append(threading.current_thread())
         return make()
 
-    monkeypatch.setattr(database, "cursor", made)
+    monkeypatch.setattr(database, "connection", made)
     control.execute("select 1")
     assert makers
     assert threading.main_thread() not in makers

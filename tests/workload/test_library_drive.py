@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from loadstone.engine.library.client import Clients
     from loadstone.target import OpenTarget
 
 SLOW = "select count(*) from range(400000) t(i) where sqrt(i) > 1"
 ENDLESS = "select count(*) from range(100000000000) t(i) where i % 3 = 1"
 FIRST = pa.table({"state": ["CA", None, "TX", "NY"], "mean": [1.5, 2.5, None, 4.5]})
+
+
+WAYS = pytest.mark.parametrize("way", ["python", "core"])
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +56,22 @@ def document(folder: Path, texts: list[str], **more: Any) -> dict[str, Any]:
     return usual | more
 
 
-def asked(duckdb: OpenTarget, folder: Path, texts: list[str], **more: Any) -> dict[str, Any]:
-    """Let DuckDB answer; the account's counts hold the equation, whichever way it ended."""
+def clients(duckdb: OpenTarget, way: str) -> Clients:
+    """Return clients that call a Python object, or the core's own."""
     assert isinstance(duckdb.engine, LibraryEngine)
-    account = perform(document(folder, texts, **more), None, library=AskedLibrary(EngineAsker(duckdb)))
+    if way == "python":
+        return AskedLibrary(EngineAsker(duckdb))
+    with closing(duckdb.connect("test")) as control:
+        found = duckdb.engine.query_clients(control)
+    assert found is not None
+    return found
+
+
+def asked(
+    duckdb: OpenTarget, folder: Path, texts: list[str], way: str = "python", **more: Any
+) -> dict[str, Any]:
+    """Let DuckDB answer; the account's counts hold the equation, whichever way it ended."""
+    account = perform(document(folder, texts, **more), None, library=clients(duckdb, way))
     windows = [(account["counts"], 1), *((s["counts"], 1) for s in account["scripts"])]
     for counts, sign in [*windows, (account["warmup_counts"], -1)]:
         ended = sum(counts[key] for key in ("done", "failed", "skipped", "dropped"))
@@ -133,11 +150,15 @@ def test_burn_in_is_counted_apart_and_all_is_written_as_over_the_wire(
     assert json.loads((tmp_path / "drive.json").read_text()) == account
 
 
-def test_a_time_limit_ends_a_query_and_its_client_goes_on(duckdb: OpenTarget, tmp_path: Path) -> None:
+@WAYS
+def test_a_time_limit_ends_a_query_and_its_client_goes_on(
+    duckdb: OpenTarget, tmp_path: Path, way: str
+) -> None:
     account = asked(
         duckdb,
         tmp_path,
         [ENDLESS, "select 1 as one"],
+        way,
         queries={"loop": False},
         duration_s=None,
         timeout_s=0.3,
@@ -147,30 +168,33 @@ def test_a_time_limit_ends_a_query_and_its_client_goes_on(duckdb: OpenTarget, tm
     assert (error["sqlstate"], error["message"]) == ("timeout", "no answer within 0.3 s")
 
 
-def test_a_stop_has_the_grace_of_every_drive(duckdb: OpenTarget, tmp_path: Path) -> None:
+@WAYS
+def test_a_stop_has_the_grace_of_every_drive(duckdb: OpenTarget, tmp_path: Path, way: str) -> None:
     class Stopping(Signals):
         def during(self, stop: Callable[[], None] | None) -> None:
             if stop is not None:
                 threading.Timer(0.3, stop).start()
 
-    assert isinstance(duckdb.engine, LibraryEngine)
-    library = AskedLibrary(EngineAsker(duckdb))
-    account = perform(
-        document(tmp_path, [ENDLESS], duration_s=None, queries={"loop": False}), Stopping(), library=library
-    )
+    wanted = document(tmp_path, [ENDLESS], duration_s=None, queries={"loop": False})
+    account = perform(wanted, Stopping(), library=clients(duckdb, way))
     assert (account["state"], account["counts"]["failed"]) == ("interrupted", 1)
     assert account["errors"][0]["sqlstate"] == "InterruptException"
     assert 2.0 <= (account["end_ns"] - account["start_ns"]) / 1e9 < 20
 
 
-def test_what_fails_is_counted_by_class_with_its_first_words(duckdb: OpenTarget, tmp_path: Path) -> None:
+@WAYS
+def test_what_fails_is_counted_by_class_with_its_first_words(
+    duckdb: OpenTarget, tmp_path: Path, way: str
+) -> None:
     queries = {"loop": False}
     texts = ["select nonsense", "select 1 as one", "select * from nowhere"]
-    account = asked(duckdb, tmp_path, texts, queries=queries, duration_s=None)
+    account = asked(duckdb, tmp_path, texts, way, queries=queries, duration_s=None)
     errors = {error["sqlstate"]: error["count"] for error in account["errors"]}
     assert errors == {"BinderException": 1, "CatalogException": 1}
     assert account["counts"]["done"] == 1
-    brittle = asked(duckdb, tmp_path, texts, queries=queries, duration_s=None, on_error="abort_client")
+    (words,) = (e["message"] for e in account["errors"] if e["sqlstate"] == "CatalogException")
+    assert words == "Catalog Error: Table with name nowhere does not exist!"
+    brittle = asked(duckdb, tmp_path, texts, way, queries=queries, duration_s=None, on_error="abort_client")
     assert (brittle["state"], brittle["counts"]["failed"], brittle["counts"]["done"]) == ("aborted", 1, 0)
     assert "nonsense" in brittle["reason"]
 

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use loadstone_drive::library::Library;
 use loadstone_drive::null_server::{NullServer as CoreServer, NullSpec};
 use loadstone_drive::{Drive as CoreDrive, DriveSpec};
 use pyo3::prelude::*;
 
+use crate::duckdb::NativeLibrary;
 use crate::errors::{drive_error, system_error};
 use crate::library::{PyLibrary, Trouble};
 
@@ -27,15 +29,15 @@ impl Drive {
     #[pyo3(signature = (spec, library = None))]
     fn new(py: Python<'_>, spec: &str, library: Option<Py<PyAny>>) -> PyResult<Self> {
         let spec = DriveSpec::from_json(spec).map_err(drive_error)?;
-        let (library, trouble) = library.map(PyLibrary::new).unzip();
+        let (library, trouble) = library.map(|given| reached(py, given)).unzip();
         // Resolving a host's name, or opening the rows of a load, may take a while.
         let inner = py.detach(|| match library {
-            Some(library) => CoreDrive::through(spec, Arc::new(library)),
+            Some(library) => CoreDrive::through(spec, library),
             None => CoreDrive::new(spec),
         });
         Ok(Self {
             inner: Some(Arc::new(inner.map_err(drive_error)?)),
-            trouble,
+            trouble: trouble.flatten(),
             ended: AtomicBool::new(false),
         })
     }
@@ -93,6 +95,15 @@ impl Drop for Drive {
         let inner = self.inner.take();
         Python::attach(|py| py.detach(|| drop(inner)));
     }
+}
+
+/// How a drive reaches a library: by itself, or through an object of Python, with what that raises.
+fn reached(py: Python<'_>, given: Py<PyAny>) -> (Arc<dyn Library>, Option<Trouble>) {
+    if let Ok(native) = given.bind(py).cast::<NativeLibrary>() {
+        return (Arc::clone(&native.get().0), None);
+    }
+    let (library, trouble) = PyLibrary::new(given);
+    (Arc::new(library), Some(trouble))
 }
 
 /// The built-in server that answers at once.

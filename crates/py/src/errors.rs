@@ -7,13 +7,11 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-create_exception!(loadstone._core, AdbcError, PyException);
 create_exception!(loadstone._core, DriveError, PyException);
 create_exception!(loadstone._core, ScriptError, PyException);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    module.add("AdbcError", py.get_type::<AdbcError>())?;
     module.add("DriveError", py.get_type::<DriveError>())?;
     module.add("ScriptError", py.get_type::<ScriptError>())
 }

@@ -1,8 +1,8 @@
 //! Loadstone's core, seen from Python: parse the arguments, detach from the interpreter, call, wrap the result.
 
-mod adbc;
 mod data;
 mod drive;
+mod duckdb;
 mod errors;
 mod formats;
 mod generation;
@@ -20,13 +20,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("is_debug_build", cfg!(debug_assertions))?;
     loadstone_drive::formats::provide(Box::new(formats::PythonFormats));
     errors::register(module)?;
-    module.add_class::<adbc::AdbcAnswer>()?;
-    module.add_class::<adbc::AdbcConnection>()?;
-    module.add_class::<adbc::AdbcDatabase>()?;
     module.add_class::<data::DataStream>()?;
     module.add_class::<data::TableBatch>()?;
     module.add_class::<drive::Drive>()?;
     module.add_class::<drive::NullServer>()?;
+    module.add_class::<duckdb::DuckAnswer>()?;
+    module.add_class::<duckdb::DuckConnection>()?;
+    module.add_class::<duckdb::DuckDatabase>()?;
+    module.add_class::<duckdb::NativeLibrary>()?;
     module.add_class::<generation::Generation>()?;
     module.add_class::<go_rand::GoRand>()?;
     module.add_class::<library::RowBatch>()?;

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from loadstone._core import NativeLibrary
     from loadstone.engine.control import Control
     from loadstone.engine.observe.remote import RemoteMachine
     from loadstone.engine.observe.storage import DataFiles, Storage
@@ -119,6 +120,11 @@ class Engine(ABC):
         """Run a query and return its whole answer, of an engine whose clients go through a library."""
         del connection, sql
         raise LoadstoneError(f"{self.title} is not reached through a client library")
+
+    def query_clients(self, connection: Control) -> NativeLibrary | None:
+        """Return clients that query without Python's lock; None where Python objects do (`answer`)."""
+        del connection
+        return None
 
     @abstractmethod
     def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone import model
-    from loadstone.engine.library.client import Library
+    from loadstone.engine.library.client import Clients
     from loadstone.signals import Signals
 
 _POLL_S = 0.1
@@ -82,7 +82,7 @@ def perform(
     signals: Signals | None,
     show: Callable[[Progress], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
-    library: Library | None = None,
+    library: Clients | None = None,
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
 

@@ -12,6 +12,7 @@ mod answers;
 mod client;
 mod feed;
 mod library;
+mod library_probe;
 mod probe;
 mod statements;
 
@@ -24,6 +25,7 @@ use self::answers::Answers;
 use self::client::QueryProgram;
 use self::feed::Feed;
 use self::library::LibraryQueries;
+use self::library_probe::LibraryProbe;
 use self::probe::{Probe, ProbeProgram};
 use crate::error::DriveError;
 use crate::protocol::Protocol;
@@ -87,10 +89,10 @@ impl QueryWork {
 
     /// The same for clients that reach the database through a library.
     pub(crate) fn for_library(spec: &QueriesSpec, drive: &DriveSpec) -> Result<Self, DriveError> {
-        if spec.probe.is_some() || spec.answers == AnswerMode::Rows {
+        if spec.answers == AnswerMode::Rows {
             return Err(DriveError::bad_spec(
                 "a library's answers are digested or counted".to_owned(),
-                "leave probe out, and ask for answers of the kind digest or none",
+                "ask for answers of the kind digest or none",
             ));
         }
         Ok(Self {
@@ -100,7 +102,10 @@ impl QueryWork {
     }
 
     pub(crate) fn blocking_program(&self) -> Box<dyn BlockingProgram> {
-        Box::new(LibraryQueries::new(Arc::clone(&self.shared)))
+        match &self.probe {
+            Some(probe) => Box::new(LibraryProbe::new(Arc::clone(probe))),
+            None => Box::new(LibraryQueries::new(Arc::clone(&self.shared))),
+        }
     }
 
     fn check_burn_in(&self, spec: &QueriesSpec) -> Result<(), DriveError> {

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.library.client import Library
+    from loadstone.engine.library.client import Clients
     from loadstone.model import LoadMethod
 
 
@@ -21,7 +21,7 @@ class LoadDialect(NamedTables):
     methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
     """How rows can be loaded, the best way first."""
 
-    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library | None:
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Clients | None:
         """Return what clients behind a library load with; None where rows go by the wire protocol.
 
         `document` is the core's specification of a drive with a `load`; `connect` opens a control connection

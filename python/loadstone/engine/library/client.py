@@ -1,18 +1,19 @@
 """What an engine behind a client library brings to a drive: connections, calls, and what its errors mean.
 
-The core drives them: one of its threads a client, which holds the interpreter for the call alone. Pace,
-queue, steps, time limits, digests and records are the core's, as for clients on the wire.
+The core drives them: one of its threads a client, which holds the interpreter for the call alone, or not at
+all where the core reaches the library by itself (`NativeLibrary`). Pace, queue, steps, time limits, digests
+and records are the core's, as for clients on the wire.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from loadstone._core import RowBatch
+    from loadstone._core import NativeLibrary, RowBatch
 
 _SERIALIZATION_FAILURE = "40001"
 
@@ -66,3 +67,7 @@ class Library(ABC):
 
     def finish(self) -> None:  # noqa: B027 - most have nothing to do
         """Bring what is loaded to its resting place: the last part of a load, inside its clock."""
+
+
+Clients: TypeAlias = "Library | NativeLibrary"
+"""What clients of a drive connect through."""

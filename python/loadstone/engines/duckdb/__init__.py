@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from loadstone.engine.answers import Caches, Observation, ServerProcesses, sized
 from loadstone.engine.library.engine import LibraryEngine, Place, only_value
 from loadstone.engine.observe.storage import Storage, allocated_bytes, table_storage
 from loadstone.engines.duckdb.database import PINNED, SCHEMAS, DuckDatabase, duck, refuse_ambiguous, run, use
+from loadstone.engines.duckdb.library import opened
 from loadstone.engines.duckdb.tables import DuckTables
 from loadstone.engines.duckdb.timeseries import BLOCKS, DuckSeries
 from loadstone.errors import LoadstoneError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from loadstone import _core
     from loadstone.engine.answers import Durability, Identity, RelationSize, Setting, Sizes
     from loadstone.engine.control import Control
     from loadstone.engine.observe.storage import TableStorage
@@ -165,17 +168,17 @@ class DuckDB(LibraryEngine):
                 f'the schema "{schema}" holds {len(found)} objects that Loadstone did not make',
                 "Name another file, or give --replace to drop that schema with all it holds.",
             )
-        cursor = duck(connection).cursor
-        run(cursor, "begin")
+        own = duck(connection).connection
+        run(own, "begin")
         try:
-            run(cursor, f"drop schema if exists {quoted(schema)} cascade")
-            run(cursor, f"create schema {quoted(schema)}")
-            run(cursor, f"create view {qualified(schema, MARK)} as select 'and dropped with all' as note")
-            run(cursor, "commit")
+            run(own, f"drop schema if exists {quoted(schema)} cascade")
+            run(own, f"create schema {quoted(schema)}")
+            run(own, f"create view {qualified(schema, MARK)} as select 'and dropped with all' as note")
+            run(own, "commit")
         except duckdb.Error:
-            run(cursor, "rollback")
+            run(own, "rollback")
             raise
-        use(cursor, schema)
+        use(own, schema)
 
     def drop_workspace(
         self, connection: Control, schema: str = SCHEMA, *, lock_wait_s: float | None = None
@@ -189,9 +192,9 @@ class DuckDB(LibraryEngine):
                 f'the schema "{schema}" is not marked as made by Loadstone, so it stays',
                 "Drop it by hand if nobody needs it.",
             )
-        cursor = duck(connection).cursor
-        use(cursor, "main")
-        run(cursor, f"drop schema {quoted(schema)} cascade")
+        own = duck(connection).connection
+        use(own, "main")
+        run(own, f"drop schema {quoted(schema)} cascade")
 
     def settings(self, connection: Control) -> list[Setting]:
         """Read the settings that are not at their defaults, and those worth recording anyway."""
@@ -342,6 +345,10 @@ class DuckDB(LibraryEngine):
         """Run a query and return its whole answer."""
         return duck(connection).answer(sql)
 
+    def query_clients(self, connection: Control) -> _core.NativeLibrary:
+        """Return the core's own clients: Python's lock is not taken for their queries."""
+        return duck(connection).database.clients()
+
     def explain(self, connection: Control, sql: str) -> str | None:
         """Return the physical plan as EXPLAIN draws it, without running the query."""
         found = self.answer(connection, f"explain {sql}")
@@ -354,8 +361,8 @@ def _objects(connection: Control, schema: str) -> Sequence[str]:
 
 @cache
 def _defaults() -> Mapping[str, str]:
-    with duckdb.connect(":memory:") as fresh:
-        return dict(run(fresh, _SETTINGS))
+    with closing(opened(None, {})) as fresh, closing(fresh.connect()) as connection:
+        return {row["name"]: row["value"] for row in run(connection, _SETTINGS)}
 
 
 def _relation(name: str, kind: str, size: int, rows: int | None) -> RelationSize:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import re
 import threading
 import weakref
@@ -10,9 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
+import pyarrow as pa
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.control import WholeResult
+from loadstone.engines.duckdb.library import opened
 from loadstone.errors import LoadstoneError
 from loadstone.private_server.page_cache import forget
 from loadstone.sqltext import literal, quoted
@@ -21,20 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    import pyarrow as pa
-
+    from loadstone import _core
     from loadstone.engine.control import Control
 
 PINNED = {
     # What is measured must not depend on what happens to be installed, or on a network.
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    # An unknown table is an error, never a variable of ours that happens to have its name.
-    "python_enable_replacements": "false",
 }
 _POLL_S = 0.05
-_BATCH_ROWS = 1_000_000
-"""Most rows of a piece of an answer; the package's own default."""
 _Found = TypeVar("_Found")
 _HOLDER = re.compile(r"Conflicting lock is held in (\S+) \(PID (\d+)\)")
 SCHEMAS = """
@@ -43,13 +40,13 @@ select count(*) as n from duckdb_schemas() where schema_name = $schema and datab
 
 
 class DuckControl:
-    """A control connection: one of DuckDB's cursors, with rows as dictionaries."""
+    """A control connection: rows as dictionaries, or as Arrow."""
 
     def __init__(self, database: DuckDatabase, name: str) -> None:
         self.database = database
         self.name = name
         self._closed = False
-        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._connection: _core.DuckConnection | None = None
 
     @property
     def closed(self) -> bool:
@@ -57,42 +54,26 @@ class DuckControl:
         return self._closed or self.database.closed
 
     @property
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB's own cursor, for what only it can do; made anew when the database was opened anew."""
+    def connection(self) -> _core.DuckConnection:
+        """DuckDB's own connection; made anew when the database was opened anew."""
         self._refuse_closed()
-        if self._cursor is None:
-            self._cursor = self.database.cursor()
-        return self._cursor
+        if self._connection is None:
+            self._connection = self.database.connection()
+        return self._connection
 
     def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> WholeResult:
         """Run one statement to its end; parameters are written `$name`."""
-        found = self.table(query, params)
-        return WholeResult(found.to_pylist() if found is not None else [])
+        found = self.answer(query, params)
+        return WholeResult(found.to_pylist())
 
-    def table(self, text: str, params: Mapping[str, Any] | None = None) -> pa.Table | None:
-        """Run one statement to its end and return its whole answer; None when it has none."""
+    def answer(self, text: str, params: Mapping[str, Any] | None = None) -> pa.Table:
+        """Run one statement to its end and return its whole answer; without columns where it has none."""
         self._refuse_closed()
         values = dict(params) if params else None
-
-        def work() -> pa.Table | None:
-            relation: duckdb.DuckDBPyRelation | None = self.cursor.sql(text, params=values)
-            return relation.to_arrow_table() if relation is not None else None
-
-        return self._aside(work)
-
-    def answer(self, text: str) -> pa.Table:
-        """Run one statement to its end, by the least work around it, and return its whole answer.
-
-        A relation parses and binds its text when it is made, and once more when it is run; this is how it
-        is run, and does so once. The package offers it under no other name.
-        """
-        self._refuse_closed()
-        return self._aside(
-            lambda: self.cursor._submit(text, None, "arrow", _BATCH_ROWS).arrow_table()  # noqa: SLF001
-        )
+        return self._aside(lambda: pa.table(self.connection.query(text, values)))
 
     def _aside(self, work: Callable[[], _Found]) -> _Found:
-        """Work in another thread: DuckDB replaces what a signal's handler raises by an error of its own."""
+        """Work in another thread: a signal is not handled before the main thread comes back to Python."""
         if threading.current_thread() is not threading.main_thread():
             return work()
         # Made before it is handed over: a signal may come while it is, and must not leave it running.
@@ -111,19 +92,19 @@ class DuckControl:
 
     def interrupt(self) -> None:
         """Make the statement that another thread runs here fail."""
-        if self._cursor is not None:
-            self._cursor.interrupt()
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
 
     def _refuse_closed(self) -> None:
         if self.closed:
             raise duckdb.ConnectionException("the connection is closed")
 
     def forget(self) -> None:
-        """Let go of the cursor: the database is being closed."""
-        cursor, self._cursor = self._cursor, None
-        if cursor is not None:
-            with contextlib.suppress(duckdb.Error):
-                cursor.close()
+        """Let go of DuckDB's connection: the database is being closed."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def close(self) -> None:
         """End it; may be called again."""
@@ -144,7 +125,7 @@ def _settle(done: Future[_Found], work: Callable[[], _Found]) -> None:
 class DuckDatabase:
     """A database that is open in this process, and its connections."""
 
-    _open: set[Path] = set()  # noqa: RUF012 - DuckDB itself has one instance a file in a process
+    _open: set[Path] = set()  # noqa: RUF012 - of all databases of this process
     _guard = threading.Lock()
 
     def __init__(self, path: Path | None, folder: Path | None, settings: Mapping[str, str]) -> None:
@@ -153,12 +134,12 @@ class DuckDatabase:
         self.settings = dict(settings)
         self._folder = folder
         self._controls: weakref.WeakSet[DuckControl] = weakref.WeakSet()
-        self._root: duckdb.DuckDBPyConnection | None = None
+        self._opened: _core.DuckDatabase | None = None
         self.helper = ThreadPoolExecutor(1, "loadstone-duckdb")
         """Runs what the main thread wants of DuckDB."""
         self._claim()
         try:
-            self._root = self._connect()
+            self._opened = self._open_it()
         except BaseException:
             self._release()
             raise
@@ -166,7 +147,7 @@ class DuckDatabase:
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._root is None
+        return self._opened is None
 
     @property
     def data_directory(self) -> Path | None:
@@ -188,14 +169,24 @@ class DuckDatabase:
             raise LoadstoneError(f"the database {self.path} cannot be used: {error}", "Run again.") from error
         return control
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Make a cursor of DuckDB's own; unqualified names mean what lies in our schema, if it is there."""
-        if self._root is None:
+    def connection(self) -> _core.DuckConnection:
+        """Make a connection of DuckDB's own; unqualified names mean what is in our schema, if it is there."""
+        if self._opened is None:
             raise duckdb.ConnectionException("the database is closed")
-        cursor = self._root.cursor()
-        if run(cursor, SCHEMAS, {"schema": SCHEMA}) != [(0,)]:
-            use(cursor, SCHEMA)
-        return cursor
+        connection = self._opened.connect()
+        if run(connection, SCHEMAS, {"schema": SCHEMA}) != [{"n": 0}]:
+            use(connection, SCHEMA)
+        return connection
+
+    def clients(self, load: Mapping[str, Any] | None = None) -> _core.NativeLibrary:
+        """Return what the core's clients connect through, to ask and to `load`; see `load_spec`."""
+        if self._opened is None:
+            raise duckdb.ConnectionException("the database is closed")
+        probe = self._opened.connect()
+        ours = run(probe, SCHEMAS, {"schema": SCHEMA}) != [{"n": 0}]
+        probe.close()
+        begin = [_use(SCHEMA)] if ours else []
+        return self._opened.clients(json.dumps({"begin": begin, "load": load}))
 
     def named(self, name: str) -> list[DuckControl]:
         """Return the connections of this name that are open."""
@@ -206,7 +197,7 @@ class DuckDatabase:
         self._shut()
         if self.path is not None:
             forget(self.path)
-        self._root = self._connect()
+        self._opened = self._open_it()
 
     def close(self) -> None:
         """End all connections and close it; DuckDB then writes what is only in the WAL into the file."""
@@ -218,15 +209,17 @@ class DuckDatabase:
         for control in list(self._controls):
             control.interrupt()
             control.forget()
-        root, self._root = self._root, None
-        if root is not None:
-            root.close()
+        database, self._opened = self._opened, None
+        if database is not None:
+            database.close()
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
+    def _open_it(self) -> _core.DuckDatabase:
         try:
-            root = duckdb.connect(str(self.path or ":memory:"), config=dict(PINNED | self.settings))
-            run(root, "set global TimeZone = 'UTC'")
-            return root  # noqa: TRY300 - both lines may be refused
+            database = opened(self.path, PINNED | self.settings)
+            connection = database.connect()
+            run(connection, "set global TimeZone = 'UTC'")
+            connection.close()
+            return database  # noqa: TRY300 - each line may be refused
         except duckdb.Error as error:
             raise self._explain(error) from error
 
@@ -264,9 +257,13 @@ class DuckDatabase:
                 self._open.discard(self.path)
 
 
-def use(cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
-    """Make unqualified names of a cursor mean the schema's objects; DuckDB itself looks into `main` last."""
-    run(cursor, f"set search_path = {literal(quoted(schema))}")
+def use(connection: _core.DuckConnection, schema: str) -> None:
+    """Make unqualified names of a connection mean the schema's objects; DuckDB looks into `main` last."""
+    run(connection, _use(schema))
+
+
+def _use(schema: str) -> str:
+    return f"set search_path = {literal(quoted(schema))}"
 
 
 def refuse_ambiguous(connection: Control, schema: str) -> None:
@@ -281,10 +278,11 @@ def refuse_ambiguous(connection: Control, schema: str) -> None:
 
 
 def run(
-    cursor: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, Any] | None = None
-) -> list[tuple[Any, ...]]:
-    """Run a statement to its end: a cursor serves no other while an answer is not fetched whole."""
-    return cursor.execute(text, params).fetchall()
+    connection: _core.DuckConnection, text: str, params: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Run a statement to its end and return its rows."""
+    rows: list[dict[str, Any]] = pa.table(connection.query(text, params)).to_pylist()
+    return rows
 
 
 def duck(connection: Control) -> DuckControl:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
-from loadstone.engines.duckdb.timeseries import ByCursors, DuckSeries
+from loadstone.engines.duckdb.timeseries import DuckSeries, NativeLoads
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from loadstone.model import PlainTable, TableForm
 
 
-class DuckTables(ByCursors, TableDialect):
+class DuckTables(NativeLoads, TableDialect):
     """What DuckDB does in its own way."""
 
     takes_files = False

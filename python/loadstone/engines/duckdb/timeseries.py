@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
 from loadstone.engine.dialect.timeseries import TableSize, TimeSeriesDialect, common_notes, width_s
-from loadstone.engines.duckdb.database import refuse_ambiguous
-from loadstone.engines.duckdb.load import DuckLoader
+from loadstone.engines.duckdb.database import duck, refuse_ambiguous
+from loadstone.engines.duckdb.load import load_spec
 from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from loadstone._core import NativeLibrary
     from loadstone.engine.control import Control
     from loadstone.engine.dialect.timeseries import Dataset, Table, TableOptions
-    from loadstone.engine.library.client import Library
     from loadstone.model import LoadMethod, SeriesTables
 
 BLOCKS = """
@@ -25,22 +26,23 @@ select count(distinct block) as blocks from (
 """Blocks of a table's columns; one that several columns share counts once."""
 
 
-class ByCursors:
+class NativeLoads:
     """What holds for tables of every kind: how rows come in, and how times are read."""
 
     title = "DuckDB"
     methods: tuple[LoadMethod, ...] = ("arrow", "insert")
 
-    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Library:
-        """Return what clients load with, each a cursor."""
-        return DuckLoader(document, connect)
+    def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> NativeLibrary:
+        """Return the core's own clients, which load without Python's lock."""
+        with closing(connect("loadstone")) as control:
+            return duck(control).database.clients(load_spec(document["load"]))
 
     def microseconds(self, column: str) -> str:
         """Return an expression for a time as whole microseconds since 1970."""
         return f"epoch_us({column})"
 
 
-class DuckSeries(ByCursors, TimeSeriesDialect):
+class DuckSeries(NativeLoads, TimeSeriesDialect):
     """What DuckDB does in its own way."""
 
     json_type = "json"

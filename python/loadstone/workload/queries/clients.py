@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from loadstone.engine.library.client import Client, Library
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from loadstone._core import NativeLibrary
     from loadstone.engine import Engine
     from loadstone.engine.control import Control
     from loadstone.target import OpenTarget
@@ -80,20 +82,31 @@ class AskedLibrary(Library):
         asker: Asker,
         on_answer: Callable[[str, Any], None] | None = None,
         on_query: Callable[[int, int], None] | None = None,
+        name: str = _NAME,
     ) -> None:
-        """Call `on_answer` with each query's text and answer, `on_query` with its times; one at a time."""
+        """Call `on_answer` with each query's text and answer, `on_query` with its times; one at a time.
+
+        `name` is what connections are called, with a place for the client's number.
+        """
         self.errors = asker.errors
-        self._asker, self._on_answer, self._on_query = asker, on_answer, on_query
+        self._asker, self._on_answer, self._on_query, self._name = asker, on_answer, on_query, name
         self._calling = threading.Lock()
 
     def connect(self, number: int) -> Client:
         """Open the connection of client `number`."""
-        return _Asking(self._asker, _NAME.format(number), self._on_answer, self._on_query, self._calling)
+        name = self._name.format(number)
+        return _Asking(self._asker, name, self._on_answer, self._on_query, self._calling)
 
     def describe(self, error: BaseException) -> tuple[str, str]:
         """Return an error's class and the first line of its message."""
         state, message = super().describe(error)
         return state, message.split("\n", 1)[0]
+
+
+def native_clients(opened: OpenTarget) -> NativeLibrary | None:
+    """Return the core's own clients of a target, which need no lock of Python; None where it has none."""
+    with closing(opened.connect("loadstone")) as control:
+        return opened.engine.query_clients(control)
 
 
 class _Asking(Client):

@@ -15,11 +15,12 @@ from loadstone.model import Pace
 from loadstone.results.redact import redact
 from loadstone.workload.drive import connection_document, perform
 from loadstone.workload.queries.answer import compare
-from loadstone.workload.queries.clients import AskedLibrary, EngineAsker
+from loadstone.workload.queries.clients import AskedLibrary, EngineAsker, native_clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from loadstone.engine.library.client import Clients
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
     from loadstone.workload.drive import Progress
@@ -158,14 +159,23 @@ def _ask_written(
     if connection is not None:
         document["connection"] = connection_document(connection)
     else:
-        asker = options.asker or EngineAsker(opened)
-        library = AskedLibrary(asker, options.on_answer, options.on_query)
-        if not asker.arrow:
-            document["queries"]["answers"] = "none"
+        library = _library(opened, document, options)
     account = perform(document, signals, show, library=library)
     if account["queries"]["answers"]:
         _renumber(account["queries"]["answers"], written, len(options.suffixes))
     return account
+
+
+def _library(opened: OpenTarget, document: dict[str, Any], options: QueryOptions) -> Clients:
+    """Return what clients ask through, where they are not on the wire."""
+    if options.asker is None and options.on_answer is None:
+        native = native_clients(opened)
+        if native is not None:
+            return native
+    asker = options.asker or EngineAsker(opened)
+    if not asker.arrow:
+        document["queries"]["answers"] = "none"
+    return AskedLibrary(asker, options.on_answer, options.on_query)
 
 
 def _renumber(answers: list[dict[str, Any]], written: Written, runs: int) -> None:

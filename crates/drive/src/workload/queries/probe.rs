@@ -69,7 +69,11 @@ impl Probe {
         self.lock().failure.clone()
     }
 
-    fn write(&self, start_ns: u64, end_ns: u64, value: Option<i64>) {
+    pub(super) fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    pub(super) fn write(&self, start_ns: u64, end_ns: u64, value: Option<i64>) {
         let line = json!({"start_ns": start_ns, "end_ns": end_ns, "value": value});
         let mut state = self.lock();
         if let Err(error) = state.file.write_all(format!("{line}\n").as_bytes()) {

@@ -2,39 +2,39 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adbc_core::CancelHandle;
+use loadstone_drive::library::Interrupter;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
     Running,
     Interrupted,
+    Closed,
 }
 
-/// Ends the call that a connection is in. A library forgets a cancellation that comes between two steps of a call, so
-/// it is remembered here until the call is over.
+/// Ends the call that a connection is in. DuckDB forgets an interruption that comes between two statements of a call,
+/// so it is remembered here until the call is over.
 pub struct Interrupt {
-    cancel: Box<dyn CancelHandle>,
+    tell: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
 }
 
 impl Interrupt {
-    pub(crate) fn new(cancel: Box<dyn CancelHandle>) -> Self {
+    pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
-            cancel,
+            tell: Box::new(tell),
             state: Mutex::new(State::Idle),
         }
     }
 
-    /// Make the call fail that the connection is in; without one, do nothing. A call that is in the library's hands
-    /// just then may miss it: do it again until the call has ended.
+    /// Make the call fail that the connection is in; without one, do nothing. A statement that begins just then may
+    /// miss it: do it again until the call has ended.
     pub fn interrupt(&self) {
-        // Held while the library is told: it must not be the next call that is cancelled.
+        // Held while the library is told: it must not be the next call that is ended, nor a closed connection's.
         let mut state = self.state();
-        if *state != State::Idle {
+        if matches!(*state, State::Running | State::Interrupted) {
             *state = State::Interrupted;
-            // What cannot be cancelled ends by itself.
-            let _ = self.cancel.try_cancel();
+            (self.tell)();
         }
     }
 
@@ -49,8 +49,19 @@ impl Interrupt {
         *self.state() == State::Interrupted
     }
 
+    /// The library is not told any more.
+    pub(crate) fn close(&self) {
+        *self.state() = State::Closed;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Interrupter for Interrupt {
+    fn interrupt(&self) {
+        Self::interrupt(self);
     }
 }
 
@@ -67,23 +78,15 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use adbc_core::error::Result;
-
     use super::*;
-
-    struct Counting(Arc<AtomicUsize>);
-
-    impl CancelHandle for Counting {
-        fn try_cancel(&self) -> Result<()> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        }
-    }
 
     #[test]
     fn only_a_call_is_interrupted_and_the_next_one_is_not() {
         let told = Arc::new(AtomicUsize::new(0));
-        let interrupt = Interrupt::new(Box::new(Counting(Arc::clone(&told))));
+        let counting = Arc::clone(&told);
+        let interrupt = Interrupt::new(move || {
+            counting.fetch_add(1, Ordering::Relaxed);
+        });
         interrupt.interrupt();
         assert_eq!(told.load(Ordering::Relaxed), 0);
         let running = interrupt.begin();
@@ -92,7 +95,10 @@ mod tests {
         interrupt.interrupt();
         assert_eq!((told.load(Ordering::Relaxed), interrupt.asked()), (2, true));
         drop(running);
-        let _next = interrupt.begin();
+        drop(interrupt.begin());
         assert!(!interrupt.asked());
+        interrupt.close();
+        interrupt.interrupt();
+        assert_eq!(told.load(Ordering::Relaxed), 2);
     }
 }
