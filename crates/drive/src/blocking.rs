@@ -33,6 +33,8 @@ use crate::workload::blocking::BlockingProgram;
 /// Time between the word to start and the first transaction, and for each client's thread to be there.
 const START_DELAY_NS: u64 = 2_000_000;
 const START_DELAY_OF_ONE_NS: u64 = 20_000;
+/// More than one: the thread that holds a shard may lose its core to others, and all who share it wait for it.
+const SHARDS_PER_CORE: usize = 8;
 /// Records that circulate between a shard and the collector.
 const RECORDS_PER_SHARD: usize = 3;
 /// What is said of a thread that died.
@@ -123,7 +125,7 @@ impl Run {
         reports: &Sender<Report>,
     ) -> (Arc<Floor>, Vec<SyncSender<Box<Record>>>) {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let count = cores.min(clients.len()).max(1);
+        let count = (SHARDS_PER_CORE * cores).min(clients.len()).max(1);
         let mut record_pool = Vec::with_capacity(count);
         let mut shards = Vec::with_capacity(count);
         for number in 0..count {
