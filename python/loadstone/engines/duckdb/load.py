@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from loadstone.sqltext import Qualified
+
 
 def load_spec(load: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `load` of the core's clients, from a drive's.
@@ -14,7 +16,8 @@ def load_spec(load: Mapping[str, Any]) -> dict[str, Any]:
     In-table tags come before the other columns under names of their own, and tags for JSON without theirs.
     """
     tables = dict(load["tables"])
-    tags, ledger = tables.pop("tags", None), load["ledger"]
+    tags = tables.pop("tags", None)
+    ledger: Qualified | None = load["ledger"]
     by_place = bool(load["in_table_tag"])
     return {
         "method": "insert" if load["method"] == "insert" else "arrow",
@@ -28,7 +31,8 @@ def load_spec(load: Mapping[str, Any]) -> dict[str, Any]:
 
 def _table(table: Mapping[str, Any], **how: bool) -> dict[str, Any]:
     columns: Sequence[str] = table["columns"]
-    into = f"insert into {table['name']} ({', '.join(columns)})"
+    name: Qualified = table["name"]
+    into = f"insert into {name} ({', '.join(columns)})"
     return {"into": into, "columns": [_unquoted(column) for column in columns], **how}
 
 
