@@ -7,6 +7,7 @@ the server's processes together.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -100,12 +101,13 @@ def _checkpoint(server: EmbeddedServer) -> None:
 def _server_cpu_s(server: EmbeddedServer) -> float:
     """Return the CPU of the server's processes, of those that have ended as well."""
     postmaster = psutil.Process(server.pid)
-    times = postmaster.cpu_times()
-    total_s = times.user + times.system + times.children_user + times.children_system
+    total_s = 0.0
     for process in postmaster.children():
-        own = process.cpu_times()
-        total_s += own.user + own.system
-    return float(total_s)
+        with contextlib.suppress(psutil.NoSuchProcess):  # its CPU is then among the postmaster's
+            own = process.cpu_times()
+            total_s += own.user + own.system
+    times = postmaster.cpu_times()
+    return float(total_s + times.user + times.system + times.children_user + times.children_system)
 
 
 def _print(measured: dict[str, list[Figures]]) -> None:

@@ -72,9 +72,7 @@ def test_pgbench_with_a_server_loads_no_library_of_reports(
     database: Database, arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "one.sql").write_text("select 1;\n")
-    heavy = ",".join(
-        sorted({*HEAVY, "loadstone.report", "loadstone.summary.document"} - {"psycopg", "psutil"})
-    )
+    heavy = ",".join(sorted({*HEAVY, "loadstone.report", "loadstone.summary.document"} - {"psycopg"}))
     command = [sys.executable, "-c", CALLED, heavy, "pgbench", *arguments, database.socket_url]
     done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

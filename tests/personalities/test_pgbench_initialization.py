@@ -174,10 +174,9 @@ def test_progress_is_shown_every_100000_rows_or_at_the_end(*, quiet: bool, lines
 
 def test_on_a_terminal_each_line_covers_the_one_before() -> None:
     shown: list[str] = []
-    progress = CopyProgress(200_000, shown.append, quiet=False, terminal=True)
-    progress.advance(100_000)
-    progress.advance(100_000)
-    progress.clear()
+    with CopyProgress(200_000, shown.append, quiet=False, terminal=True) as progress:
+        progress.advance(100_000)
+        progress.advance(100_000)
     assert all(line.endswith("\r") and "\n" not in line for line in shown)
     assert len(shown[1]) >= len(shown[0].rstrip())
     assert shown[2].strip() == ""

@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import psutil
 import psycopg
 from psycopg import pq, waiting
 
@@ -239,6 +238,8 @@ def _is_stopped(host: str, pid: int | None) -> bool:
     """Tell whether a server's process on this machine was stopped by a signal."""
     if pid is None or not (host.startswith("/") or host in ("127.0.0.1", "::1", "localhost")):
         return False
+    import psutil  # noqa: PLC0415 - only waits that last need it
+
     try:
         process = psutil.Process(pid)
         return "postgres" in process.name() and process.status() == psutil.STATUS_STOPPED

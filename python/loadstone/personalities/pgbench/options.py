@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import getopt
 import math
+import os
 import re
-import secrets
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -294,7 +294,7 @@ def _set_seed(options: Options, text: str | None, source: str) -> None:
     if text is None or text == "time":
         options.seed = time.monotonic_ns() // 1000
     elif text == "rand":
-        options.seed = secrets.randbits(64)
+        options.seed = int.from_bytes(os.urandom(8))
     elif re.fullmatch(r"\s*[+-]?[0-9]+", text):
         value = whole(text)
         # As scanf does: too large is the largest, below zero wraps around.

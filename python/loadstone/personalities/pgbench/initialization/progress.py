@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from loadstone.visible import Drawn
 
@@ -40,10 +40,15 @@ class CopyProgress:
             if self._is_due(before, elapsed_s):
                 self._show(elapsed_s)
 
-    def clear(self) -> None:
-        """Remove the line from a terminal."""
-        if self._width and self._terminal:
-            self._write(Drawn(f"{' ' * self._width}\r"))
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the line from a terminal, however it ended."""
+        with self._lock:
+            if self._width and self._terminal:
+                self._write(Drawn(f"{' ' * self._width}\r"))
 
     def _is_due(self, before: int, elapsed_s: float) -> bool:
         if not self._quiet:

@@ -114,15 +114,13 @@ class Initialization:
 
     def _send(self, table: str) -> None:
         freeze = self._can_freeze() and self._session.is_ordinary(table)
-        progress = self._progress(table)
-        self._session.copy(schema.copy(table, freeze=freeze), self._chunks(table, progress))
-        progress.clear()
+        with self._progress(table) as progress:
+            self._session.copy(schema.copy(table, freeze=freeze), self._chunks(table, progress))
 
     def _send_in_parallel(self) -> None:
-        progress = self._progress(schema.ACCOUNTS)
-        fill = self._by_partition(progress) if self._knows_partitions() else self._by_rows(progress)
-        fill_in_parallel(self._parallel, fill, self._stopped)
-        progress.clear()
+        with self._progress(schema.ACCOUNTS) as progress:
+            fill = self._by_partition(progress) if self._knows_partitions() else self._by_rows(progress)
+            fill_in_parallel(self._parallel, fill, self._stopped)
 
     def _by_rows(self, progress: CopyProgress) -> Fill:
         """Any connection sends any rows. Only the transaction that truncated a table can freeze them."""
