@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -12,8 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def write_lines(path: Path, documents: Sequence[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in documents), encoding="utf-8")
+def write_lines(path: Path, documents: Sequence[dict[str, Any] | msgspec.Struct]) -> None:
+    lines = [json.dumps(msgspec.to_builtins(line)) + "\n" for line in documents]
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 class Monitor:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
+from loadstone.results import documents
+from loadstone.results.documents.base import Counts, Stats, WarmupCounts
+from loadstone.results.documents.drive import ClientCpu, Connect, Failure, Loop, Pace, Script, TimedStatement
+from loadstone.results.documents.phase import BeforeAfter, Check, Published, Relation, Sizes, Statement
+from loadstone.results.documents.run import PlannedPhase, PlannedScenario, PlannedSource, PlannedTarget
+from loadstone.results.documents.target import Durability, Setting, TargetParts
 from loadstone.results.manifest import Manifest
 from support.fake_monitor import Monitor, write_lines
 
@@ -54,7 +61,7 @@ class Phase:
     """Added to those done in drive.json, and not to those in the intervals."""
     rate: float | None = None
     client_busy: float = 0.4
-    state: str = "complete"
+    state: Literal["complete", "failed", "interrupted", "skipped", "running"] = "complete"
     check: bool | None = True
     sql: str = "insert into feed (id, val) values (1,0.1);"
     error: str = 'duplicate key value violates unique constraint "feed_pkey"'
@@ -77,7 +84,7 @@ class Target:
 class Run:
     phases: tuple[Phase, ...] = (Phase(),)
     targets: tuple[Target, ...] = (Target(),)
-    state: str = "complete"
+    state: Literal["running", "complete", "failed", "interrupted"] = "complete"
     calibration: dict[str, Any] | None = None
     command: tuple[str, ...] = ("loadstone", "run", "iot-feed", "--size", "small")
     hostname: str = "bench-01"
@@ -144,8 +151,8 @@ def bucket_indexes(values_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(shift * 1024 + (values_ns >> shift), dtype=np.int64)
 
 
-def write(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(json.dumps(document), encoding="utf-8")
+def write(path: Path, document: dict[str, Any] | msgspec.Struct) -> None:
+    path.write_text(json.dumps(msgspec.to_builtins(document)), encoding="utf-8")
 
 
 def _phase(home: Path, number: int, phase: Phase, target: str, clock_ns: int, monitor: Monitor) -> int:
@@ -166,7 +173,8 @@ def _phase(home: Path, number: int, phase: Phase, target: str, clock_ns: int, mo
     if phase.state != "running":
         write(folder / "drive.json", drive)
     end_ns = start_ns + total * NS
-    write(folder / "phase.json", _phase_json(phase, key, number, target, (clock_ns, end_ns), drive))
+    done = sum(len(values) for values in intervals) + phase.unlisted
+    write(folder / "phase.json", _phase_json(phase, key, number, target, (clock_ns, end_ns), done))
     for second in range(total + 1):
         monitor.second(start_ns + second * NS, 1.0 if second else 0.1, phase.steal)
     return end_ns + NS
@@ -183,35 +191,22 @@ def _interval(phase: Phase, rng: np.random.Generator, index: int) -> NDArray[np.
     return values.astype(np.int64)
 
 
-def _series_line(phase: Phase, index: int, values: NDArray[np.int64], start_ns: int) -> dict[str, Any]:
-    response = None
-    if len(values):
-        p50, p95, p99 = (int(np.quantile(values, q)) for q in (0.5, 0.95, 0.99))
-        response = {
-            "count": len(values),
-            "mean_ns": float(values.mean()),
-            "p50_ns": p50,
-            "p95_ns": p95,
-            "p99_ns": p99,
-            "max_ns": int(values.max()),
-        }
-    failed = phase.failed if index == phase.warmup else 0
-    skipped = phase.skipped if index == phase.warmup else 0
-    return {
-        "start_ns": start_ns + index * NS,
-        "end_ns": start_ns + (index + 1) * NS,
-        "warmup": index < phase.warmup,
-        "done": len(values),
-        "failed": failed,
-        "skipped": skipped,
-        "dropped": 0,
-        "retries": 0,
-        "connected": phase.clients,
-        "bytes_sent": 100 * len(values),
-        "bytes_received": 60 * len(values),
-        "loop_lag_max_ns": 90_000,
-        "response": response,
-    }
+def _series_line(phase: Phase, index: int, values: NDArray[np.int64], start_ns: int) -> documents.Interval:
+    return documents.Interval(
+        start_ns=start_ns + index * NS,
+        end_ns=start_ns + (index + 1) * NS,
+        warmup=index < phase.warmup,
+        done=len(values),
+        failed=phase.failed if index == phase.warmup else 0,
+        skipped=phase.skipped if index == phase.warmup else 0,
+        dropped=0,
+        retries=0,
+        connected=phase.clients,
+        bytes_sent=100 * len(values),
+        bytes_received=60 * len(values),
+        loop_lag_max_ns=90_000,
+        response=stats(values) if len(values) else None,
+    )
 
 
 def _write_log(path: Path, phase: Phase, intervals: Sequence[NDArray[np.int64]]) -> None:
@@ -229,251 +224,184 @@ def _write_log(path: Path, phase: Phase, intervals: Sequence[NDArray[np.int64]])
     path.write_text("".join(lines), encoding="ascii")
 
 
-def stats(values: NDArray[np.int64]) -> dict[str, Any]:
+def stats(values: NDArray[np.int64]) -> Stats:
     if not len(values):
-        return {"count": 0, "mean_ns": None, "stddev_ns": None, "min_ns": None, "max_ns": None}
-    return {
-        "count": len(values),
-        "mean_ns": float(values.mean()),
-        "stddev_ns": float(values.std()),
-        "min_ns": int(values.min()),
-        "max_ns": int(values.max()),
-    }
+        return Stats(count=0)
+    return Stats(
+        count=len(values),
+        mean_ns=float(values.mean()),
+        stddev_ns=float(values.std()),
+        min_ns=int(values.min()),
+        max_ns=int(values.max()),
+    )
 
 
-def _counts(phase: Phase, done: int, *, warmup: bool) -> dict[str, int]:
-    if warmup:
-        scheduled = done + phase.carried
-        rest = {"failed": 0, "skipped": 0, "dropped": 0}
-        return {"scheduled": scheduled, "carried": phase.carried, "done": done, **rest}
+def _counts(phase: Phase, done: int) -> Counts:
     done += phase.unlisted
     total = done + phase.failed + phase.skipped
-    return {
-        "scheduled": total + phase.lost - phase.carried,
-        "carried": phase.carried,
-        "done": done,
-        "failed": phase.failed,
-        "skipped": phase.skipped,
-        "dropped": 0,
-    }
+    return Counts(
+        scheduled=total + phase.lost - phase.carried,
+        carried=phase.carried,
+        done=done,
+        failed=phase.failed,
+        skipped=phase.skipped,
+        dropped=0,
+    )
 
 
-def _drive(phase: Phase, intervals: Sequence[NDArray[np.int64]], start_ns: int) -> dict[str, Any]:
+def _drive(phase: Phase, intervals: Sequence[NDArray[np.int64]], start_ns: int) -> documents.Drive:
     empty = [np.zeros(0, dtype=np.int64)]
     values = np.concatenate([*intervals[phase.warmup :], *empty])
+    before = sum(len(values) for values in intervals[: phase.warmup])
     measure_ns = start_ns + phase.warmup * NS
-    counts = _counts(phase, len(values), warmup=False)
+    counts = _counts(phase, len(values))
     busy_ns = int(phase.client_busy * phase.seconds * NS)
-    error = {
-        "sqlstate": "23505",
-        "message": phase.error,
-        "count": phase.failed,
-        "first_ns": measure_ns,
-        "last_ns": measure_ns,
-    }
-    return {
-        "format": 1,
-        "state": "complete",
-        "reason": None,
-        "io": "io_uring",
-        "threads": 1,
-        "clients": phase.clients,
-        "mode": "prepared",
-        "seed": 42,
-        "pace": {"kind": "fixed", "rate_per_s": phase.rate} if phase.rate else {"kind": "closed"},
-        "start_ns": start_ns,
-        "measure_ns": measure_ns,
-        "deadline_ns": None,
-        "end_ns": measure_ns + phase.seconds * NS,
-        "connect": {
-            "wall_ns": 12_000_000,
-            "latency": stats(np.array([2_000_000, 3_000_000])),
-            "reconnects": 0,
-        },
-        "counts": counts,
-        "warmup_counts": _counts(phase, sum(len(v) for v in intervals[: phase.warmup]), warmup=True),
-        "in_doubt": 0,
-        "retried": 0,
-        "retries": 0,
-        "late": 0,
-        "response": stats(values),
-        "service": stats(values),
-        "lag": stats(values // 10) if phase.rate else None,
-        "errors": [error] if phase.failed else [],
-        "outages": [],
-        "scripts": [{"name": "single.pgbench", "weight": 1, "counts": counts, "service": stats(values)}],
-        "statements": [
-            {
-                "script": 0,
-                "index": 0,
-                "line": 1,
-                "text": phase.sql,
-                "failed": phase.failed,
-                "service": stats(values),
-            }
-        ],
-        "bytes_sent": 100 * len(values),
-        "bytes_received": 60 * len(values),
-        "client_cpu": {"user_ns": busy_ns * 6 // 10, "system_ns": busy_ns * 4 // 10},
-        "loop": {
-            "iterations": 1000,
-            "events": 5000,
-            "lag": stats(np.array([9_000, 21_000])),
-            "lag_p99_ns": 60_000,
-        },
-    }
+    error = Failure("23505", phase.error, phase.failed, first_ns=measure_ns, last_ns=measure_ns)
+    return documents.Drive(
+        state="complete",
+        io="io_uring",
+        threads=1,
+        clients=phase.clients,
+        mode="prepared",
+        seed=42,
+        pace=Pace("fixed", phase.rate) if phase.rate else Pace("closed"),
+        start_ns=start_ns,
+        measure_ns=measure_ns,
+        end_ns=measure_ns + phase.seconds * NS,
+        connect=Connect(12_000_000, stats(np.array([2_000_000, 3_000_000])), reconnects=0),
+        counts=counts,
+        warmup_counts=WarmupCounts(before + phase.carried, phase.carried, before),
+        in_doubt=0,
+        retried=0,
+        retries=0,
+        late=0,
+        response=stats(values),
+        service=stats(values),
+        lag=stats(values // 10) if phase.rate else None,
+        errors=[error] if phase.failed else [],
+        outages=[],
+        scripts=[Script("single.pgbench", 1, WarmupCounts(**msgspec.structs.asdict(counts)), stats(values))],
+        statements=[TimedStatement(0, 0, line=1, text=phase.sql, failed=phase.failed, service=stats(values))],
+        bytes_sent=100 * len(values),
+        bytes_received=60 * len(values),
+        client_cpu=ClientCpu(user_ns=busy_ns * 6 // 10, system_ns=busy_ns * 4 // 10),
+        loop=Loop(1000, 5000, stats(np.array([9_000, 21_000])), lag_p99_ns=60_000),
+    )
 
 
 def _phase_json(
-    phase: Phase, key: str, number: int, target: str, times: tuple[int, int], drive: dict[str, Any]
-) -> dict[str, Any]:
-    done = drive["counts"]["done"] + drive["warmup_counts"]["done"]
+    phase: Phase, key: str, number: int, target: str, times: tuple[int, int], done: int
+) -> documents.Phase:
     rows = done * (phase.rows or 1)
     actual = rows if phase.check else rows - 7
-    checks = [
-        {
-            "name": "rows acknowledged are in the tables",
-            "expected": str(rows),
-            "actual": str(actual),
-            "passed": phase.check,
-            "detail": "",
-        }
-    ]
-    return {
-        "number": number,
-        "id": phase.id,
-        "key": key,
-        "kind": "drive",
-        "title": phase.title,
-        "why": "Single-row commits show the cost of a commit.",
-        "variant": phase.variant,
-        "repeat": phase.repeat,
-        "target": target,
-        "scenario": "iot-feed",
-        "state": phase.state,
-        "reason": None,
-        "start_ns": times[0],
-        "end_ns": times[1],
-        "statements": [{"text": "create table feed (id int, val float)", "seconds": 0.01}],
-        "headline": "rows_per_s" if phase.rows else "tps",
-        "rows_per_transaction": phase.rows,
-        "published": list(phase.published),
-        "sizes": {
-            "before": _sizes(0, min(8192, phase.index_bytes), 10**9),
-            "after": _sizes(rows * 44, phase.index_bytes, 10**9 + rows * 120),
-        },
-        "checks": checks if phase.check is not None else [],
-    }
+    check = Check("rows acknowledged are in the tables", str(rows), str(actual), phase.check, detail="")
+    return documents.Phase(
+        number=number,
+        id=phase.id,
+        key=key,
+        kind="drive",
+        title=phase.title,
+        why="Single-row commits show the cost of a commit.",
+        variant=phase.variant,
+        repeat=phase.repeat,
+        target=target,
+        scenario="iot-feed",
+        state=phase.state,
+        start_ns=times[0],
+        end_ns=times[1],
+        statements=[Statement("create table feed (id int, val float)", seconds=0.01)],
+        headline="rows_per_s" if phase.rows else "tps",
+        rows_per_transaction=phase.rows,
+        published=msgspec.convert(phase.published, list[Published]),
+        sizes=BeforeAfter(
+            before=_sizes(0, min(8192, phase.index_bytes), 10**9),
+            after=_sizes(rows * 44, phase.index_bytes, 10**9 + rows * 120),
+        ),
+        checks=[check] if phase.check is not None else [],
+    )
 
 
-def _sizes(table: int, index: int, wal: int) -> dict[str, Any]:
+def _sizes(table: int, index: int, wal: int) -> Sizes:
     relations = [
-        {"name": "feed", "kind": "table", "table": "feed", "bytes": table, "rows_estimate": table // 44},
-        {"name": "idx_feed", "kind": "index", "table": "feed", "bytes": index, "rows_estimate": None},
+        Relation("feed", "table", "feed", table, rows_estimate=table // 44),
+        Relation("idx_feed", "index", "feed", index),
     ]
-    return {
-        "database_bytes": 8_000_000 + table + index,
-        "wal_lsn_bytes": wal,
-        "relations": relations,
-        "relations_left_out": 0,
-    }
+    return Sizes(8_000_000 + table + index, wal, relations, relations_left_out=0)
 
 
-def _target(target: Target) -> dict[str, Any]:
-    return {
-        "id": target.id,
-        "label": target.label,
-        **({"name": target.name} if target.name else {}),
-        "engine": "postgres",
-        "url": target.url,
-        "local": True,
-        "version": "18.6",
-        "version_text": f"{target.label} on x86_64-pc-linux-gnu",
-        "build": target.build,
-        "embedded": True,
-        "data_directory": "/var/lib/x",
-        "filesystem": "ext4",
-        "settings": [
-            {"name": "shared_buffers", "value": "2GB", "source": "configuration file"},
-            {"name": "max_wal_size", "value": "4GB", "source": "configuration file"},
+def _target(target: Target) -> documents.Target:
+    unsafe = "" if target.fsync == "on" else "a crash may lose or corrupt everything"
+    return documents.Target(
+        id=target.id,
+        label=target.label,
+        name=msgspec.convert(target.name, TargetParts) if target.name else msgspec.UNSET,
+        engine="postgres",
+        url=target.url,
+        local=True,
+        version="18.6",
+        version_text=f"{target.label} on x86_64-pc-linux-gnu",
+        build=target.build,
+        embedded=True,
+        data_directory="/var/lib/x",
+        filesystem="ext4",
+        settings=[
+            Setting("shared_buffers", "2GB", "configuration file"),
+            Setting("max_wal_size", "4GB", "configuration file"),
         ],
-        "durability": [
-            {
-                "setting": "fsync",
-                "value": target.fsync,
-                "durable": target.fsync == "on",
-                "why": "" if target.fsync == "on" else "a crash may lose or corrupt everything",
-            },
-            {"setting": "synchronous_commit", "value": "on", "durable": True, "why": ""},
-            {"setting": "full_page_writes", "value": "on", "durable": True, "why": ""},
+        durability=[
+            Durability("fsync", target.fsync, durable=not unsafe, why=unsafe),
+            Durability("synchronous_commit", "on", durable=True, why=""),
+            Durability("full_page_writes", "on", durable=True, why=""),
         ],
-    }
+    )
 
 
-def _run(run: Run, clock_ns: int) -> dict[str, Any]:
+def _run(run: Run, clock_ns: int) -> documents.Run:
     ended = run.state != "running"
-    return {
-        "format": 1,
-        "loadstone": "0.1.0",
-        "id": "20261120T101500Z-iot-feed",
-        "scenarios": ["iot-feed"],
-        "size": "small",
-        "state": run.state,
-        "pid": DEAD_PID,
-        "process": "boot/1",
-        "started_at": "2026-11-20T10:15:00.123Z",
-        "origin_ns": ORIGIN_NS,
-        "ended_at": "2026-11-20T10:19:00.000Z" if ended else None,
-        "duration_s": (clock_ns - ORIGIN_NS) / NS if ended else None,
-        "exit_code": 0 if ended else None,
-        "reason": None,
-        "command": list(run.command),
-    }
+    return documents.Run(
+        format=1,
+        loadstone="0.1.0",
+        id="20261120T101500Z-iot-feed",
+        scenarios=["iot-feed"],
+        size="small",
+        state=run.state,
+        pid=DEAD_PID,
+        process="boot/1",
+        started_at="2026-11-20T10:15:00.123Z",
+        origin_ns=ORIGIN_NS,
+        ended_at="2026-11-20T10:19:00.000Z" if ended else None,
+        duration_s=(clock_ns - ORIGIN_NS) / NS if ended else None,
+        exit_code=0 if ended else None,
+        command=list(run.command),
+    )
 
 
-def _plan(run: Run) -> dict[str, Any]:
-    source = {
-        "title": "PostgreSQL 10 feed log test",
-        "author": "digoal",
-        "year": 2017,
-        "hardware": "56 vCPU, 224 GB, 2 SSD cloud disks, PostgreSQL 10",
-        "cores": 56,
-        "url": "https://example.org/feed",
-    }
-    phases = []
-    for number, phase in enumerate(run.phases, 1):
-        parts = [f"{number:03d}", phase.id, *(f"{name}-{value}" for name, value in phase.variant.items())]
-        key = "-".join(parts) + (f"-r{phase.repeat}" if phase.repeat > 1 else "")
-        phases.append(
-            {
-                "key": key,
-                "id": phase.id,
-                "title": phase.title,
-                "variant": phase.variant,
-                "skip": None,
-                "kind": "drive",
-            }
-        )
-    return {
-        "size": "small",
-        "seed": 1,
-        "repeats": 1,
-        "scenarios": [
-            {
-                "id": "iot-feed",
-                "version": "1",
-                "title": "Concurrent writes under a time index",
-                "why": "Sensors append; the question is what an index on the time costs.",
-                "source": source,
-                "parameters": {"clients": 8, "duration": 20},
-                "folder": "scenarios/iot-feed",
-            }
-        ],
-        "targets": [
-            {"id": target.id, "engine": "postgres", "url": target.url, "phases": phases}
-            for target in run.targets
-        ],
-    }
+def _plan(run: Run) -> documents.Plan:
+    source = PlannedSource(
+        title="PostgreSQL 10 feed log test",
+        author="digoal",
+        year=2017,
+        hardware="56 vCPU, 224 GB, 2 SSD cloud disks, PostgreSQL 10",
+        cores=56,
+        url="https://example.org/feed",
+    )
+    scenario = PlannedScenario(
+        id="iot-feed",
+        version="1",
+        title="Concurrent writes under a time index",
+        why="Sensors append; the question is what an index on the time costs.",
+        source=source,
+        parameters={"clients": 8, "duration": 20},
+    )
+    phases = [_planned(number, phase) for number, phase in enumerate(run.phases, 1)]
+    targets = [PlannedTarget(target.id, "postgres", phases) for target in run.targets]
+    return documents.Plan("small", 1, 1, [scenario], targets)
+
+
+def _planned(number: int, phase: Phase) -> PlannedPhase:
+    parts = [f"{number:03d}", phase.id, *(f"{name}-{value}" for name, value in phase.variant.items())]
+    key = "-".join(parts) + (f"-r{phase.repeat}" if phase.repeat > 1 else "")
+    return PlannedPhase(key, phase.id, phase.title, phase.variant, kind="drive")
 
 
 def _environment(run: Run) -> dict[str, Any]:
