@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from loadstone.results import documents
+from loadstone.results.documents.drive import (
+    AskedDrive,
+    AskedInTurn,
+    AskedQuestion,
+    AskedRun,
+    Asking,
+    Caches,
+    Draw,
+    Loaded,
+    LoadedTable,
+    PlainTable,
+    RowSource,
+)
+from loadstone.results.documents.phase import Check, Look, Published, Storage, StoredTable, WrittenBytes
 from support.fake_monitor import Monitor, write_lines
 from support.run_folders import NS, Phase, Run, Target, build, write
 from support.table_load_folders import _change, _phase_folders, _rewrite, _variant
@@ -133,42 +148,39 @@ def _give_import(home: Path) -> None:
     """Make of a drive phase the import of the whole table."""
     target = home.parents[1].name
     published = [
-        {"metric": "rows_per_s", "system": name, "value": value, "unit": "rows/s", "note": "210 M rows"}
+        Published("rows_per_s", value, "rows/s", "210 M rows", name)
         for name, value in (("MapD (GPU)", 275_000), ("Vertica", 142_000))
     ]
     published += [
-        {"metric": "ratio", "system": "MapD (GPU)", "value": 2.27, "unit": ": 1", "note": ""},
-        {"metric": "table_bytes", "system": "MapD (GPU)", "value": 37e9, "unit": "B", "note": ""},
-        {"metric": "ratio", "system": "Vertica", "value": 13.12, "unit": ": 1", "note": ""},
+        Published("ratio", 2.27, ": 1", "", "MapD (GPU)"),
+        Published("table_bytes", 37e9, "B", "", "MapD (GPU)"),
+        Published("ratio", 13.12, ": 1", "", "Vertica"),
     ]
-    held = TABLE_BYTES[target]
-    table = {
-        "name": "flights",
-        "rows": ROWS,
-        "logical_bytes": ROWS * 250,
-        "heap_bytes": held,
-        "toast_bytes": 0,
-        "index_bytes": 0,
-        "map_bytes": 0,
-        "free_bytes": None,
-        "allocated_bytes": None,
-        "indexes": [],
-    }
+    table = StoredTable(
+        name="flights",
+        rows=ROWS,
+        logical_bytes=ROWS * 250,
+        heap_bytes=TABLE_BYTES[target],
+        toast_bytes=0,
+        index_bytes=0,
+        map_bytes=0,
+        indexes=[],
+    )
 
     def load(drive: dict[str, Any]) -> dict[str, Any]:
-        load = {
-            "rows": ROWS,
-            "metrics": ROWS * 56,
-            "batches": 100,
-            "tables": [{"name": "flights", "rows": ROWS, "fingerprint": None}],
-            "table": {"name": "flights", "row_bytes": 250.0, "text_row_bytes": TEXT_ROW_BYTES},
-            "logical_bytes": ROWS * 250,
-            "source": {"wait_ns": 0, "busy_ns": NS, "exhausted": True},
-        }
+        load = Loaded(
+            rows=ROWS,
+            metrics=ROWS * 56,
+            batches=100,
+            tables=[LoadedTable("flights", ROWS)],
+            table=PlainTable("flights", row_bytes=250.0, text_row_bytes=TEXT_ROW_BYTES),
+            logical_bytes=ROWS * 250,
+            source=RowSource(wait_ns=0),
+        )
         return {**drive, "mode": "copy_binary", "clients": int(_variant(home)["workers"]), "load": load}
 
     _rewrite(home / "drive.json", load)
-    storage = {"looks": [{"when": "after the load", "tables": [table]}], "written": {}, "notes": []}
+    storage = Storage([Look("after the load", [table])], WrittenBytes(), notes=[])
     _change(home / "phase.json", kind="load", headline="rows_per_s", storage=storage, published=published)
 
 
@@ -179,18 +191,13 @@ def _give_load(home: Path) -> None:
     def asked(drive: dict[str, Any]) -> dict[str, Any]:
         script = drive["scripts"][0]
         label = {"label": "Sql5", "rows": 1000, **{k: script[k] for k in ("counts", "service")}}
-        asking = {
-            "table": "flights",
-            "rows": ROWS,
-            "clients": clients,
-            "draws": [{"name": "distance", "least": 100, "most": 3000}],
-        }
+        asking = Asking("flights", ROWS, clients, draws=[Draw("distance", 100, 3000)])
         return {**drive, "clients": clients, "queries": {"labels": [label]}, "asking": asking}
 
     _rewrite(home / "drive.json", asked)
     value = {1: 7.9, 10: 8.5, 20: 8.5, 50: 8.4}[clients]
-    figure = {"metric": "qps", "system": "MapD (GPU)", "value": value, "unit": "1/s", "note": "210 M rows"}
-    _change(home / "phase.json", kind="query", published=[figure], row_check=None, checks=[])
+    figure = Published("qps", value, "1/s", "210 M rows", "MapD (GPU)")
+    _change(home / "phase.json", kind="query", published=[figure], checks=[])
 
 
 def _ask(folder: Path, target: Target, made: Flights) -> None:
@@ -231,107 +238,92 @@ def _card(at: int) -> dict[str, Any]:
     }
 
 
-def _runs(target: Target, made: Flights, turn: int, clock_ns: int) -> tuple[list[dict[str, Any]], int]:
-    runs: list[dict[str, Any]] = []
+def _runs(target: Target, made: Flights, turn: int, clock_ns: int) -> tuple[list[AskedRun], int]:
+    runs: list[AskedRun] = []
     for name in QUESTIONS:
-        kinds = [("cold", 1, 3.0 * (1 + 0.1 * (turn - 2)))] if made.cold else []
+        kinds: list[tuple[Literal["cold", "warm"], int, float]] = []
+        if made.cold:
+            kinds.append(("cold", 1, 3.0 * (1 + 0.1 * (turn - 2))))
         kinds += [("warm", at + 1, factor) for at, factor in enumerate(SPREAD[: made.warm_runs])]
         broken = False
         for kind, number, factor in kinds:
             seconds = WARM_S[name] / target.speed * factor
-            state = "skipped" if broken else "done"
-            if made.failing == (target.id, name) and (kind, number) == ("warm", 2) and turn == 1:
-                state, broken = "failed", True
             end_ns = clock_ns + round(seconds * NS)
-            runs.append(
-                {
-                    "question": name,
-                    "kind": kind,
-                    "number": number,
-                    "start_ns": clock_ns if state != "skipped" else None,
-                    "end_ns": end_ns if state != "skipped" else None,
-                    "seconds": seconds if state == "done" else None,
-                    "rows": 1 if state == "done" else None,
-                    "state": state,
-                    "reason": "canceling statement due to statement timeout" if state == "failed" else None,
-                }
-            )
+            fails = made.failing == (target.id, name) and (kind, number, turn) == ("warm", 2, 1)
+            broken = broken or fails
+            if fails:
+                reason = "canceling statement due to statement timeout"
+                run = AskedRun(name, kind, "failed", number, clock_ns, end_ns, reason=reason)
+            elif broken:
+                run = AskedRun(name, kind, "skipped", number)
+            else:
+                run = AskedRun(name, kind, "done", number, clock_ns, end_ns, seconds, rows=1)
+            runs.append(run)
             clock_ns = end_ns + NS // 100
     return runs, clock_ns
 
 
-def _account(
-    target: Target, made: Flights, runs: list[dict[str, Any]], window: tuple[int, int]
-) -> dict[str, Any]:
+def _account(target: Target, made: Flights, runs: list[AskedRun], window: tuple[int, int]) -> AskedDrive:
     note = (
         "its files were taken out of the page cache" if made.emptied else "this server is not ours to restart"
     )
     questions = [
-        {
-            "name": name,
-            "sql": sql,
-            "plan": f"Aggregate\n  ->  Seq Scan on flights ({name})",
-            "gpu": target.id == "heavydb" if made.gpu or target.id == "heavydb" else None,
-            "answer": None,
-            "wrong": "column cnt: sum 5, expected 6" if made.wrong == (target.id, name) else None,
-        }
+        AskedQuestion(
+            name=name,
+            sql=sql,
+            plan=f"Aggregate\n  ->  Seq Scan on flights ({name})",
+            gpu=target.id == "heavydb" if made.gpu or target.id == "heavydb" else None,
+            wrong="column cnt: sum 5, expected 6" if made.wrong == (target.id, name) else None,
+        )
         for name, sql in QUESTIONS.items()
     ]
-    return {
-        "format": 1,
-        "state": "complete",
-        "reason": None,
-        "start_ns": window[0],
-        "end_ns": window[1],
-        "outages": [],
-        "asking": {
-            "table": "flights",
-            "rows": ROWS,
-            "table_bytes": TABLE_BYTES[target.id],
-            "cold": made.cold,
-            "caches": {"emptied": made.emptied, "note": note} if made.cold else None,
-            "runs": runs,
-            "questions": questions,
-            "notes": [],
-        },
-    }
+    asking = AskedInTurn(
+        table="flights",
+        rows=ROWS,
+        table_bytes=TABLE_BYTES[target.id],
+        cold=made.cold,
+        caches=Caches(made.emptied, note) if made.cold else None,
+        runs=runs,
+        questions=questions,
+        notes=[],
+    )
+    return AskedDrive(asking, state="complete", start_ns=window[0], end_ns=window[1], outages=[])
 
 
-def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int, int]) -> dict[str, Any]:
+def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int, int]) -> documents.Phase:
     wrong = made.wrong[1] if made.wrong and made.wrong[0] == target.id else None
-    check = {"name": f"{wrong} answers as on the first target", "expected": "the same", "actual": "another"}
-    return {
-        "number": int(key[:3]),
-        "id": "queries",
-        "key": key,
-        "kind": "query",
-        "title": "Five queries, cold and warm",
-        "why": "From a count to a group-by over the whole table.",
-        "variant": {"round": turn},
-        "round": turn,
-        "repeat": 1,
-        "target": target.id,
-        "scenario": "flights",
-        "state": "failed" if wrong else "complete",
-        "reason": f"{wrong} gave another answer" if wrong else None,
-        "start_ns": window[0] - NS,
-        "end_ns": window[1] + NS // 2,
-        "statements": [],
-        "headline": "tps",
-        "rows_per_transaction": None,
-        "published": [
-            {
-                "metric": f"{kind}_ms",
-                "question": question,
-                "system": system,
-                "value": values[at] * (4 if kind == "cold" else 1),
-                "unit": "ms",
-                "note": "210 M rows",
-            }
+    name = f"{wrong} answers as on the first target"
+    check = Check(name, expected="the same", actual="another", passed=False, detail="")
+    return documents.Phase(
+        number=int(key[:3]),
+        id="queries",
+        key=key,
+        kind="query",
+        title="Five queries, cold and warm",
+        why="From a count to a group-by over the whole table.",
+        variant={"round": turn},
+        round=turn,
+        repeat=1,
+        target=target.id,
+        scenario="flights",
+        state="failed" if wrong else "complete",
+        reason=f"{wrong} gave another answer" if wrong else None,
+        start_ns=window[0] - NS,
+        end_ns=window[1] + NS // 2,
+        statements=[],
+        headline="tps",
+        published=[
+            Published(
+                metric=f"{kind}_ms",
+                question=question,
+                system=system,
+                value=values[at] * (4 if kind == "cold" else 1),
+                unit="ms",
+                note="210 M rows",
+            )
             for kind in ("cold", "warm")
             for system, values in PUBLISHED.items()
             for at, question in enumerate(QUESTIONS)
         ],
-        "sizes": None,
-        "checks": [{**check, "passed": False, "detail": ""}] if wrong else [],
-    }
+        checks=[check] if wrong else [],
+    )

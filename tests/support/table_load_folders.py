@@ -7,6 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loadstone.results.documents import Progress, Step
+from loadstone.results.documents.drive import (
+    Column,
+    Loaded,
+    LoadedTable,
+    LongTransaction,
+    PlainTable,
+    RowSource,
+    StepSizes,
+)
+from loadstone.results.documents.phase import Curve, Look, Storage, StoredIndex, StoredTable, WrittenBytes
 from support.fake_monitor import write_lines
 from support.run_folders import NS, Phase, Run, Target, build, write
 
@@ -32,16 +43,16 @@ PUBLISHED = {
     },
 }
 PUBLISHED_STEP_ROWS = 10_000_000
-TABLE = {
-    "name": "test",
-    "metrics": 2,
-    "columns": [{"name": "a", "type": "text"}, {"name": "l", "type": "timestamp"}],
-    "usual_indexes": ["a", "l"],
-    "sequence": "l",
-    "sequence_first": 1_538_352_000_000_000,
-    "sequence_step": 1000,
-    "row_bytes": 180.0,
-}
+TABLE = PlainTable(
+    name="test",
+    metrics=2,
+    columns=[Column("a", "text"), Column("l", "timestamp")],
+    usual_indexes=["a", "l"],
+    sequence="l",
+    sequence_first=1_538_352_000_000_000,
+    sequence_step=1000,
+    row_bytes=180.0,
+)
 TYPES = {"bigint": 12, "int": 8, "float": 12, "json": 420, "text": 2400, "varchar": 210, "union": 1500}
 """Table of the set `types`, and its logical bytes a row."""
 
@@ -71,11 +82,11 @@ def index_import(
         lines = list(_steps(count, None if flat else KNEES[count], home, fails=failed and count == "5"))
         write_lines(home / "steps.jsonl", lines)
         curves = [
-            {"name": name, "step_rows": PUBLISHED_STEP_ROWS, "seconds": seconds, "note": "8 x 2 TB SATA"}
+            Curve(name, PUBLISHED_STEP_ROWS, [*seconds], note="8 x 2 TB SATA")
             for name, seconds in PUBLISHED[count].items()
         ]
         _change(home / "phase.json", kind="load", curves=curves, knee=True, headline="rows_per_s")
-        _give_load(home, sum(line["rows"] for line in lines if line["state"] == "complete"), table=TABLE)
+        _give_load(home, sum(line.rows for line in lines if line.state == "complete"), table=TABLE)
     _plan_bulk(folder, partition_rows=1_000_000 if flat else 0)
     if limit is not None:
         _limit_memory(folder, limit)
@@ -165,7 +176,7 @@ def _law(clients: int, threads: int) -> float:
     )
 
 
-def _steps(count: str, knee: int | None, home: Path, *, fails: bool) -> Iterator[dict[str, Any]]:
+def _steps(count: str, knee: int | None, home: Path, *, fails: bool) -> Iterator[Step]:
     rng = np.random.default_rng(int(count))
     flat = 0.9 + 0.5 * int(count)
     clock_ns = json.loads((home / "phase.json").read_text())["start_ns"]
@@ -176,21 +187,22 @@ def _steps(count: str, knee: int | None, home: Path, *, fails: bool) -> Iterator
         seconds *= 1.4 if checkpoint else 1.0
         hit = 1.0 if knee is None else 0.999 - 0.02 * max(0, step - knee)
         failed = fails and step == STEPS - 4
-        line = {
-            "step": step,
-            "rows_before": step * STEP_ROWS,
-            "rows": 0 if failed else STEP_ROWS,
-            "start_ns": clock_ns,
-            "end_ns": clock_ns + int(seconds * NS),
-            "seconds": seconds,
-            "state": "failed" if failed else "complete",
-            "reason": "the server's disk is full: the step needed about 96 MiB" if failed else None,
-            "sizes": {
-                "table_bytes": (step + 1) * STEP_ROWS * 215,
-                "index_bytes": int((step + 1) * STEP_ROWS * 45 * int(count)),
-                "toast_bytes": 8192,
-            },
-            "counters": {
+        end_ns = clock_ns + int(seconds * NS)
+        yield Step(
+            step=step,
+            rows_before=step * STEP_ROWS,
+            rows=0 if failed else STEP_ROWS,
+            start_ns=clock_ns,
+            end_ns=end_ns,
+            seconds=seconds,
+            state="failed" if failed else "complete",
+            reason="the server's disk is full: the step needed about 96 MiB" if failed else None,
+            sizes=StepSizes(
+                table_bytes=(step + 1) * STEP_ROWS * 215,
+                index_bytes=int((step + 1) * STEP_ROWS * 45 * int(count)),
+                toast_bytes=8192,
+            ),
+            counters={
                 "wal_bytes": int(STEP_ROWS * (230 + 80 * int(count)) * slower**0.5),
                 "wal_fpi": 100,
                 "blks_hit": int(1e6 * hit),
@@ -198,104 +210,87 @@ def _steps(count: str, knee: int | None, home: Path, *, fails: bool) -> Iterator
                 "checkpoints_timed": 0,
                 "checkpoints_requested": int(checkpoint),
             },
-            "server_cpu_s": seconds * 0.8,
-            "client_cpu_s": 0.12,
-            "server_write_bytes": STEP_ROWS * 500,
-        }
-        clock_ns = line["end_ns"] + 20_000_000
-        yield line
+            server_cpu_s=seconds * 0.8,
+            client_cpu_s=0.12,
+            server_write_bytes=STEP_ROWS * 500,
+        )
+        clock_ns = end_ns + 20_000_000
         if failed:
             return
 
 
-def _storage(table: str, distribution: str, rows: int) -> dict[str, Any]:
+def _storage(table: str, distribution: str, rows: int) -> Storage:
     logical = rows * TYPES[table]
     packed = {"compressible": 0.3, "random": 1.02, "repeated": 0.12}[distribution]
     is_long = TYPES[table] > 2000
     toast = int(logical * packed) if is_long else 0
     heap = rows * 40 + (0 if is_long else int(logical * (packed if TYPES[table] > 1000 else 1.0)))
 
-    def look(when: str, free: float, *, tidy: bool) -> dict[str, Any]:
-        total = heap + toast + rows * 21
-        return {
-            "when": when,
-            "tables": [
-                {
-                    "name": f"table_{table}",
-                    "rows": rows,
-                    "logical_bytes": logical,
-                    "heap_bytes": heap,
-                    "toast_bytes": toast,
-                    "index_bytes": rows * 21,
-                    "map_bytes": 40_960 if tidy else 24_576,
-                    "free_bytes": int(heap * free),
-                    "allocated_bytes": total + 65_536,
-                    "indexes": [{"name": "pkey", "bytes": rows * 21, "allocated_bytes": rows * 21}],
-                }
-            ],
-        }
+    def look(when: str, free: float, *, tidy: bool) -> Look:
+        stored = StoredTable(
+            name=f"table_{table}",
+            rows=rows,
+            logical_bytes=logical,
+            heap_bytes=heap,
+            toast_bytes=toast,
+            index_bytes=rows * 21,
+            map_bytes=40_960 if tidy else 24_576,
+            free_bytes=int(heap * free),
+            allocated_bytes=heap + toast + rows * 21 + 65_536,
+            indexes=[StoredIndex("pkey", rows * 21, rows * 21)],
+        )
+        return Look(when, [stored])
 
     wal = int((heap + toast) * 1.1 + rows * 64)
-    return {
-        "looks": [
-            look("after the load", 0.01, tidy=False),
-            look(f"after vacuum table_{table}", 0.03, tidy=True),
-        ],
-        "written": {
-            "wal_bytes": wal,
-            "device_bytes": wal * 2 + heap,
-            "server_bytes": wal * 2,
-            "amplification": (wal * 2 + heap) / logical,
-            "of": "all writes to vda while the phase ran",
-        },
-        "notes": [],
-    }
+    written = WrittenBytes(
+        wal_bytes=wal,
+        device_bytes=wal * 2 + heap,
+        server_bytes=wal * 2,
+        amplification=(wal * 2 + heap) / logical,
+        of="all writes to vda while the phase ran",
+    )
+    looks = [look("after the load", 0.01, tidy=False), look(f"after vacuum table_{table}", 0.03, tidy=True)]
+    return Storage(looks, written, notes=[])
 
 
-def _progress(
-    start_ns: int, seconds: float, *, lost: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _progress(start_ns: int, seconds: float, *, lost: bool) -> tuple[list[Progress], list[LongTransaction]]:
     rng = np.random.default_rng(3)
-    lines: list[dict[str, Any]] = []
+    lines: list[Progress] = []
     told = []
     clock_ns = start_ns
     for number in range(10):
         begun_ns = clock_ns
         for mark in range(50):
             clock_ns += int(NS * seconds * float(rng.lognormal(0, 0.2)) * (1 + mark / 200))
-            lines.append(
-                {"transaction": number, "rows": (mark + 1) * 1000, "t_ns": clock_ns, "state": "open"}
-            )
+            lines.append(Progress(number, (mark + 1) * 1000, clock_ns, "open"))
         if lost and number == 9:
             break
         clock_ns += int(NS * 0.015)
-        lines.append({"transaction": number, "rows": 50_000, "t_ns": clock_ns, "state": "committed"})
-        told.append(
-            {
-                "transaction": number,
-                "rows": 50_000,
-                "start_ns": begun_ns,
-                "end_ns": clock_ns,
-                "state": "committed",
-            }
-        )
+        lines.append(Progress(number, 50_000, clock_ns, "committed"))
+        told.append(LongTransaction(number, 50_000, begun_ns, clock_ns, "committed"))
     return lines, told
 
 
-def _give_load(home: Path, rows: int, **more: object) -> None:
+def _give_load(
+    home: Path,
+    rows: int,
+    table: PlainTable | None = None,
+    transactions: list[LongTransaction] | None = None,
+) -> None:
     """Make of a phase's drive.json that of a load."""
 
     def load(drive: dict[str, Any]) -> dict[str, Any]:
-        load = {
-            "rows": rows,
-            "metrics": rows * 12,
-            "batches": rows // 10_000,
-            "tags_rows": 0,
-            "tables": [{"name": "test", "rows": rows, "fingerprint": None}],
-            "source": {"wait_ns": 0, "busy_ns": NS, "exhausted": True},
-            "logical_bytes": rows * 180,
-            **more,
-        }
+        load = Loaded(
+            rows=rows,
+            metrics=rows * 12,
+            batches=rows // 10_000,
+            tags_rows=0,
+            tables=[LoadedTable("test", rows)],
+            source=RowSource(wait_ns=0),
+            logical_bytes=rows * 180,
+            table=table,
+            transactions=transactions,
+        )
         return {**drive, "mode": "copy_binary", "clients": 1, "load": load}
 
     _rewrite(home / "drive.json", load)
