@@ -161,6 +161,13 @@ def test_the_first_error_ends_it_in_pgbenchs_words(database: Database, arguments
     assert form(found[1]) == form(theirs[1])
 
 
+def test_unlogged_partitions_can_have_foreign_keys(database: Database) -> None:
+    code, err = ours(database, "--unlogged-tables --partitions=2 --foreign-keys")
+    assert code == 0, err
+    partition = "select relpersistence::text from pg_class where relname = 'pgbench_accounts_2'"
+    assert database.value(partition) == "u"
+
+
 def test_no_connection_is_told_and_nothing_is_said_of_steps(tmp_path: Path) -> None:
     err: list[str] = []
     code = pgbench.main(["-i", "-h", str(tmp_path), "nowhere"], lambda _: None, err.append)

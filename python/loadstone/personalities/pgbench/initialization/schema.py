@@ -40,7 +40,7 @@ FREEZE_VERSION = 140_000
 _BIG_SCALE = 20_000
 """From this scale on the number of an account is a bigint."""
 _LOGGED_PARENT_VERSION = 180_000
-"""From PostgreSQL 18 on a partitioned table cannot be unlogged; before, the word meant nothing there."""
+"""From PostgreSQL 18 on a partitioned table cannot be unlogged, nor refer to a table that is."""
 
 
 def create_tables(settings: InitSettings, scale: int, server_version: int) -> Iterator[str]:
@@ -52,10 +52,10 @@ def create_tables(settings: InitSettings, scale: int, server_version: int) -> It
         "accounts": f"aid {aid} not null,bid int,abalance int,filler char(84)",
         "branches": "bid int not null,bbalance int,filler char(88)",
     }
+    must_be_logged = settings.method is not None and server_version >= _LOGGED_PARENT_VERSION
+    unlogged = "" if must_be_logged else _unlogged(settings)
     for table, declared in columns.items():
         is_partitioned = table == "accounts" and settings.method is not None
-        must_be_logged = is_partitioned and server_version >= _LOGGED_PARENT_VERSION
-        unlogged = "" if must_be_logged else _unlogged(settings)
         # unqualified: pgbench's tables belong where the search path leads
         made = f"create{unlogged} table pgbench_{table}({declared})"
         if is_partitioned:
