@@ -43,7 +43,7 @@ def digits(value: float | None, significant: int = 3) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Return A rate per second: 1,234; from a million on 3.14 M."""
+    """Return a rate per second: 1,234; from a million on 3.14 M."""
     if value is None:
         return NONE
     if abs(value) >= _MILLION:
@@ -123,12 +123,12 @@ def decimal_size(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """Return A whole number with thousands separated."""
+    """Return a whole number with thousands separated."""
     return NONE if value is None else f"{value:,.0f}"
 
 
 def rows(value: float | None) -> str:
-    """Return A number of rows: 950, 220,000, 2.2 M, 1.35 billion."""
+    """Return a number of rows: 950, 220,000, 2.2 M, 1.35 billion."""
     if value is None:
         return NONE
     for unit, word in ((1e9, "billion"), (_MILLION, "M")):
@@ -138,31 +138,31 @@ def rows(value: float | None) -> str:
 
 
 def about_rows(value: float | None) -> str:
-    """Return A number of rows that is an estimate, with three digits: 225,000, 2.2 M."""
+    """Return a number of rows that is an estimate, with three digits: 225,000, 2.2 M."""
     return rows(None if value is None else float(f"{value:.3g}"))
 
 
 def percent(value: float | None) -> str:
-    """Return A share of one as percent."""
+    """Return a share of one as percent."""
     return NONE if value is None else f"{digits(value * 100, 2)} %"
 
 
 def times(value: float | None) -> str:
-    """Return A ratio: 0.82×, 1.15×, 0.0169×."""
+    """Return a ratio: 0.82×, 1.15×, 0.0169×."""
     if value is None:
         return NONE
     return f"{digits(value, 3)}×"
 
 
 def versus(value: float | None) -> str:
-    """Return A ratio to another's figure, small ones as a part: 2.59, 0.445, 1/1,230."""
+    """Return a ratio to another's figure, small ones as a part: 2.59, 0.445, 1/1,230."""
     if value is None:
         return NONE
     return digits(value) if value >= SMALL or value <= 0 else f"1/{digits(1 / value)}"
 
 
 def change(ratio: float | None) -> str:
-    """Return A ratio as a change: −18 %, +3.1 %; beyond twice as a multiple: 15.2×."""
+    """Return a ratio as a change: −18 %, +3.1 %; beyond twice as a multiple: 15.2×."""
     if ratio is None:
         return NONE
     if ratio > TWICE:
@@ -172,7 +172,7 @@ def change(ratio: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return A stretch of time: 12.5 s, 4 min 12 s, 10 h 3 min."""
+    """Return a stretch of time: 12.5 s, 4 min 12 s, 10 h 3 min."""
     if seconds is None:
         return NONE
     if seconds < 60:  # noqa: PLR2004 - seconds in a minute
@@ -185,7 +185,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(iso: str | None) -> str:
-    """Return A wall-clock moment: 20 Nov 2026, 10:15 UTC; what is no such moment stays as it is."""
+    """Return a wall-clock moment: 20 Nov 2026, 10:15 UTC; what is no such moment stays as it is."""
     if not iso:
         return NONE
     try:

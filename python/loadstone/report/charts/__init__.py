@@ -186,7 +186,7 @@ def config() -> dict[str, Any]:
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
-    """Return A value with the digits that a picture and its tooltip can use."""
+    """Return a value with the digits that a picture and its tooltip can use."""
     return None if value is None else float(f"{value:.{digits}g}")
 
 
