@@ -8,7 +8,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from bench import (
-    ask,
     bulk,
     ceiling,
     connections,
@@ -20,6 +19,7 @@ from bench import (
     load,
     peer,
     queries,
+    query_times,
     rows,
     startup,
 )
@@ -39,7 +39,7 @@ PARTS = (
     "bulk",
     "flights",
     "queries",
-    "ask",
+    "query_times",
     "in_flight",
     "fit",
 )
@@ -66,7 +66,7 @@ def main() -> int:
         "bulk": lambda: bulk.run(given.target, given.rounds),
         "flights": lambda: flights.run(given.target, given.rounds),
         "queries": lambda: queries.run(given.rounds),
-        "ask": lambda: ask.run(given.target, given.rounds),
+        "query_times": lambda: query_times.run(given.target, given.rounds),
         "in_flight": in_flight.run,
         "fit": lambda: fit.run(given.rounds),
     }

@@ -35,7 +35,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "monitor.jsonl": documents.Sample,
     "phase.json": documents.Phase,
     "drive.json": documents.Drive,
-    "drive.json of queries that ran one by one": documents.AskedDrive,
+    "drive.json of queries that ran one by one": documents.QueriesInTurnDrive,
     "series.jsonl": documents.Interval,
     "steps.jsonl": documents.Step,
     "progress.jsonl": documents.Progress,

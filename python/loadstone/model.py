@@ -10,7 +10,7 @@ from typing import Literal
 Value = bool | int | float | str
 """The value of a scenario's parameter."""
 
-PhaseKind = Literal["sql", "drive", "load", "query", "size", "check"]
+PhaseKind = Literal["sql", "script", "load", "queries", "size", "check"]
 QueryMode = Literal["simple", "extended", "prepared"]
 PaceKind = Literal["closed", "fixed", "poisson"]
 InOut = Literal["auto", "io_uring", "epoll"]
@@ -56,7 +56,7 @@ class Published:
     note: str = ""
     system: str = ""
     """Which of the systems that were compared; empty where there was one."""
-    question: str = ""
+    query: str = ""
     """Name of the query that the figure is of; empty: of the whole phase."""
 
 
@@ -321,7 +321,7 @@ class QueryMix:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlainQuery:
     """A query in plain SQL, which engines may put into words of their own."""
 
     name: str
@@ -339,18 +339,18 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class PlainQueries:
     """Queries in plain SQL over a table that is loaded, asked in one of two ways.
 
     Without `duration_s` each is asked by itself: once with caches emptied, then warm, every time measured.
     With it, `clients` go round them for so long, as a load.
     """
 
-    questions: tuple[Question, ...]
+    queries: tuple[PlainQuery, ...]
     table: str = ""
     """The table that they read: scan rates are of its rows and bytes."""
     cold: bool = True
-    """Empty the caches before each question's first run, as far as that can be done."""
+    """Empty the caches before each query's first run, as far as that can be done."""
     warm_runs: int = 4
     clients: int = 1
     duration_s: float | None = None
@@ -387,7 +387,7 @@ class PlannedPhase:
     """For kind `load` in place of `load`: rows of a plain table."""
     query: QueryMix | None = None
     """For kind `query` the phase itself; beside a load, the queries that run while it loads."""
-    questions: Questions | None = None
+    plain_queries: PlainQueries | None = None
     """For kind `query` in place of `query`: plain SQL; beside a bulk load, what is asked while it loads."""
     row_check: RowCheck | None = None
     checks: tuple[tuple[str, str, str], ...] = ()

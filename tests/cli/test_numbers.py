@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DRIVE = {"id": "d", "kind": "drive", "title": "d", "scripts": ["x.pgbench"], "clients": 1, "duration_s": 1}
+DRIVE = {"id": "d", "kind": "script", "title": "d", "scripts": ["x.pgbench"], "clients": 1, "duration_s": 1}
 DIGITS = "9" * 5000
 
 

@@ -51,16 +51,16 @@ setup = [
 
 [[phase]]
 id = "asked"
-kind = "query"
+kind = "queries"
 title = "asked"
-[phase.ask]
+[phase.queries]
 table = "t"
 duration_s = 0.4
-questions = [{{ name = "asked", sql = "select length('host=h password={LATE}') from t" }}]
+statements = [{{ name = "asked", sql = "select length('host=h password={LATE}') from t" }}]
 
 [[phase]]
 id = "insert"
-kind = "drive"
+kind = "script"
 title = "insert"
 scripts = ["insert.pgbench"]
 clients = 1

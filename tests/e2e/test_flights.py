@@ -81,17 +81,17 @@ def test_flights_asks_cold_and_warm_and_gets_equal_answers(desk: Desk) -> None:
     ids = [target["id"] for target in ended.summary["targets"]]
     for target in ids:
         for number in (1, 2):
-            asking = drive(ended, target, f"queries-round-{number}")["asking"]
-            assert (asking["table"], asking["rows"]) == ("flights", 20_000)
-            assert [question["name"] for question in asking["questions"]] == NAMES
-            runs = [(run["question"], run["kind"], run["state"]) for run in asking["runs"]]
+            plain_queries = drive(ended, target, f"queries-round-{number}")["plain_queries"]
+            assert (plain_queries["table"], plain_queries["rows"]) == ("flights", 20_000)
+            assert [query["name"] for query in plain_queries["queries"]] == NAMES
+            runs = [(run["query"], run["kind"], run["state"]) for run in plain_queries["runs"]]
             for name in NAMES:
                 assert runs.count((name, "cold", "done")) == 1
                 assert runs.count((name, "warm", "done")) == 4
-            assert all(run["seconds"] > 0 for run in asking["runs"])
-            assert all(question["wrong"] is None for question in asking["questions"])
-            assert [question["answer"]["rows"] for question in asking["questions"]][:3] == [1, 1, 1]
-            assert asking["questions"][3]["answer"]["rows"] > 100
+            assert all(run["seconds"] > 0 for run in plain_queries["runs"])
+            assert all(query["wrong"] is None for query in plain_queries["queries"])
+            assert [query["answer"]["rows"] for query in plain_queries["queries"]][:3] == [1, 1, 1]
+            assert plain_queries["queries"][3]["answer"]["rows"] > 100
     for found in phases(ended, ids[1], "queries"):
         assert any(f"answers are those of {ids[0]}" in check["name"] for check in found["checks"])
     for target in ids:
@@ -99,7 +99,7 @@ def test_flights_asks_cold_and_warm_and_gets_equal_answers(desk: Desk) -> None:
             asked = drive(ended, target, f"concurrency-clients-{clients}")
             assert asked["counts"]["done"] > 0
             assert asked["counts"]["failed"] == 0
-            assert asked["asking"]["draws"] == [{"name": "distance", "least": 100, "most": 3000}]
+            assert asked["plain_queries"]["draws"] == [{"name": "distance", "least": 100, "most": 3000}]
 
 
 @pytest.mark.parametrize("engine", ["chdb", "questdb"])
@@ -110,12 +110,12 @@ def test_flights_is_whole_on_engines_behind_their_own_drivers(
     ended = desk.measure("flights", "--target", database.url, "--target", f"{engine}:")
     complete(ended)
     ids = [target["id"] for target in ended.summary["targets"]]
-    asking = drive(ended, ids[1], "queries-round-1")["asking"]
-    assert asking["rows"] == 20_000
-    assert all(question["wrong"] is None for question in asking["questions"])
-    kinds = [run["kind"] for run in asking["runs"] if run["state"] == "done"]
+    plain_queries = drive(ended, ids[1], "queries-round-1")["plain_queries"]
+    assert plain_queries["rows"] == 20_000
+    assert all(query["wrong"] is None for query in plain_queries["queries"])
+    kinds = [run["kind"] for run in plain_queries["runs"] if run["state"] == "done"]
     assert (kinds.count("cold"), kinds.count("warm")) == (5, 20)
-    assert asking["caches"]["emptied"]
+    assert plain_queries["caches"]["emptied"]
     (found,) = phases(ended, ids[1], "queries")
     assert any(f"answers are those of {ids[0]}" in check["name"] for check in found["checks"])
     for clients in (1, 4):
@@ -130,7 +130,7 @@ def test_flights_takes_a_users_csv(desk: Desk, database: Database) -> None:
     complete(ended)
     (target,) = (target["id"] for target in ended.summary["targets"])
     assert drive(ended, target, "import")["load"]["rows"] == 3000
-    assert drive(ended, target, "queries-round-1")["asking"]["rows"] == 3000
+    assert drive(ended, target, "queries-round-1")["plain_queries"]["rows"] == 3000
 
 
 def test_flights_takes_a_users_parquet_on_every_engine(desk: Desk, database: Database) -> None:
@@ -143,7 +143,7 @@ def test_flights_takes_a_users_parquet_on_every_engine(desk: Desk, database: Dat
     complete(ended)
     assert {phase["state"] for phase in ended.summary["phases"]} == {"complete"}
     for target in ended.summary["targets"]:
-        assert drive(ended, target["id"], "queries-round-1")["asking"]["rows"] == 6000
+        assert drive(ended, target["id"], "queries-round-1")["plain_queries"]["rows"] == 6000
 
 
 @pytest.mark.parametrize(

@@ -155,13 +155,15 @@ def test_rows_of_files_are_loaded_in_steps(desk: Desk, database: Database) -> No
     assert phases_of(ended)[0]["checks"][0]["passed"]
 
 
-ASKED = """ask.table = "test"
-ask.questions = [{{ name = "all", sql = "select count(*) from test" }}, {{ name = "{name}", sql = "{sql}" }}]
+ASKED = """queries.table = "test"
+queries.statements = [
+  {{ name = "all", sql = "select count(*) from test" }}, {{ name = "{name}", sql = "{sql}" }}
+]
 """
 
 
 @pytest.mark.parametrize("engine", ["postgres", "duckdb"])
-def test_questions_go_round_while_rows_come_in(desk: Desk, database: Database, engine: str) -> None:
+def test_queries_go_round_while_rows_come_in(desk: Desk, database: Database, engine: str) -> None:
     more = ASKED.format(name="some", sql="select count(*) from test where k = '2G'")
     url = database.url if engine == "postgres" else "duckdb:"
     ended = desk.measure(own(desk, rows=60_000, more=more), "--target", url, "--set", "indexes=0")
@@ -170,7 +172,7 @@ def test_questions_go_round_while_rows_come_in(desk: Desk, database: Database, e
     assert (loaded["load"]["rows"], loaded["load"]["verified"]) == (60_000, True)
     asked = read_json(folder_of(ended, "0") / "queries" / "drive.json")
     assert [label["label"] for label in asked["queries"]["labels"]] == ["all", "some"]
-    assert asked["asking"]["table"] == "test"
+    assert asked["plain_queries"]["table"] == "test"
     assert asked["counts"]["done"] > 0
     assert asked["counts"]["failed"] == 0
     # They begin with the first row and end with the last.
@@ -178,7 +180,7 @@ def test_questions_go_round_while_rows_come_in(desk: Desk, database: Database, e
     assert loaded["start_ns"] < asked["end_ns"]
 
 
-def test_a_question_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database: Database) -> None:
+def test_a_query_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database: Database) -> None:
     more = ASKED.format(name="wrong", sql="select nothing from test")
     ended = desk.measure(own(desk, more=more), "--target", database.url, "--set", "indexes=0")
     assert ended.code == 0, ended.err
@@ -188,7 +190,7 @@ def test_a_question_that_is_refused_is_told_and_spoils_no_load(desk: Desk, datab
     assert read_json(folder_of(ended, "0") / "drive.json")["load"]["verified"]
 
 
-def test_ctrl_c_ends_a_load_and_the_questions_beside_it(desk: Desk, database: Database) -> None:
+def test_ctrl_c_ends_a_load_and_the_queries_beside_it(desk: Desk, database: Database) -> None:
     more = ASKED.format(name="some", sql="select count(*) from test where k = '2G'")
     running = desk.begin(own(desk, rows=50_000_000, more=more), "--target", database.url)
     wait_for_steps(running, 1)

@@ -64,7 +64,7 @@ def slow_load(id_: str, seconds: int, more: str = "") -> Part:
 
 
 def queries(id_: str = "ask", kinds: str = KINDS, span_s: int = 1000) -> Part:
-    return Part(id_, "query", DATA.format(span_s=span_s) + f"queries.kinds = {kinds}\nqueries.count = 3\n")
+    return Part(id_, "queries", DATA.format(span_s=span_s) + f"queries.kinds = {kinds}\nqueries.count = 3\n")
 
 
 def own(desk: Desk, *parts: Part) -> Path:
@@ -242,7 +242,7 @@ def test_ctrl_c_while_reads_and_writes_are_under_way(desk: Desk, database: Datab
         (
             Part(
                 "ask",
-                "query",
+                "queries",
                 DATA.format(span_s=172800).replace("iot", "devops")
                 + 'queries.kinds = ["cpu-max-all-32-24"]\n',
             ),
@@ -271,7 +271,7 @@ def test_a_built_in_scenario_runs_whole_on_two_engines_with_equal_answers(desk: 
     for target in targets(ended).values():
         phases = ended.phases(target)
         assert {phase["state"] for phase in phases.values()} == {"complete"}
-        assert {"load", "query"} <= {phase["kind"] for phase in phases.values()}
+        assert {"load", "queries"} <= {phase["kind"] for phase in phases.values()}
         assert phases["load"]["checks"]
         checks = [check for phase in phases.values() for check in phase["checks"]]
         assert all(check["passed"] for check in checks)

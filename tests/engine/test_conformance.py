@@ -140,8 +140,8 @@ def test_what_is_planned_for_an_engine_it_can_make_and_the_rest_is_skipped_in_wo
                 rows = content_of_series(phase.load)
                 asked = timeseries.TableOptions(180000, rows.span_us)
                 assert found.series.tables(rows.dataset, phase.load.tables, asked)
-            for question in phase.questions.questions if phase.questions else ():
-                assert found.translate(question.sql)
+            for query in phase.plain_queries.queries if phase.plain_queries else ():
+                assert found.translate(query.sql)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -194,7 +194,7 @@ SERIES_WISHES = {
     "in chunks, compressed": SeriesTables(chunk_time_s=43200, hash_partitions=2, compress=True),
     "tags as JSON": SeriesTables(jsonb_tags=True, in_table_tag=False, time_index=False),
 }
-QUESTIONS = (
+QUERIES = (
     "select count(*) from flights where origin_country='USA'",
     "select origin_state,dest_state,avg(airtime) as atime from flights where distance<175 group by 1,2",
 )
@@ -247,7 +247,7 @@ def snapshot(found: Engine) -> str:
     lines += plain_lines(found)
     if "time series" in offered(found):
         lines += series_lines(found)
-    lines += ["## Questions in its words", *map(found.translate, QUESTIONS)]
+    lines += ["## Queries in its words", *map(found.translate, QUERIES)]
     spaced = (f"\n{line}" if line.startswith("##") else line for line in lines)
     return "\n".join(spaced) + "\n"
 

@@ -123,7 +123,7 @@ def test_somebody_elses_tables_are_not_touched(target: OpenTarget) -> None:
 
 
 class Old(BaseHTTPRequestHandler):
-    """What ClickHouse 18.16 of Debian answers to the driver's questions at the beginning."""
+    """What ClickHouse 18.16 of Debian answers to the driver's queries at the beginning."""
 
     def do_POST(self) -> None:
         self.answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())

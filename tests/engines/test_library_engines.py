@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BULK = BulkLoad(rows=IMPORT, table=PlainTable("test"), step_rows=10_000, batch_rows=2_500, workers=2)
 AGAIN = replace(USUAL, replace=True)
 FLIGHTS = Rows(set="flights", rows=5_000)
-QUESTIONS = {
+QUERIES = {
     "import": (
         "select count(*) as n from test",
         "select k, count(*) as n from test group by k order by n desc, k",
@@ -105,7 +105,7 @@ def test_what_was_generated_is_there_and_is_asked_as_of_duckdb(
     for opened in (duckdb, target):
         loaded(opened, rows, tmp_path)
     with closing(target.connect("asking")) as ours, closing(duckdb.connect("asking")) as theirs:
-        for sql in QUESTIONS[rows.set]:
+        for sql in QUERIES[rows.set]:
             expected = digest(driver(duckdb).answer(theirs, duckdb.engine.translate(sql)))
             found = digest(driver(target).answer(ours, target.engine.translate(sql)))
             assert compare(expected, found) is None, sql

@@ -284,10 +284,10 @@ def test_a_build_of_large_segments_starts(monkeypatch: pytest.MonkeyPatch) -> No
             assert POSTGRES.text_value(control, "show wal_segment_size") == "64MB"
 
 
-# What a plain server answers to PolarDB's questions
+# What a plain server answers to PolarDB's queries
 
 
-def test_the_questions_are_understood_by_a_plain_server(database: Database) -> None:
+def test_the_queries_are_understood_by_a_plain_server(database: Database) -> None:
     engine = polardb.PolarDB()
     with control_of(database) as control:
         assert engine.data_files(control) == POSTGRES.data_files(control)

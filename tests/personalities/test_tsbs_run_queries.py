@@ -21,7 +21,7 @@ from loadstone.personalities.tsbs.query_figures import lines_of
 from loadstone.signals import Signals
 from loadstone.workload.drive import perform
 from loadstone.workload.queries.answer import compare, digest
-from loadstone.workload.queries.clients import AskedLibrary
+from loadstone.workload.queries.clients import QueryingLibrary
 from loadstone.workload.tsbs.queries import Layout, Order, Query, generate, gob, kinds_of, mixed
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ def test_an_early_end_cuts_off_what_takes_too_long(tmp_path: Path) -> None:
     signals = Signals()
     timer = threading.Timer(0.3, lambda: signals._stop and signals._stop())
     timer.start()
-    account = perform(_document(tmp_path), signals, library=AskedLibrary(slow))
+    account = perform(_document(tmp_path), signals, library=QueryingLibrary(slow))
     assert account["state"] == "interrupted"
     assert slow.asked == ["a"]
     assert account["errors"][0]["sqlstate"] == "_CutOffError"

@@ -155,7 +155,7 @@ def test_a_list_of_indexes_that_holds_commas_is_one_variant(tmp_path: Path) -> N
         (("seed = \"{{ '' if files else seed + 4 }}\"", "header = true"), "only files can have this key"),
         (("workers = 3", 'pace = "fixed"\nrate_per_s = 3'), "only a load of a time series (data.use_case)"),
         (("workers = 3", "hash_workers = true"), "phase[0].hash_workers"),
-        (("workers = 3", "clients = 3"), 'Remove it, or set kind = "drive"'),
+        (("workers = 3", "clients = 3"), 'Remove it, or set kind = "script"'),
         (('"{{ step_rows }}"', "0"), "phase[0].step_rows: a knee is looked for in steps"),
         (("default = 100,", "default = 500,"), f"are 2 steps; a knee needs {FEWEST_STEPS}"),
         (("default = 100,", "default = 500,"), f"Load {FEWEST_STEPS * 500:,} rows or more, or take steps of"),

@@ -40,7 +40,7 @@ setup = ["create extension pg_prewarm"]
 
 [[phase]]
 id = "go"
-kind = "drive"
+kind = "script"
 title = "Index {{ index }}"
 requires = ["{{ index if index == 'brin' else '' }}"]
 min_server_version = "9.6"
@@ -207,7 +207,7 @@ def edited(folder: Path, old: str, new: str) -> Scenario:
         (
             '"{{ clients }}"\nthreads',
             "\"{{ '' }}\"\nthreads",
-            r"phase\[2\].clients: a phase of kind drive needs",
+            r"phase\[2\].clients: a phase of kind script needs",
         ),
         ("select count(*) from t", "select 1; select 2", "holds 2 statements"),
         ('"{{ clients * 2 }}" }', '0 }, { file = "b.pgbench", weight = 0 }', None),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import LoadstoneError
-from loadstone.model import Draw, PlannedPhase, Published, Question, Questions
+from loadstone.model import Draw, PlainQueries, PlainQuery, PlannedPhase, Published
 from loadstone.plan.plan import (
     PlanTarget,
     clients_of,
@@ -39,29 +39,29 @@ parameters.least = { type = "integer", default = 5, help = "Least" }
 
 [[phase]]
 id = "queries"
-kind = "query"
+kind = "queries"
 title = "Queries"
 sweep = { round = [1, 2] }
-ask.table = "t"
-ask.cold = "{{ cold }}"
-ask.warm_runs = "{{ runs }}"
-ask.timeout_s = 7
-ask.questions = [ { name = "Sql1", sql = "select count(*) from t" }, { name = "Sql2", sql = "two.sql" } ]
+queries.table = "t"
+queries.cold = "{{ cold }}"
+queries.warm_runs = "{{ runs }}"
+queries.timeout_s = 7
+queries.statements = [ { name = "Sql1", sql = "select count(*) from t" }, { name = "Sql2", sql = "two.sql" } ]
 published = [
-  { metric = "warm_ms", question = "Sql2", system = "MapD", value = 52, unit = "ms" },
-  { metric = "cold_ms", question = "Sql1", value = 1, unit = "ms", note = "n", when = { round = 2 } },
+  { metric = "warm_ms", query = "Sql2", system = "MapD", value = 52, unit = "ms" },
+  { metric = "cold_ms", query = "Sql1", value = 1, unit = "ms", note = "n", when = { round = 2 } },
 ]
 
 [[phase]]
 id = "many"
-kind = "query"
+kind = "queries"
 title = "Many"
-[phase.ask]
+[phase.queries]
 clients = "{{ clients }}"
 duration_s = 30
 distinct = 50
 draws = [ { name = "d", least = "{{ least }}", most = 9 } ]
-questions = [ { name = "drawn", sql = "select sum(a) from t where a < :d and b <> ':d' -- :d" } ]
+statements = [ { name = "drawn", sql = "select sum(a) from t where a < :d and b <> ':d' -- :d" } ]
 
 [[phase]]
 id = "import"
@@ -70,7 +70,7 @@ title = "Import"
 data = { set = "import", rows = 1000 }
 table = { name = "test" }
 workers = 2
-ask = { clients = 3, questions = [ { name = "Sql1", sql = "select count(*) from test" } ] }
+queries = { clients = 3, statements = [ { name = "Sql1", sql = "select count(*) from test" } ] }
 """
 
 
@@ -88,13 +88,13 @@ def planned(folder: Path, text: str = SCENARIO, **overrides: str) -> dict[str, P
     return {phase.key: phase for phase in plan_of(folder, text, **overrides).targets[0].phases}
 
 
-def test_questions_are_planned_in_each_round_for_any_engine_that_answers(tmp_path: Path) -> None:
+def test_queries_are_planned_in_each_round_for_any_engine_that_answers(tmp_path: Path) -> None:
     phases = planned(tmp_path)
     first, second = phases["001-queries-round-1"], phases["002-queries-round-2"]
-    assert first.questions == Questions(
-        questions=(
-            Question("Sql1", "select count(*) from t"),
-            Question("Sql2", "select a, count(*) from t\ngroup by a"),
+    assert first.plain_queries == PlainQueries(
+        queries=(
+            PlainQuery("Sql1", "select count(*) from t"),
+            PlainQuery("Sql2", "select a, count(*) from t\ngroup by a"),
         ),
         table="t",
         cold=True,
@@ -102,21 +102,21 @@ def test_questions_are_planned_in_each_round_for_any_engine_that_answers(tmp_pat
         timeout_s=7,
     )
     assert first.skip is None
-    assert first.published == (Published("warm_ms", 52, "ms", system="MapD", question="Sql2"),)
-    assert second.published[1] == Published("cold_ms", 1, "ms", "n", question="Sql1")
+    assert first.published == (Published("warm_ms", 52, "ms", system="MapD", query="Sql2"),)
+    assert second.published[1] == Published("cold_ms", 1, "ms", "n", query="Sql1")
     assert clients_of(first) == 1
 
 
-def test_a_load_of_questions_counts_its_clients_and_its_time(tmp_path: Path) -> None:
+def test_a_load_of_queries_counts_its_clients_and_its_time(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     phases = {phase.id: phase for phase in plan.targets[0].phases}
-    many = phases["many"].questions
+    many = phases["many"].plain_queries
     assert many is not None
     assert (many.clients, many.duration_s, many.distinct) == (8, 30, 50)
     assert many.draws == (Draw("d", 5, 9),)
     assert clients_of(phases["many"]) == 8
     assert clients_of(phases["import"]) == 5
-    # Two rounds of two questions, once cold and three times warm, at a second each.
+    # Two rounds of two queries, once cold and three times warm, at a second each.
     assert 30 + 2 * 2 * 4 <= estimated_seconds(plan) < 30 + 2 * 2 * 4 + 1
 
 
@@ -127,45 +127,46 @@ def test_a_target_that_answers_no_queries_skips_them_in_words(tmp_path: Path) ->
 
 WRONG = [
     (
-        "ask.table",
-        "data = { use_case = 'iot', start = '2016-01-01T00:00:00Z', span_s = 1 }\nask.table",
+        "queries.table",
+        "data = { use_case = 'iot', start = '2016-01-01T00:00:00Z', span_s = 1 }\nqueries.table",
         "no such",
     ),
-    ("ask.table", "timeout_s = 5\nask.table", "phase[0].timeout_s"),
-    ("ask.table", "queries = { kinds = ['x'] }\nask.table", "`queries` or, in plain SQL, `ask`"),
+    ("queries.table", "timeout_s = 5\nqueries.table", "phase[0].timeout_s"),
+    ("queries.table", "queries.kinds = ['x']\nqueries.table", "phase[0].queries.table: there is no such key"),
+    ("queries = { clients = 3", "queries = { kinds = ['x'] }\ncurves = [] #", "with `statements`"),
     (
-        'question = "Sql2"',
-        'question = "Sql3"',
-        "phase[0].published[0].question: the phase asks no question `Sql3`",
+        'query = "Sql2"',
+        'query = "Sql3"',
+        "phase[0].published[0].query: the phase has no query `Sql3`",
     ),
     (
-        "3, questions = [",
-        '3, questions = [ { name = "Sql1", sql = "select 1" },',
-        "phase[2].ask.questions[1].name",
+        "3, statements = [",
+        '3, statements = [ { name = "Sql1", sql = "select 1" },',
+        "phase[2].queries.statements[1].name",
     ),
     ('sql = "two.sql"', 'sql = "three.sql"', "there is no file three.sql"),
     ('sql = "two.sql"', 'sql = "select 1; select 2"', "holds 2 statements"),
     ('sql = "two.sql"', 'sql = "select :d"', "`:d` in Sql2 is not drawn"),
-    ("ask.timeout_s = 7", "ask.clients = 7", "phase[0].ask.clients: questions are asked one by one"),
-    ("ask.timeout_s = 7", "ask.distinct = 7", "phase[0].ask.distinct"),
-    ("ask.timeout_s = 7", "ask.timeout_s = 0", "phase[0].ask.timeout_s: 0 is not possible"),
-    ("duration_s = 30", "duration_s = 30\ncold = false", "phase[1].ask.cold: with duration_s"),
-    ("most = 9", "most = 4", "phase[1].ask.draws[0].most: no number lies between 5 and 4"),
+    ("queries.timeout_s = 7", "queries.clients = 7", "phase[0].queries.clients: queries run one by one"),
+    ("queries.timeout_s = 7", "queries.distinct = 7", "phase[0].queries.distinct"),
+    ("queries.timeout_s = 7", "queries.timeout_s = 0", "phase[0].queries.timeout_s: 0 is not possible"),
+    ("duration_s = 30", "duration_s = 30\ncold = false", "phase[1].queries.cold: with duration_s"),
+    ("most = 9", "most = 4", "phase[1].queries.draws[0].most: no number lies between 5 and 4"),
     (
         "most = 9 }",
         'most = 9 }, { name = "e", least = 1, most = 2 }',
-        "no question makes use of the draw `e`",
+        "no query makes use of the draw `e`",
     ),
-    ("most = 9 }", 'most = 9 }, { name = "d", least = 1, most = 2 }', "phase[1].ask.draws[1].name"),
+    ("most = 9 }", 'most = 9 }, { name = "d", least = 1, most = 2 }', "phase[1].queries.draws[1].name"),
     ('draws = [ { name = "d", least = "{{ least }}", most = 9 } ]', "", "distinct: nothing is drawn"),
-    ("a < :d", "a < d", "no question makes use of the draw `d`"),
+    ("a < :d", "a < d", "no query makes use of the draw `d`"),
     (
-        "clients = 3, questions",
-        "clients = 3, cold = true, questions",
-        "phase[2].ask.cold: questions beside a load",
+        "clients = 3, statements",
+        "clients = 3, cold = true, statements",
+        "phase[2].queries.cold: queries during a load",
     ),
-    ("clients = 3, questions", "duration_s = 3, questions", "phase[2].ask.duration_s"),
-    ('kind = "load"', 'kind = "size"', "phase[2].ask: a phase of kind size has no such key"),
+    ("clients = 3, statements", "duration_s = 3, statements", "phase[2].queries.duration_s"),
+    ('kind = "load"', 'kind = "size"', "phase[2].queries: a phase of kind size has no such key"),
 ]
 
 
@@ -178,6 +179,26 @@ def test_what_does_not_go_together_is_refused_with_its_place(
         plan_of(tmp_path, SCENARIO.replace(old, new, 1))
     assert said in caught.value.message
     assert caught.value.hint
+
+
+RENAMED = [
+    ("queries.warm_runs", "ask.warm_runs", "phase[0].ask", "It is called `queries` now."),
+    ("queries.statements", "queries.questions", "phase[0].queries.questions", "called `statements` now."),
+    ('query = "Sql2"', 'question = "Sql2"', "phase[0].published[0].question", "It is called `query` now."),
+    ('kind = "queries"', 'kind = "query"', "phase[0].kind", 'The kind "query" is called "queries" now.'),
+    ('kind = "queries"', 'kind = "drive"', "phase[0].kind", 'The kind "drive" is called "script" now.'),
+]
+
+
+@pytest.mark.parametrize(("now", "then", "place", "hint"), RENAMED)
+def test_a_name_of_version_0_1_0_gets_an_error_with_todays(
+    tmp_path: Path, now: str, then: str, place: str, hint: str
+) -> None:
+    assert now in SCENARIO
+    with pytest.raises(LoadstoneError) as caught:
+        plan_of(tmp_path, SCENARIO.replace(now, then, 1))
+    assert place in str(caught.value)
+    assert hint in str(caught.value)
 
 
 def test_values_that_the_user_gives_are_looked_at_too(tmp_path: Path) -> None:

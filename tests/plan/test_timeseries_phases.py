@@ -43,7 +43,7 @@ data.scale = "{{ scale }}"
 
 [[phase]]
 id = "ask"
-kind = "query"
+kind = "queries"
 title = "Ask"
 data.use_case = "iot"
 data.start = "2016-01-01T00:00:00Z"
@@ -82,7 +82,7 @@ def test_a_load_and_a_query_are_planned(tmp_path: Path) -> None:
         (('data.span_s = "{{ scale * 60 }}"', ""), "phase[0].data"),
         (("queries.rate_per_s = 5", ""), "phase[1].queries.rate_per_s"),
         (('data.use_case = "iot"\ndata.start', 'data.use_case = "iott"\ndata.start'), "iott"),
-        (('workers = "{{ scale }}"', "clients = 3"), 'Remove it, or set kind = "drive"'),
+        (('workers = "{{ scale }}"', "clients = 3"), 'Remove it, or set kind = "script"'),
         (('data.start = "2016-01-01T00:00:00Z"\ndata.span_s', 'data.start = "soon"\ndata.span_s'), "soon"),
         (('tables.time_index = "{{ ahead }}"', 'tables.time_index = "{{ scale }}"'), "time_index"),
     ],

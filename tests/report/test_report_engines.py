@@ -39,7 +39,10 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def _kept_its_caches(drive: dict[str, Any]) -> dict[str, Any]:
-    return {**drive, "asking": {**drive["asking"], "caches": {"emptied": False, "note": "not ours"}}}
+    return {
+        **drive,
+        "plain_queries": {**drive["plain_queries"], "caches": {"emptied": False, "note": "not ours"}},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +68,9 @@ def test_a_first_run_with_full_caches_is_not_shown_as_cold(summary: dict[str, An
     scans = table(html, "Scan rate")
     assert row(scans, "Sql1 DuckDB").endswith("– –"), "no rate of the disk"
     assert "cold: first run, not cold" in printed(summary)
-    assert printed(summary).count("not cold") == len(summary["asked"][0]["questions"])
+    assert printed(summary).count("not cold") == len(summary["plain_queries"][0]["queries"])
     drawn = re.findall(r"<figure.*?<figcaption>Sql\d</figcaption>.*?</figure>", html, re.DOTALL)
-    assert len(drawn) == len(summary["asked"][0]["questions"])
+    assert len(drawn) == len(summary["plain_queries"][0]["queries"])
     assert all('<span class="faint"' in figure for figure in drawn)
 
 
@@ -109,7 +112,7 @@ def test_imports_have_ratios_and_single_runs_have_no_false_digits(summary: dict[
         {**load, "rows_per_s": rate, "interval_words": "one run"} for load in summary["imports"][0]["loads"]
     ]
     single = {**summary, "imports": [{**summary["imports"][0], "loads": loads}]}
-    shown = table(section({**single, "asked": [], "concurrency": []}), "Imports of 10 M rows each")
+    shown = table(section({**single, "plain_queries": [], "concurrency": []}), "Imports of 10 M rows each")
     assert row(shown, "PostgreSQL").split()[2:7] == ["207,000", "first", "–", "one", "run"]
     sizes = table(html, "Size on disk")
     assert row(sizes, "DuckDB").split()[2:7] == ["10", "M", "477", "MiB", "0.125×"]
@@ -180,7 +183,7 @@ def test_clients_that_were_busy_between_answers_are_marked(summary: dict[str, An
     marked = {**summary, "concurrency": [{**found, "targets": targets}]}
     for busy in (True, False):
         targets[0]["points"][0]["client_busy_between"] = busy
-        shown = section({**marked, "asked": [], "imports": [], "costs": []})
+        shown = section({**marked, "plain_queries": [], "imports": [], "costs": []})
         assert ("client busy" in shown) == busy
         assert ("the engine would answer more" in shown) == busy
 

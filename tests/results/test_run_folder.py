@@ -147,7 +147,7 @@ class TestOpen:
             monitor.write({"t_ns": 1})
         for number in (2, 10, 1000, 1):
             target.phase(number, "b").write_phase({"number": number})
-        target.phase(1, "b").write_drive('{"asking": {"runs": []}}')
+        target.phase(1, "b").write_drive('{"plain_queries": {"runs": []}}')
         folder.close()
 
         again = RunFolder.open(tmp_path / "run")
@@ -169,7 +169,7 @@ class TestOpen:
         assert list(first.read_monitor()) == [Sample(t_ns=1)]
         assert [phase.read_phase().number for phase in first.phases()] == [1, 2, 10, 1000]
         assert first.phases()[0].key == "001-b"
-        assert first.phases()[0].written_drive() == {"asking": {"runs": []}}
+        assert first.phases()[0].written_drive() == {"plain_queries": {"runs": []}}
         assert first.phases()[1].read_drive() is None
         assert list(first.phases()[0].read_series()) == []
         assert again.read_json("summary.json") is None

@@ -99,7 +99,7 @@ def test_what_fails_a_drive(account: dict[str, Any], words: str) -> None:
         drive(done=3, seconds=60, stall=stall(20, 40, endless=True)),  # a query that takes twenty seconds
         drive(seconds=20, stall=stall(5, 3), outages=[outage(5.1, 7.9)]),  # reconnected, as was asked for
         drive(seconds=20, stall=stall(5, 3), loop={"pauses": {"total_ns": 3 * NS}}),  # it was we who stopped
-        {"asking": {"runs": []}},
+        {"plain_queries": {"runs": []}},
     ],
 )
 def test_what_does_not(account: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ DRIVE = Drive((Script("s", "select 1"),))
 PREPARE = PlannedPhase("001-prepare", "prepare", "own", "sql", "prepare")
 IMPORT = PlannedPhase("002-import", "import", "own", "load", "import", bulk=BULK)
 SECOND = PlannedPhase("003-import", "import", "own", "load", "import", bulk=BULK)
-MEASURE = PlannedPhase("004-drive", "drive", "own", "drive", "drive", drive=DRIVE)
+MEASURE = PlannedPhase("004-drive", "drive", "own", "script", "drive", drive=DRIVE)
 END = PlannedPhase("005-clean-up", "clean-up", "own", "sql", "clean up")
 
 

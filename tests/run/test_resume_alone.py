@@ -52,7 +52,7 @@ def broken(tmp_path: Path) -> Path:
 
 def keep(folder: Path, request: Request) -> None:
     asked = asked_document(request, parse_targets(request.targets))
-    (folder / "run.json").write_text(json.dumps({"format": 1, "asked": asked}))
+    (folder / "run.json").write_text(json.dumps({"format": 2, "asked": asked}))
 
 
 def test_all_options_come_from_the_folder(broken: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ setup = ["a.sql"]
 
 [[phase]]
 id = "go"
-kind = "drive"
+kind = "script"
 title = "Go, {{ index }}"
 sweep = { index = ["none", "brin"] }
 scripts = ["a.pgbench"]
@@ -119,7 +119,7 @@ BROKEN = [
         "`clients`",
     ),
     ('clients = "{{ clients }}"', 'clients = "{{ clients"', "", "phase[1].clients, line 1: broken", "raw"),
-    ('clients = "{{ clients }}"', "", "", "phase[1].clients: a phase of kind drive needs", "Add"),
+    ('clients = "{{ clients }}"', "", "", "phase[1].clients: a phase of kind script needs", "Add"),
     ('id = "go"', 'id = "prepare"', "", "phase[1].id: phase[0] is called `prepare`", "another id"),
     ('["none", "brin"] }', '["none", "bri"] }', "", "phase[1].sweep.index: Parameter `index`", "`brin`"),
     ("sweep = { index", "sweep = { indx", "", "phase[1].sweep.indx: there is no parameter", "`index`"),
@@ -144,7 +144,7 @@ BROKEN = [
         'setup = ["a.sql"]\nclients = 3',
         "",
         "phase[0].clients: a phase of kind sql",
-        "drive",
+        "script",
     ),
     ('kind = "sql"', 'kind = "sq"', "", 'phase[0].kind: "sq" is not', "One of sql"),
     ("", "", "create table {{ tabel }} ()", "there is no parameter `tabel`", "Parameters"),

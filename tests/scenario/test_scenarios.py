@@ -363,11 +363,11 @@ def test_flights_at_full_size_is_the_published_test() -> None:
     assert {bulk.rows.rows for bulk in bulks} == {210_000_000}
     assert [bulk.workers for bulk in bulks] == [2, 4, 1, 1]
     assert {bulk.table.name for bulk in bulks} == {"flights"}
-    beside = [phase.questions for phase in full.values() if phase.bulk and phase.questions]
-    assert [[question.name for question in asked.questions] for asked in beside] == [["Sql5"]]
-    asked = full["queries-round-1"].questions
+    beside = [phase.plain_queries for phase in full.values() if phase.bulk and phase.plain_queries]
+    assert [[query.name for query in asked.queries] for asked in beside] == [["Sql5"]]
+    asked = full["queries-round-1"].plain_queries
     assert asked is not None
-    assert [" ".join(question.sql.split()) for question in asked.questions] == [
+    assert [" ".join(query.sql.split()) for query in asked.queries] == [
         "select count(*) from flights",
         "select count(*) from flights where origin_country = 'USA'",
         "select count(*) as cnt, avg(distance) as dis from flights where flight_month = 10",
@@ -381,7 +381,7 @@ def test_flights_at_full_size_is_the_published_test() -> None:
         ),
     ]
     # At least 3 cold and 10 warm runs of each.
-    turns = [phase.questions for phase in full.values() if phase.id == "queries" and phase.questions]
+    turns = [phase.plain_queries for phase in full.values() if phase.id == "queries" and phase.plain_queries]
     assert len(turns) == 3
     assert sum(turn.warm_runs for turn in turns) >= 10
     assert all(turn.cold for turn in turns)
@@ -390,9 +390,9 @@ def test_flights_at_full_size_is_the_published_test() -> None:
 def test_flights_shows_every_published_figure_once() -> None:
     full = phases("flights", "full")
     figures = full["queries-round-1"].published
-    assert len({(f.metric, f.system, f.question) for f in figures}) == len(figures) == 2 * 7 * 5
+    assert len({(f.metric, f.system, f.query) for f in figures}) == len(figures) == 2 * 7 * 5
     # PostgreSQL reads its rows from the disk either way; a GPU's memory is what makes MapD fast.
-    found = {(f.metric, f.system, f.question): f.value for f in figures}
+    found = {(f.metric, f.system, f.query): f.value for f in figures}
     for name in ("Sql1", "Sql2", "Sql3", "Sql4", "Sql5"):
         cold, warm = (found[metric, "PostgreSQL", name] for metric in ("cold_ms", "warm_ms"))
         assert warm == pytest.approx(cold, rel=0.03)

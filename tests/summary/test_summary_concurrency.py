@@ -60,14 +60,14 @@ def widths(done: int, clients: int, qps: float, mean_ms: float) -> list[Concurre
     phase: dict[str, Any] = {
         "target": "duckdb",
         "folder": "f",
-        "asking": {},
+        "plain_queries": {},
         "drive": {"errors": []},
         "usage": None,
         "energy_j": None,
     }
     group = {
         **dict.fromkeys(("scenario", "id", "title", "why")),
-        "kind": "query",
+        "kind": "queries",
         "target": "duckdb",
         "variant": {"clients": clients},
         "phases": ["f"],
@@ -103,8 +103,8 @@ def imports(alone: float, *, workers: int = 1) -> list[dict[str, Any]]:
     return [
         {
             "loads": [
-                {**common, "workers": workers, "rows_per_s": {"value": alone}, "asked_beside": None},
-                {**common, "workers": 1, "rows_per_s": {"value": 96_564.0}, "asked_beside": beside},
+                {**common, "workers": workers, "rows_per_s": {"value": alone}, "mixed": None},
+                {**common, "workers": 1, "rows_per_s": {"value": 96_564.0}, "mixed": beside},
             ]
         }
     ]

@@ -94,8 +94,8 @@ def ask_beside(home: Path) -> None:
     beside = home / "queries"
     beside.mkdir()
     shutil.copy(home / "latency.hlog", beside)
-    asking: dict[str, Any] = {"table": "flights", "rows": None, "clients": 1, "draws": []}
-    write(beside / "drive.json", {**drive, "load": None, "asking": asking})
+    plain_queries: dict[str, Any] = {"table": "flights", "rows": None, "clients": 1, "draws": []}
+    write(beside / "drive.json", {**drive, "load": None, "plain_queries": plain_queries})
     lines = [
         {**one, "start_ns": begin_ns + at * NS, "end_ns": begin_ns + (at + 1) * NS}
         for at, one in enumerate(growing())
@@ -121,11 +121,11 @@ def one(entry: dict[str, Any], target: str, workers: int) -> dict[str, Any]:
 
 
 def test_the_table_of_imports_shows_the_last_third_and_all_failures(entry: dict[str, Any]) -> None:
-    beside = one(entry, "pg18", 2)["asked_beside"]
+    beside = one(entry, "pg18", 2)["mixed"]
     assert (beside["qps"], beside["done"], beside["seconds"]) == (8, 24, 3)
     assert beside["mean_ns"] == pytest.approx(115e6)
     assert (beside["failed"], beside["clients"]) == (0, 2)
-    assert one(entry, "duckdb", 2)["asked_beside"] is None
+    assert one(entry, "duckdb", 2)["mixed"] is None
 
 
 def test_imports_and_sizes_are_related_to_those_of_the_first_target(entry: dict[str, Any]) -> None:

@@ -27,14 +27,14 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 
 
-def question(summary: dict[str, Any], whose: str, name: str) -> dict[str, Any]:
-    (entry,) = summary["asked"]
+def query(summary: dict[str, Any], whose: str, name: str) -> dict[str, Any]:
+    (entry,) = summary["plain_queries"]
     target = next(one for one in entry["targets"] if one["target"] == whose)
-    return next(one for one in target["questions"] if one["name"] == name)
+    return next(one for one in target["queries"] if one["name"] == name)
 
 
 def cold(summary: dict[str, Any]) -> dict[str, tuple[bool | None, str]]:
-    (entry,) = summary["asked"]
+    (entry,) = summary["plain_queries"]
     return {one["target"]: (one["is_cold"], one["cold_words"]) for one in entry["targets"]}
 
 
@@ -44,7 +44,7 @@ def keep_caches(folder: Path, target: str) -> None:
 
     def kept(drive: dict[str, Any]) -> dict[str, Any]:
         caches = {"emptied": False, "note": "only a restart does"}
-        return {**drive, "asking": {**drive["asking"], "caches": caches}}
+        return {**drive, "plain_queries": {**drive["plain_queries"], "caches": caches}}
 
     _rewrite(path, kept)
 
@@ -54,17 +54,17 @@ def test_first_runs_with_warm_caches_are_not_called_cold(tmp_path: Path) -> None
     keep_caches(folder, "duckdb")
     found = summarise(folder)
     assert cold(found) == {"pg18": (True, "cold"), "duckdb": (False, "first run, not cold")}
-    ours = question(found, "duckdb", "Sql4")
+    ours = query(found, "duckdb", "Sql4")
     assert ours["cold"]["n"] == 3, "their times stay"
     assert ours["cold_bytes_per_s"] is None
     assert ours["cold_ratio_to_first"] is None, "a first run and a cold one do not compare"
     assert ours["ratio_to_first"] is not None
-    assert question(found, "pg18", "Sql4")["cold_bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 6)
+    assert query(found, "pg18", "Sql4")["cold_bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 6)
 
 
 def test_cold_runs_of_both_targets_have_a_ratio(tmp_path: Path) -> None:
     found = summarise(flights(tmp_path / "run", Flights(load=False)))
-    assert question(found, "duckdb", "Sql4")["cold_ratio_to_first"]["value"] == pytest.approx(1 / 20)
+    assert query(found, "duckdb", "Sql4")["cold_ratio_to_first"]["value"] == pytest.approx(1 / 20)
 
 
 def test_nothing_is_said_of_cold_where_none_was_asked_for(tmp_path: Path) -> None:
@@ -74,20 +74,20 @@ def test_nothing_is_said_of_cold_where_none_was_asked_for(tmp_path: Path) -> Non
 
 def test_a_rate_beyond_the_machine_shows_that_not_all_was_read(tmp_path: Path) -> None:
     found = summarise(flights(tmp_path / "run", Flights(load=False)))
-    row = question(found, "pg18", "Sql1")
+    row = query(found, "pg18", "Sql1")
     assert row["bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 0.4), "10 of 20 GB/s"
     assert (row["cold_bytes_per_s"], row["not_all_read"]) == (
         None,
         {"warm": False, "cold": True, "named": False},
     )
-    column = question(found, "duckdb", "Sql1")
+    column = query(found, "duckdb", "Sql1")
     assert (column["bytes_per_s"], column["not_all_read"]["warm"]) == (None, True)
     assert column["rows_per_s"] == pytest.approx(ROWS / 0.02)
 
 
 def test_without_a_bandwidth_no_rate_is_beyond_it(tmp_path: Path) -> None:
     found = summarise(flights(tmp_path / "run", Flights(bandwidth=False, load=False)))
-    row = question(found, "duckdb", "Sql1")
+    row = query(found, "duckdb", "Sql1")
     assert not any(row["not_all_read"].values())
     assert row["bytes_per_s"] == pytest.approx(TABLE_BYTES["duckdb"] / 0.02)
 
@@ -122,7 +122,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_bytes_of_the_columns_that_a_query_names(
     named: dict[str, Any], name: str, columns: list[str], width: float
 ) -> None:
-    found = question(named, "pg18", name)
+    found = query(named, "pg18", name)
     assert found["named_columns"] == columns
     assert found["named_bytes_per_s"] == pytest.approx(ROWS * width / found["warm"]["median_s"])
     assert found["named_of_memory"] == pytest.approx(found["named_bytes_per_s"] / 20e9)
@@ -146,7 +146,7 @@ def loaded(columns: list[dict[str, Any]]) -> Drive:
 
 
 def test_a_query_that_names_no_column_has_no_bytes_of_them(named: dict[str, Any]) -> None:
-    found = question(named, "pg18", "Sql1")
+    found = query(named, "pg18", "Sql1")
     assert (found["named_columns"], found["named_bytes_per_s"]) == ([], None)
 
 

@@ -27,7 +27,7 @@ HEAD = 'id = "faulty"\ntitle = "Faulty"\nversion = "1"\nwhy = "A test."\n'
 DRIVE = """
 [[phase]]
 id = "{id}"
-kind = "drive"
+kind = "script"
 title = "{id}"
 setup = ["create table own_{id} as select 1 as one"]
 scripts = ["script.pgbench"]
@@ -61,14 +61,14 @@ indexes = "1"
 ASK = """
 [[phase]]
 id = "ask"
-kind = "query"
+kind = "queries"
 title = "ask"
 setup = ["create table asked as select i, i % 7 as k from generate_series(1, 1000) as i"]
-[phase.ask]
+[phase.queries]
 table = "asked"
 timeout_s = 1
 {how}
-questions = [
+statements = [
   {{ name = "sum", sql = "select k, sum(i) from asked group by k" }},
   {{ name = "rows", sql = "select i, k from asked order by i" }},
 ]
@@ -205,7 +205,7 @@ class Loads(Workload):
 
 
 class Asks(Workload):
-    """Questions in plain SQL, one by one or as a load."""
+    """Queries in plain SQL, one by one or as a load."""
 
     def scenario(self) -> str:
         how = self.pick("warm_runs = 2", "duration_s = 0.7\nclients = 2")

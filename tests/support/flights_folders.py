@@ -10,16 +10,16 @@ import numpy as np
 
 from loadstone.results import documents
 from loadstone.results.documents.drive import (
-    AskedDrive,
-    AskedInTurn,
-    AskedQuestion,
-    AskedRun,
-    Asking,
     Caches,
+    ConcurrentQueries,
     Draw,
     Loaded,
     LoadedTable,
     PlainTable,
+    QueriesInTurn,
+    QueriesInTurnDrive,
+    QueryInTurn,
+    QueryInTurnRun,
     RowSource,
 )
 from loadstone.results.documents.phase import Check, Look, Published, Storage, StoredTable, WrittenBytes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROWS = 10_000_000
 TEXT_ROW_BYTES = 400.0
-QUESTIONS = {
+QUERIES = {
     "Sql1": "select count(*) from flights",
     "Sql2": "select count(*) from flights where origin_country = 'USA'",
     "Sql3": "select count(*) as cnt, avg(distance) as dis from flights where flight_month = 10",
@@ -65,7 +65,7 @@ QPS = {1: 8.0, 10: 8.4, 20: 8.5, 50: 8.4}
 
 @dataclass(frozen=True)
 class Flights:
-    """What is to be made; `failing` and `wrong` name a question on a target."""
+    """What is to be made; `failing` and `wrong` name a query on a target."""
 
     targets: tuple[Target, ...] = (PG, DUCK)
     rounds: int = 3
@@ -76,13 +76,13 @@ class Flights:
     wrong: tuple[str, str] | None = None
     prices: dict[str, float] = field(default_factory=dict)
     gpu: bool = False
-    """A GPU is there, at work while the questions are asked."""
+    """A GPU is there, at work while the queries are asked."""
     load: bool = True
     bandwidth: bool = True
 
 
 def flights(folder: Path, made: Flights | None = None) -> Path:
-    """Imports, questions in rounds, and a load of one of them, as a run folder."""
+    """Imports, queries in rounds, and a load of one of them, as a run folder."""
     made = made or Flights()
     imports = tuple(
         Phase(
@@ -105,7 +105,7 @@ def flights(folder: Path, made: Flights | None = None) -> Path:
             seconds=5,
             warmup=0,
             samples_ns=(int(clients / qps * NS),) * round(qps * 10),
-            sql=QUESTIONS["Sql5"].replace("175", ":distance"),
+            sql=QUERIES["Sql5"].replace("175", ":distance"),
         )
         for clients, qps in (QPS.items() if made.load else ())
     )
@@ -191,17 +191,17 @@ def _give_load(home: Path) -> None:
     def asked(drive: dict[str, Any]) -> dict[str, Any]:
         script = drive["scripts"][0]
         label = {"label": "Sql5", "rows": 1000, **{k: script[k] for k in ("counts", "service")}}
-        asking = Asking("flights", ROWS, clients, draws=[Draw("distance", 100, 3000)])
-        return {**drive, "clients": clients, "queries": {"labels": [label]}, "asking": asking}
+        plain_queries = ConcurrentQueries("flights", ROWS, clients, draws=[Draw("distance", 100, 3000)])
+        return {**drive, "clients": clients, "queries": {"labels": [label]}, "plain_queries": plain_queries}
 
     _rewrite(home / "drive.json", asked)
     value = {1: 7.9, 10: 8.5, 20: 8.5, 50: 8.4}[clients]
     figure = Published("qps", value, "1/s", "210 M rows", "MapD (GPU)")
-    _change(home / "phase.json", kind="query", published=[figure], checks=[])
+    _change(home / "phase.json", kind="queries", published=[figure], checks=[])
 
 
 def _ask(folder: Path, target: Target, made: Flights) -> None:
-    """Write the rounds of questions of one target, and what the monitor saw meanwhile."""
+    """Write the rounds of queries of one target, and what the monitor saw meanwhile."""
     home = folder / "targets" / target.id
     lines = [json.loads(line) for line in (home / "monitor.jsonl").read_text().splitlines()]
     clock_ns = lines[-1]["t_ns"] + 10 * NS
@@ -238,9 +238,9 @@ def _card(at: int) -> dict[str, Any]:
     }
 
 
-def _runs(target: Target, made: Flights, turn: int, clock_ns: int) -> tuple[list[AskedRun], int]:
-    runs: list[AskedRun] = []
-    for name in QUESTIONS:
+def _runs(target: Target, made: Flights, turn: int, clock_ns: int) -> tuple[list[QueryInTurnRun], int]:
+    runs: list[QueryInTurnRun] = []
+    for name in QUERIES:
         kinds: list[tuple[Literal["cold", "warm"], int, float]] = []
         if made.cold:
             kinds.append(("cold", 1, 3.0 * (1 + 0.1 * (turn - 2))))
@@ -253,41 +253,45 @@ def _runs(target: Target, made: Flights, turn: int, clock_ns: int) -> tuple[list
             broken = broken or fails
             if fails:
                 reason = "canceling statement due to statement timeout"
-                run = AskedRun(name, kind, "failed", number, clock_ns, end_ns, reason=reason)
+                run = QueryInTurnRun(name, kind, "failed", number, clock_ns, end_ns, reason=reason)
             elif broken:
-                run = AskedRun(name, kind, "skipped", number)
+                run = QueryInTurnRun(name, kind, "skipped", number)
             else:
-                run = AskedRun(name, kind, "done", number, clock_ns, end_ns, seconds, rows=1)
+                run = QueryInTurnRun(name, kind, "done", number, clock_ns, end_ns, seconds, rows=1)
             runs.append(run)
             clock_ns = end_ns + NS // 100
     return runs, clock_ns
 
 
-def _account(target: Target, made: Flights, runs: list[AskedRun], window: tuple[int, int]) -> AskedDrive:
+def _account(
+    target: Target, made: Flights, runs: list[QueryInTurnRun], window: tuple[int, int]
+) -> QueriesInTurnDrive:
     note = (
         "its files were taken out of the page cache" if made.emptied else "this server is not ours to restart"
     )
-    questions = [
-        AskedQuestion(
+    queries = [
+        QueryInTurn(
             name=name,
             sql=sql,
             plan=f"Aggregate\n  ->  Seq Scan on flights ({name})",
             gpu=target.id == "heavydb" if made.gpu or target.id == "heavydb" else None,
             wrong="column cnt: sum 5, expected 6" if made.wrong == (target.id, name) else None,
         )
-        for name, sql in QUESTIONS.items()
+        for name, sql in QUERIES.items()
     ]
-    asking = AskedInTurn(
+    plain_queries = QueriesInTurn(
         table="flights",
         rows=ROWS,
         table_bytes=TABLE_BYTES[target.id],
         cold=made.cold,
         caches=Caches(made.emptied, note) if made.cold else None,
         runs=runs,
-        questions=questions,
+        queries=queries,
         notes=[],
     )
-    return AskedDrive(asking, state="complete", start_ns=window[0], end_ns=window[1], outages=[])
+    return QueriesInTurnDrive(
+        plain_queries, state="complete", start_ns=window[0], end_ns=window[1], outages=[]
+    )
 
 
 def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int, int]) -> documents.Phase:
@@ -298,7 +302,7 @@ def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int
         number=int(key[:3]),
         id="queries",
         key=key,
-        kind="query",
+        kind="queries",
         title="Five queries, cold and warm",
         why="From a count to a group-by over the whole table.",
         variant={"round": turn},
@@ -315,7 +319,7 @@ def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int
         published=[
             Published(
                 metric=f"{kind}_ms",
-                question=question,
+                query=query,
                 system=system,
                 value=values[at] * (4 if kind == "cold" else 1),
                 unit="ms",
@@ -323,7 +327,7 @@ def _phase(target: Target, made: Flights, key: str, turn: int, window: tuple[int
             )
             for kind in ("cold", "warm")
             for system, values in PUBLISHED.items()
-            for at, question in enumerate(QUESTIONS)
+            for at, query in enumerate(QUERIES)
         ],
         checks=[check] if wrong else [],
     )

@@ -299,7 +299,7 @@ def _phase_json(
         number=number,
         id=phase.id,
         key=key,
-        kind="drive",
+        kind="script",
         title=phase.title,
         why="Single-row commits show the cost of a commit.",
         variant=phase.variant,
@@ -359,7 +359,7 @@ def _target(target: Target) -> documents.Target:
 def _run(run: Run, clock_ns: int) -> documents.Run:
     ended = run.state != "running"
     return documents.Run(
-        format=1,
+        format=2,
         loadstone="0.1.0",
         id="20261120T101500Z-iot-feed",
         scenarios=["iot-feed"],
@@ -389,7 +389,7 @@ def _plan(run: Run) -> documents.Plan:
         id="iot-feed",
         version="1",
         title="Concurrent writes under a time index",
-        why="Sensors append; the question is what an index on the time costs.",
+        why="Sensors append; the query is what an index on the time costs.",
         source=source,
         parameters={"clients": 8, "duration": 20},
     )
@@ -401,7 +401,7 @@ def _plan(run: Run) -> documents.Plan:
 def _planned(number: int, phase: Phase) -> PlannedPhase:
     parts = [f"{number:03d}", phase.id, *(f"{name}-{value}" for name, value in phase.variant.items())]
     key = "-".join(parts) + (f"-r{phase.repeat}" if phase.repeat > 1 else "")
-    return PlannedPhase(key, phase.id, phase.title, phase.variant, kind="drive")
+    return PlannedPhase(key, phase.id, phase.title, phase.variant, kind="script")
 
 
 def _environment(run: Run) -> dict[str, Any]:

@@ -54,7 +54,7 @@ setup = ["create table if not exists t (id int)", "truncate t"]
 PHASE = """
 [[phase]]
 id = "{id}"
-kind = "drive"
+kind = "script"
 title = "{id}"
 scripts = ["{script}"]
 clients = 2

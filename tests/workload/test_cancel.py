@@ -40,7 +40,7 @@ def account_of(drive: _core.Drive) -> dict[str, Any]:
 
 
 def at_work(database: Database) -> int:
-    # The question holds the pattern as well, and is at work itself.
+    # The query holds the pattern as well, and is at work itself.
     with database.connect() as connection:
         row = connection.execute(f"{AT_WORK} and pid <> pg_backend_pid()".encode()).fetchone()
     assert row is not None

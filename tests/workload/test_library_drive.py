@@ -20,7 +20,7 @@ from loadstone.signals import Signals
 from loadstone.summary.histograms import read_log
 from loadstone.workload.drive import perform
 from loadstone.workload.queries.answer import digest
-from loadstone.workload.queries.clients import AskedLibrary, EngineAsker
+from loadstone.workload.queries.clients import EngineAsker, QueryingLibrary
 from loadstone.workload.queries.execution import QueryOptions, ask_all
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def clients(duckdb: OpenTarget, way: str) -> Clients:
     """Return clients that call a Python object, or the core's own."""
     assert isinstance(duckdb.engine, LibraryEngine)
     if way == "python":
-        return AskedLibrary(EngineAsker(duckdb))
+        return QueryingLibrary(EngineAsker(duckdb))
     with closing(duckdb.connect("test")) as control:
         found = duckdb.engine.query_clients(control)
     assert found is not None

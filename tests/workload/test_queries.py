@@ -1,4 +1,4 @@
-"""Questions in plain SQL, asked of real databases: their answers, their draws, their caches."""
+"""Queries in plain SQL, asked of real databases: their answers, their draws, their caches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from support.table_loads import opened_at
 
 from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.model import Draw, Question, Questions
+from loadstone.model import Draw, PlainQueries, PlainQuery
 from loadstone.private_server.page_cache import evict
 from loadstone.results.folder import RunFolder
-from loadstone.run.queries import compare_questions, judge_questions
+from loadstone.run.queries import compare_queries, judge_queries
 from loadstone.run.server import Server
 from loadstone.workload.queries.answer import compare
 from loadstone.workload.queries.rounds import QueryContext, ask_in_turn, texts_of
@@ -61,23 +61,25 @@ def asked(
     control: Callable[[], Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Ask each text as a question of its own, once unless told otherwise."""
-    questions = tuple(Question(f"Sql{number}", text) for number, text in enumerate(texts, 1))
+    """Ask each text as a query of its own, once unless told otherwise."""
+    queries = tuple(PlainQuery(f"Sql{number}", text) for number, text in enumerate(texts, 1))
     given = {"cold": False, "warm_runs": 1, "table": "t", **more}
     out.mkdir(exist_ok=True)
     kept: list[dict[str, Any]] = []
     with closing(opened.connect("test")) as own:
         working = control or (lambda: own)
         context = QueryContext(working, working, cool, None, None, "loadstone", kept.append)
-        account = ask_in_turn(Questions(questions, **given), opened, out, context)
+        account = ask_in_turn(PlainQueries(queries, **given), opened, out, context)
     assert len(kept) == len(texts)
     assert list(out.iterdir()) == []
     return account
 
 
 def digests(account: dict[str, Any]) -> list[dict[str, Any]]:
-    assert [run["state"] for run in account["asking"]["runs"]] == ["done"] * len(account["asking"]["runs"])
-    return [question["answer"] for question in account["asking"]["questions"]]
+    assert [run["state"] for run in account["plain_queries"]["runs"]] == ["done"] * len(
+        account["plain_queries"]["runs"]
+    )
+    return [query["answer"] for query in account["plain_queries"]["queries"]]
 
 
 def test_engines_agree_at_a_million_rows(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
@@ -104,37 +106,37 @@ def test_a_millionth_is_told_apart(both: tuple[OpenTarget, OpenTarget], tmp_path
 def test_an_account_says_when_each_run_was(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
     for opened in both:
         account = asked(opened, tmp_path, "select count(*) from t", "select 1 as one", cold=True, warm_runs=2)
-        runs = account["asking"]["runs"]
+        runs = account["plain_queries"]["runs"]
         assert [run["number"] for run in runs] == [1, 1, 2] * 2
         times = [time for run in runs for time in (run["start_ns"], run["end_ns"])]
         assert times == sorted(times)
         assert account["start_ns"] <= times[0] <= times[-1] <= account["end_ns"]
         assert account["counts"] == {"scheduled": 6, "done": 6, "failed": 0, "skipped": 0, "dropped": 0}
-        assert account["asking"]["caches"] == NOT_TRIED
-        assert account["asking"]["table_bytes"] > ROWS
-        assert judge_questions(account) == ("complete", None)
+        assert account["plain_queries"]["caches"] == NOT_TRIED
+        assert account["plain_queries"]["table_bytes"] > ROWS
+        assert judge_queries(account) == ("complete", None)
 
 
 def test_what_cannot_be_found_out_is_noted(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
     account = asked(both[0], tmp_path, "select 1 as one", table="nowhere")
-    (note,) = account["asking"]["notes"]
+    (note,) = account["plain_queries"]["notes"]
     assert note.startswith("the size of nowhere could not be read: ")
-    assert account["asking"]["table_bytes"] is None
+    assert account["plain_queries"]["table_bytes"] is None
 
 
-def test_questions_after_a_server_was_lost_for_good_are_skipped(
+def test_queries_after_a_server_was_lost_for_good_are_skipped(
     both: tuple[OpenTarget, OpenTarget], tmp_path: Path
 ) -> None:
     def gone() -> Any:
         raise RunFailedError("the server did not come back", "")
 
     account = asked(both[0], tmp_path, "select nothing", "select 1 as one", control=gone)
-    assert [(run["state"], run["reason"]) for run in account["asking"]["runs"]] == [
+    assert [(run["state"], run["reason"]) for run in account["plain_queries"]["runs"]] == [
         ("failed", 'column "nothing" does not exist (42703)'),
         ("skipped", "the server did not come back"),
     ]
-    state, reason = judge_questions(account)
-    assert (state, str(reason).startswith("2 of 2 questions failed: Sql1 (warm run 1): ")) == ("failed", True)
+    state, reason = judge_queries(account)
+    assert (state, str(reason).startswith("2 of 2 queries failed: Sql1 (warm run 1): ")) == ("failed", True)
 
 
 def test_an_answer_that_changes_between_runs_fails_the_run(
@@ -142,36 +144,38 @@ def test_an_answer_that_changes_between_runs_fails_the_run(
 ) -> None:
     for opened in both:
         account = asked(opened, tmp_path, "select random() as r", warm_runs=3)
-        states = [run["state"] for run in account["asking"]["runs"]]
+        states = [run["state"] for run in account["plain_queries"]["runs"]]
         assert states == ["done", "failed", "skipped"]
-        assert "(answer)" in account["asking"]["runs"][1]["reason"]
+        assert "(answer)" in account["plain_queries"]["runs"][1]["reason"]
 
 
 def test_every_target_is_asked_with_the_same_draws(both: tuple[OpenTarget, OpenTarget]) -> None:
-    pair = (Question("a", "select :n"), Question("b", "select :m - :n"))
-    questions = Questions(pair, duration_s=1, draws=(Draw("n", -3, 3), Draw("m", 7, 7)), distinct=500)
-    pg, duck = ([text for _, text in texts_of(questions, opened)] for opened in both)
+    pair = (PlainQuery("a", "select :n"), PlainQuery("b", "select :m - :n"))
+    queries = PlainQueries(pair, duration_s=1, draws=(Draw("n", -3, 3), Draw("m", 7, 7)), distinct=500)
+    pg, duck = ([text for _, text in texts_of(queries, opened)] for opened in both)
     assert pg == duck
     assert len(pg) == 1000
     assert set(pg[::2]) == {"select (-3)", "select (-2)", "select (-1)"} | {f"select {n}" for n in range(4)}
-    # Both questions of a round have the same numbers.
+    # Both queries of a round have the same numbers.
     assert all(b == a.replace("select ", "select 7 - ") for a, b in zip(pg[::2], pg[1::2], strict=True))
 
 
-def test_each_question_is_compared_with_the_first_target_that_has_an_answer(
+def test_each_query_is_compared_with_the_first_target_that_has_an_answer(
     both: tuple[OpenTarget, OpenTarget], tmp_path: Path
 ) -> None:
     pg, duck = both
     broken = asked(pg, tmp_path, "select nothing", "select 2 as n")
     whole = asked(duck, tmp_path, "select 1 as n", "select 2 as n")
     third = asked(pg, tmp_path, "select 7 as n", "select 2 as n")
-    assert [check["passed"] for check in compare_questions(whole, [("pg", broken)])] == [True]
-    checks = compare_questions(third, [("pg", broken), ("duck", whole)])
+    assert [check["passed"] for check in compare_queries(whole, [("pg", broken)])] == [True]
+    checks = compare_queries(third, [("pg", broken), ("duck", whole)])
     assert [(check["name"], check["passed"]) for check in checks] == [
         ("the answer to Sql1 is that of duck", False),
         ("answers are those of pg", True),
     ]
-    assert third["asking"]["questions"][0]["wrong"].startswith("another answer than duck's: column 1 (n): ")
+    assert third["plain_queries"]["queries"][0]["wrong"].startswith(
+        "another answer than duck's: column 1 (n): "
+    )
 
 
 def test_cooling_starts_a_private_server_anew_on_what_it_held(own_registry: None, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from support.flights_folders import (
     DUCK,
     HEAVY,
     PG,
-    QUESTIONS,
+    QUERIES,
     ROWS,
     SPREAD,
     TABLE_BYTES,
@@ -62,11 +62,11 @@ def whole(summary: dict[str, Any]) -> Page:
 
 
 def target(summary: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(one for one in summary["asked"][0]["targets"] if one["target"] == name)
+    return next(one for one in summary["plain_queries"][0]["targets"] if one["target"] == name)
 
 
-def question(summary: dict[str, Any], whose: str, name: str) -> dict[str, Any]:
-    return next(one for one in target(summary, whose)["questions"] if one["name"] == name)
+def query(summary: dict[str, Any], whose: str, name: str) -> dict[str, Any]:
+    return next(one for one in target(summary, whose)["queries"] if one["name"] == name)
 
 
 def kinds(summary: dict[str, Any]) -> set[str]:
@@ -74,10 +74,10 @@ def kinds(summary: dict[str, Any]) -> set[str]:
 
 
 def test_rounds_are_put_together_into_one_sample(summary: dict[str, Any]) -> None:
-    (entry,) = summary["asked"]
-    assert (entry["rounds"], entry["variant"], entry["questions"]) == (3, {}, list(QUESTIONS))
+    (entry,) = summary["plain_queries"]
+    assert (entry["rounds"], entry["variant"], entry["queries"]) == (3, {}, list(QUERIES))
     for name, seconds in WARM_S.items():
-        found = question(summary, "pg18", name)
+        found = query(summary, "pg18", name)
         assert found["warm"]["n"] == 3 * len(SPREAD)
         assert found["warm"]["median_s"] == pytest.approx(seconds)
         assert found["cold"]["median_s"] == pytest.approx(3 * seconds)
@@ -99,7 +99,7 @@ def test_rounds_are_no_variants_of_the_phases(summary: dict[str, Any]) -> None:
 
 
 def test_scan_rates_are_of_the_whole_table_over_the_median(summary: dict[str, Any], page: Page) -> None:
-    found = question(summary, "pg18", "Sql1")
+    found = query(summary, "pg18", "Sql1")
     assert found["rows_per_s"] == pytest.approx(ROWS / 0.4)
     assert found["bytes_per_s"] == pytest.approx(TABLE_BYTES["pg18"] / 0.4)
     assert found["cold_bytes_per_s"] is None, "its caches were full"
@@ -116,21 +116,21 @@ def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
 
 def test_ratios_are_to_the_first_target_and_hold_the_truth(summary: dict[str, Any]) -> None:
     for name in ("Sql1", "Sql2", "Sql5"):
-        ratio = question(summary, "duckdb", name)["ratio_to_first"]
+        ratio = query(summary, "duckdb", name)["ratio_to_first"]
         assert ratio["value"] == pytest.approx(1 / 20)
         assert 0.049 < ratio["low"] < 1 / 20 < ratio["high"] < 0.051
-        assert question(summary, "heavydb", name)["ratio_to_first"]["value"] == pytest.approx(1 / 40)
-        assert question(summary, "pg18", name)["ratio_to_first"] is None
+        assert query(summary, "heavydb", name)["ratio_to_first"]["value"] == pytest.approx(1 / 40)
+        assert query(summary, "pg18", name)["ratio_to_first"] is None
 
 
 def test_a_wrong_answer_has_neither_ratio_nor_price_and_is_marked_everywhere(
     summary: dict[str, Any], page: Page
 ) -> None:
-    found = question(summary, "duckdb", "Sql3")
+    found = query(summary, "duckdb", "Sql3")
     assert found["wrong"] == "column cnt: sum 5, expected 6"
     assert found["ratio_to_first"] is None
     cost = next(cost for cost in summary["costs"] if cost["target"] == "duckdb")
-    assert {q["name"]: q["per_thousand"] for q in cost["questions"]}["Sql3"] is None
+    assert {q["name"]: q["per_thousand"] for q in cost["queries"]}["Sql3"] is None
     assert "Wrong answer: column cnt: sum 5, expected 6" in words(page)
     checked = next(v for v in summary["verdict"] if v["question"] == "Are the answers right?")
     assert (checked["level"], checked["answer"]) == ("bad", "Wrong")
@@ -138,7 +138,7 @@ def test_a_wrong_answer_has_neither_ratio_nor_price_and_is_marked_everywhere(
 
 
 def test_a_failed_run_leaves_the_median_of_the_others(summary: dict[str, Any], page: Page) -> None:
-    found = question(summary, "duckdb", "Sql4")
+    found = query(summary, "duckdb", "Sql4")
     # In the first round one run was done before; the failed one and the four behind it are left out.
     assert found["warm"]["n"] == 2 * len(SPREAD) + 1
     done = [factor * 2.0 / 20 for factor in (*SPREAD, *SPREAD, SPREAD[0])]
@@ -146,17 +146,17 @@ def test_a_failed_run_leaves_the_median_of_the_others(summary: dict[str, Any], p
     said = "1 of 17 runs failed: canceling statement due to statement timeout"
     assert found["failed"] == said
     assert f"Failed: {said}" in words(page)
-    assert "QuestionsFailed" in kinds(summary)
+    assert "QueriesFailed" in kinds(summary)
 
 
-def test_a_question_that_never_ended_has_no_figure_and_no_ratio(tmp_path: Path) -> None:
+def test_a_query_that_never_ended_has_no_figure_and_no_ratio(tmp_path: Path) -> None:
     folder = flights(tmp_path / "run", Flights(load=False))
     for path in folder.glob("targets/pg18/phases/*queries*/drive.json"):
         _rewrite(path, fail_all("Sql2"))
     found = summarise(folder)
-    assert question(found, "pg18", "Sql2")["warm"]["median_s"] is None
-    assert question(found, "pg18", "Sql2")["failed"].startswith("3 of 3 runs failed: the server closed")
-    assert question(found, "duckdb", "Sql2")["ratio_to_first"] is None
+    assert query(found, "pg18", "Sql2")["warm"]["median_s"] is None
+    assert query(found, "pg18", "Sql2")["failed"].startswith("3 of 3 runs failed: the server closed")
+    assert query(found, "duckdb", "Sql2")["ratio_to_first"] is None
     text = words(Page(section(found)))
     assert "Failed: 3 of 3 runs failed" in text
     assert "warm failed" in " ".join(re.findall(r'role="img" aria-label="([^"]*)"', section(found)))
@@ -165,8 +165,8 @@ def test_a_question_that_never_ended_has_no_figure_and_no_ratio(tmp_path: Path) 
 def fail_all(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def edit(drive: dict[str, Any]) -> dict[str, Any]:
         first = True
-        for run in drive["asking"]["runs"]:
-            if run["question"] == name:
+        for run in drive["plain_queries"]["runs"]:
+            if run["query"] == name:
                 run |= {"state": "failed" if first else "skipped", "seconds": None}
                 run["reason"] = "the server closed the connection" if first else None
                 first = False
@@ -178,7 +178,7 @@ def fail_all(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 def test_costs_are_the_hour_over_what_an_hour_brings(summary: dict[str, Any], page: Page) -> None:
     cost = next(cost for cost in summary["costs"] if cost["target"] == "pg18")
     # 3.6 an hour is a thousandth a second.
-    assert {q["name"]: q["per_thousand"] for q in cost["questions"]} == pytest.approx(WARM_S)
+    assert {q["name"]: q["per_thousand"] for q in cost["queries"]} == pytest.approx(WARM_S)
     each = {load["variant"]["workers"]: load["per_million_rows"] for load in cost["imports"]}
     assert each == pytest.approx({1: 0.001 / 1.25, 2: 0.001 / 2.5})
     loads = {load["clients"]: load["per_thousand"] for load in cost["loads"]}
@@ -194,16 +194,16 @@ def test_without_prices_there_are_no_costs(tmp_path: Path) -> None:
 
 
 def test_a_gpu_takes_two_witnesses(summary: dict[str, Any]) -> None:
-    assert question(summary, "heavydb", "Sql1")["gpu"] == "GPU"
-    assert question(summary, "pg18", "Sql1")["gpu"] == "CPU", "its plan says so, whatever the GPU does"
-    assert question(summary, "pg18", "Sql4")["energy_j"] == pytest.approx(150 * 2.01, rel=0.02)
-    assert question(summary, "heavydb", "Sql1")["energy_j"] is None, "10 ms hold no reading"
+    assert query(summary, "heavydb", "Sql1")["gpu"] == "GPU"
+    assert query(summary, "pg18", "Sql1")["gpu"] == "CPU", "its plan says so, whatever the GPU does"
+    assert query(summary, "pg18", "Sql4")["energy_j"] == pytest.approx(150 * 2.01, rel=0.02)
+    assert query(summary, "heavydb", "Sql1")["energy_j"] is None, "10 ms hold no reading"
 
 
 def test_a_gpu_in_the_plan_that_nobody_saw_is_a_cpu_and_a_warning(tmp_path: Path) -> None:
     found = summarise(flights(tmp_path / "run", Flights(targets=(PG, HEAVY), load=False)))
-    assert question(found, "heavydb", "Sql1")["gpu"] == "CPU"
-    assert question(found, "pg18", "Sql1")["gpu"] is None
+    assert query(found, "heavydb", "Sql1")["gpu"] == "CPU"
+    assert query(found, "pg18", "Sql1")["gpu"] is None
     assert "NoGpuSeen" in kinds(found)
 
 
@@ -280,7 +280,7 @@ def test_caches_that_stayed_full_are_said_with_the_reason(summary: dict[str, Any
 def test_an_engine_in_our_process_is_marked_beside_its_figures(summary: dict[str, Any], page: Page) -> None:
     assert target(summary, "duckdb")["client_share"] is None
     assert target(summary, "pg18")["client_share"] == pytest.approx(0.35 / 1.6)
-    assert {"InOurProcess", "ClientWorkedWhileAsking"} <= kinds(summary)
+    assert {"InOurProcess", "ClientWorkedBetweenQueries"} <= kinds(summary)
     assert "DuckDB 2.0.0: works inside Loadstone's own process" in words(page)
 
 
@@ -295,7 +295,7 @@ def test_few_runs_are_warned_of_and_enough_are_not(tmp_path: Path, summary: dict
 def test_one_round_on_one_target(tmp_path: Path) -> None:
     made = Flights(targets=(PG,), rounds=1, warm_runs=1, load=False)
     found = summarise(flights(tmp_path / "run", made))
-    warm = question(found, "pg18", "Sql1")["warm"]
+    warm = query(found, "pg18", "Sql1")["warm"]
     assert (warm["n"], warm["low_s"], warm["high_s"]) == (1, None, None)
     html = section(found)
     assert "one run" in html
@@ -304,7 +304,7 @@ def test_one_round_on_one_target(tmp_path: Path) -> None:
 
 def test_without_cold_runs_nothing_is_said_of_caches(tmp_path: Path) -> None:
     found = summarise(flights(tmp_path / "run", Flights(cold=False, load=False)))
-    assert question(found, "pg18", "Sql1")["cold"]["n"] == 0
+    assert query(found, "pg18", "Sql1")["cold"]["n"] == 0
     assert target(found, "pg18")["caches"] is None
     assert "CachesNotEmptied" not in kinds(found)
     assert "of the disk" not in words(Page(section(found)))
@@ -316,8 +316,8 @@ def test_rounds_that_do_not_overlap_are_warned_of(tmp_path: Path, summary: dict[
     path = next(folder.glob("targets/pg18/phases/*-round-2/drive.json"))
 
     def slower(drive: dict[str, Any]) -> dict[str, Any]:
-        for run in drive["asking"]["runs"]:
-            run["seconds"] *= 1.5 if run["question"] == "Sql1" else 1.0
+        for run in drive["plain_queries"]["runs"]:
+            run["seconds"] *= 1.5 if run["query"] == "Sql1" else 1.0
         return drive
 
     _rewrite(path, slower)
@@ -332,7 +332,7 @@ def test_a_round_that_was_killed_leaves_the_others(tmp_path: Path) -> None:
     (home / "drive.json").unlink()
     _change(home / "phase.json", state="running", end_ns=None)
     found = summarise(folder)
-    assert question(found, "pg18", "Sql1")["warm"]["n"] == 2 * len(SPREAD)
+    assert query(found, "pg18", "Sql1")["warm"]["n"] == 2 * len(SPREAD)
     assert "over 2 rounds" in section(found)
 
 
@@ -384,7 +384,12 @@ def test_published_figures_of_several_systems_are_not_ours_over_theirs(whole: Pa
 
 def test_a_run_without_plain_queries_has_no_such_section(tmp_path: Path) -> None:
     found = summarise(build(tmp_path / "run", Run()))
-    assert (found["asked"], found["concurrency"], found["imports"], found["costs"]) == ([], [], [], [])
+    assert (found["plain_queries"], found["concurrency"], found["imports"], found["costs"]) == (
+        [],
+        [],
+        [],
+        [],
+    )
     assert 'id="queries"' not in render(found)
 
 
@@ -399,7 +404,7 @@ def test_the_terminal_has_a_row_for_each_query_and_target(summary: dict[str, Any
 
 def test_json_has_the_figures_without_statements_and_plans(summary: dict[str, Any]) -> None:
     document = headline_json(summary)
-    found = document["asked"][0]["targets"][1]["questions"][0]
+    found = document["plain_queries"][0]["targets"][1]["queries"][0]
     assert found["warm"]["median_s"] == pytest.approx(0.02)
     assert "plan" not in found
     assert "runs" in found["warm"]

@@ -60,7 +60,7 @@ __all__ = [
 
 
 class Engine(ABC):
-    """The questions that every engine answers."""
+    """The queries that every engine answers."""
 
     name: str
     title: str
@@ -295,7 +295,7 @@ def one(
     """Run a statement that answers with one row; return the row, or its first column."""
     row = connection.execute(statement, values).fetchone()
     if row is None:
-        raise LoadstoneError("the server gave no answer to a question that always has one", statement.strip())
+        raise LoadstoneError("the server gave no answer to a query that always has one", statement.strip())
     return next(iter(row.values())) if column else row
 
 

@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone.errors import LoadstoneError
-from loadstone.model import Drive, Pace, PlannedPhase, Published, Questions, RowCheck, Script
+from loadstone.model import Drive, Pace, PlainQueries, PlannedPhase, Published, RowCheck, Script
 from loadstone.scenario.builtin import SCENARIO_FILE
 from loadstone.scenario.load import bulk_clashes, bulk_of, curves_of, is_bulk
-from loadstone.scenario.queries import question_clashes, questions_of
+from loadstone.scenario.queries import is_plain, plain_queries_of, query_clashes
 from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, file_named, key_problems
 from loadstone.scenario.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
 from loadstone.scenario.sql import split_statements
@@ -55,13 +55,15 @@ def planned_phase(
         title=table["title"],
         why=table.get("why", "").strip(),
         setup=_statements(scenario, table.get("setup", ()), values),
-        drive=_drive(scenario, table, values, seed) if phase.kind == "drive" else None,
+        drive=_drive(scenario, table, values, seed) if phase.kind == "script" else None,
         load=_from(partial(load_of, seed=seed), table, scenario, phase)
         if phase.kind == "load" and not bulk
         else None,
         bulk=bulk_of(table, _statements(scenario, table.get("after", ()), values)) if bulk else None,
-        query=_from(partial(queries_of, seed=seed), table, scenario, phase) if "queries" in table else None,
-        questions=_questions(scenario, phase, table, values, seed) if "ask" in table else None,
+        query=_from(partial(queries_of, seed=seed), table, scenario, phase)
+        if "queries" in table and not is_plain(table)
+        else None,
+        plain_queries=_plain_queries(scenario, phase, table, values, seed) if is_plain(table) else None,
         row_check=_row_check(scenario, table, values),
         checks=tuple(
             (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
@@ -135,8 +137,8 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
         yield Problem(
             where, "the phase cannot end by time and by count.", "Let one of the two come out empty."
         )
-    if "ask" in table:
-        yield from question_clashes(table["ask"], table["kind"], (*path, "ask"))
+    if is_plain(table):
+        yield from query_clashes(table["queries"], table["kind"], (*path, "queries"))
     for inside, paced in ((path, table), ((*path, "queries"), table.get("queries", {}))):
         if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
             where = key_path((*inside, "rate_per_s"))
@@ -188,11 +190,13 @@ def _one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) -
     return statements[0]
 
 
-def _questions(
+def _plain_queries(
     scenario: Scenario, phase: Phase, table: Mapping[str, Any], values: Mapping[str, Value], seed: int
-) -> Questions:
-    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'ask'))}"
-    return questions_of(table["ask"], lambda text: _one_statement(scenario, text, values), seed, where)
+) -> PlainQueries:
+    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'queries'))}"
+    return plain_queries_of(
+        table["queries"], lambda text: _one_statement(scenario, text, values), seed, where
+    )
 
 
 def _row_check(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value]) -> RowCheck | None:
@@ -225,5 +229,5 @@ def _published(phase: Phase, values: Mapping[str, Value]) -> Iterator[Published]
     for figure in phase.body.get("published", ()):
         when = figure.get("when", {})
         if all(values[name] == value for name, value in when.items()):
-            words = {key: figure[key] for key in ("note", "system", "question") if key in figure}
+            words = {key: figure[key] for key in ("note", "system", "query") if key in figure}
             yield Published(figure["metric"], figure["value"], figure["unit"], **words)

@@ -30,7 +30,7 @@ from loadstone.results.redact import is_telling, learn
 from loadstone.scenario.load import needs_of_bulk, seconds_of_bulk
 from loadstone.scenario.parameter import nearest
 from loadstone.scenario.private_server import private_server_of
-from loadstone.scenario.queries import seconds_of_questions
+from loadstone.scenario.queries import seconds_of_queries
 from loadstone.scenario.timeseries import needs, seconds_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from loadstone.model import Drive
     from loadstone.scenario.scenario import Phase, Scenario
 
-FORMAT = 1
+FORMAT = 2
 _AUTOMATIC_VARIABLES = ("client_id", "default_seed", "random_seed", "scale")
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9._]+")
 _LONGEST_KEY = 120
@@ -134,7 +134,7 @@ def estimated_seconds(plan: Plan) -> float:
     """Return about how long the plan runs: warm-up, duration, loads and the authors' estimates of set-ups.
 
     A phase that ends by a number of transactions or queries counts by its rate, and with 0 when it has none.
-    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`); questions that are
+    A load counts by its rows: at its rate, or else cautiously (`series`, `bulkphase`); queries that are
     asked one by one count cautiously too (`questionphase`).
     """
     phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
@@ -145,7 +145,7 @@ def clients_of(phase: PlannedPhase) -> int:
     """Return how many connections a phase has open at once, ours for control and watching left out."""
     drive, load, query = phase.drive, phase.load or phase.bulk, phase.query
     parts = [drive.clients if drive else 0, load.workers if load else 0, query.workers if query else 0]
-    parts.append(phase.questions.clients if phase.questions else 0)
+    parts.append(phase.plain_queries.clients if phase.plain_queries else 0)
     return sum(parts) + (1 if load and query else 0)
 
 
@@ -277,7 +277,7 @@ def _needs(phase: PlannedPhase) -> Iterator[str]:
     yield from needs(phase.load, phase.query)
     if phase.bulk is not None:
         yield from needs_of_bulk(phase.bulk)
-    if phase.questions is not None:
+    if phase.plain_queries is not None:
         yield "query"
 
 
@@ -375,8 +375,8 @@ def _measured_seconds(phase: PlannedPhase) -> float:
         return _drive_seconds(phase.drive)
     if phase.bulk is not None:
         return seconds_of_bulk(phase.bulk)
-    if phase.questions is not None:
-        return seconds_of_questions(phase.questions)
+    if phase.plain_queries is not None:
+        return seconds_of_queries(phase.plain_queries)
     return seconds_of(phase.load, phase.query)
 
 

@@ -63,7 +63,7 @@ def _costs(cost: TargetCost) -> Iterator[tuple[tuple[str, str], float | None]]:
     """Yield the costs of one target, each with the group and the words of its row."""
     for load in cost.imports:
         yield ("A million rows imported", title_of(load)), load.per_million_rows
-    for query in cost.questions:
+    for query in cost.queries:
         yield ("A thousand queries, one by one and warm", query.name), query.per_thousand
     for point in cost.loads:
         words = f"{point.clients} client{'' if point.clients == 1 else 's'}"

@@ -29,7 +29,7 @@ _UNITS = {"tps": "tps", "rows_per_s": "rows/s", "metrics_per_s": "metrics/s"}
 
 def unit(kind: str | None, headline: str) -> str:
     """Return the unit of the figure that stands first in a phase of this kind."""
-    return "queries/s" if kind == "query" else _UNITS.get(headline, "tps")
+    return "queries/s" if kind == "queries" else _UNITS.get(headline, "tps")
 
 
 def digits(value: float | None, significant: int = 3) -> str:

@@ -87,7 +87,7 @@ def imports_block(identity: str, entry: Imports, names: Mapping[str, str], summa
     charts.append(_compression(f"{identity}-size", sizes, entry.published))
     published: list[Published | Compared] = [*entry.published]
     published += [figure for load in entry.loads for figure in load.published]
-    beside = [load.asked_beside for load in entry.loads if load.asked_beside]
+    beside = [load.mixed for load in entry.loads if load.mixed]
     rows = {load.rows for load in entry.loads}
     return ImportsBlock(
         id=identity,

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from loadstone.results.documents.phase import Published
     from loadstone.results.documents.run import Bandwidth
     from loadstone.results.documents.summary import (
-        Asked,
-        AskedQueryFigures,
-        AskedTarget,
+        PlainQueriesFigures,
+        PlainQueriesTarget,
+        PlainQueryFigures,
         QueryTimes,
         Summary,
     )
@@ -59,7 +59,7 @@ class QueryRow:
     in_process: bool
     unlike: str
     """What its cold runs are instead, where they were not cold."""
-    figures: AskedQueryFigures
+    figures: PlainQueryFigures
     cold_span: str
     warm_span: str
 
@@ -95,7 +95,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBlock:
+class PlainQueriesBlock:
     """What the page says of queries that ran one by one."""
 
     id: str
@@ -121,18 +121,18 @@ class AskedBlock:
     """By system and query."""
     published_notes: list[str]
     ranges: list[str]
-    kind: str = "asked"
+    kind: str = "in_turn"
 
 
-QuestionsBlock: TypeAlias = "ImportsBlock | AskedBlock | ConcurrencyBlock | CostsBlock"
+QueryBlock: TypeAlias = "ImportsBlock | PlainQueriesBlock | ConcurrencyBlock | CostsBlock"
 
 
-def blocks(summary: Summary, names: Mapping[str, str]) -> list[QuestionsBlock]:
+def blocks(summary: Summary, names: Mapping[str, str]) -> list[QueryBlock]:
     """Return the blocks of the section in the order of reading; `names` are the targets' names for people."""
-    found: list[QuestionsBlock] = [
+    found: list[QueryBlock] = [
         imports_block(f"imports-{at}", entry, names, summary) for at, entry in enumerate(summary.imports)
     ]
-    found += [_asked(at, entry, names, summary) for at, entry in enumerate(summary.asked)]
+    found += [_in_turn(at, entry, names, summary) for at, entry in enumerate(summary.plain_queries)]
     ours = {target.id for target in summary.targets if target.in_process}
     found += [
         concurrency_block(f"clients-{at}", entry, names, ours) for at, entry in enumerate(summary.concurrency)
@@ -140,7 +140,9 @@ def blocks(summary: Summary, names: Mapping[str, str]) -> list[QuestionsBlock]:
     return [*found, *([costs_block(summary, names)] if summary.costs else [])]
 
 
-def rows_of(entry: Asked, names: Mapping[str, str], bare: Collection[Kind] = ()) -> list[QueryRows]:
+def rows_of(
+    entry: PlainQueriesFigures, names: Mapping[str, str], bare: Collection[Kind] = ()
+) -> list[QueryRows]:
     """Return a group for each query, with a row for each target; intervals of `bare` kinds say no more."""
     return [
         QueryRows(
@@ -148,12 +150,16 @@ def rows_of(entry: Asked, names: Mapping[str, str], bare: Collection[Kind] = ())
             rows=[_row(name, target, entry, names, bare) for target in entry.targets],
             published=_published(name, entry.published),
         )
-        for name in entry.questions
+        for name in entry.queries
     ]
 
 
 def _row(
-    name: str, target: AskedTarget, entry: Asked, names: Mapping[str, str], bare: Collection[Kind]
+    name: str,
+    target: PlainQueriesTarget,
+    entry: PlainQueriesFigures,
+    names: Mapping[str, str],
+    bare: Collection[Kind],
 ) -> QueryRow:
     figures = _query(name, target)
     return QueryRow(
@@ -167,12 +173,12 @@ def _row(
     )
 
 
-def _query(name: str, target: AskedTarget) -> AskedQueryFigures:
+def _query(name: str, target: PlainQueriesTarget) -> PlainQueryFigures:
     """Return the last query of that name."""
-    return next(query for query in reversed(target.questions) if query.name == name)
+    return next(query for query in reversed(target.queries) if query.name == name)
 
 
-def _times(figures: AskedQueryFigures, kind: Kind) -> QueryTimes:
+def _times(figures: PlainQueryFigures, kind: Kind) -> QueryTimes:
     return figures.cold if kind == "cold" else figures.warm
 
 
@@ -181,7 +187,7 @@ def _published(name: str, figures: Sequence[Published]) -> list[PublishedTimes]:
     rows: dict[str, PublishedTimes] = {}
     for figure in figures:
         kind = figure.metric.removesuffix("_ms")
-        if figure.question == name and kind in KINDS:
+        if figure.query == name and kind in KINDS:
             system = system_of(figure)
             row = rows.setdefault(system, PublishedTimes(system))
             if kind == "cold":
@@ -209,11 +215,11 @@ def span(times: QueryTimes, *, bare: bool = False) -> str:
     return f"{words}, all of {times.n}" if times.whole_range and not bare else words
 
 
-def _ranges(entry: Asked) -> tuple[list[str], set[Kind]]:
+def _ranges(entry: PlainQueriesFigures) -> tuple[list[str], set[Kind]]:
     """Say of which kinds all intervals are the range of as many runs: that is said once, below."""
     said: list[str] = []
     bare: set[Kind] = set()
-    every = [_query(name, target) for name in entry.questions for target in entry.targets]
+    every = [_query(name, target) for name in entry.queries for target in entry.targets]
     for kind in KINDS:
         known = [times for figures in every if (times := _times(figures, kind)).low_s is not None]
         counts = sorted({times.n for times in known if times.whole_range})
@@ -225,13 +231,15 @@ def _ranges(entry: Asked) -> tuple[list[str], set[Kind]]:
     return list(dict.fromkeys(said)), bare
 
 
-def _asked(number: int, entry: Asked, names: Mapping[str, str], summary: Summary) -> AskedBlock:
-    identity = f"asked-{number}"
+def _in_turn(
+    number: int, entry: PlainQueriesFigures, names: Mapping[str, str], summary: Summary
+) -> PlainQueriesBlock:
+    identity = f"queries-{number}"
     ranges, bare = _ranges(entry)
     groups = rows_of(entry, names, bare)
     charts = [_bars(f"{identity}-{at}", group) for at, group in enumerate(groups)]
     every = [row.figures for group in groups for row in group.rows]
-    return AskedBlock(
+    return PlainQueriesBlock(
         id=identity,
         title=entry.title,
         variant=formats.variant(entry.variant),
@@ -319,7 +327,7 @@ def _share(rate: float | None, limit: float | None) -> float | None:
     return rate / limit if rate is not None and limit else None
 
 
-def _sentences(entry: Asked, names: Mapping[str, str]) -> list[str]:
+def _sentences(entry: PlainQueriesFigures, names: Mapping[str, str]) -> list[str]:
     """Say what was not possible, and what the figures of single targets do not hold."""
     said: dict[str, list[str]] = {}
     for target in entry.targets:
@@ -328,7 +336,7 @@ def _sentences(entry: Asked, names: Mapping[str, str]) -> list[str]:
     return [f"{', '.join(whose)}: {words.rstrip('.')}." for words, whose in said.items()]
 
 
-def _told(target: AskedTarget) -> list[str]:
+def _told(target: PlainQueriesTarget) -> list[str]:
     caches = target.caches
     words = []
     if caches and not caches.emptied:
@@ -339,6 +347,6 @@ def _told(target: AskedTarget) -> list[str]:
     if target.in_process:
         words.append("works inside Loadstone's own process: no way between client and server is in its times")
     # What failed or was wrong stands beside its query.
-    if not any(question.failed or question.wrong for question in target.questions):
+    if not any(query.failed or query.wrong for query in target.queries):
         words += target.incomplete
     return words + list(target.notes)

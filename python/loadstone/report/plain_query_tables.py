@@ -20,15 +20,21 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from loadstone.report.plain_queries import QueryRow
-    from loadstone.results.documents.summary import Asked, AskedTarget, Imports, Summary, TargetCost
+    from loadstone.results.documents.summary import (
+        Imports,
+        PlainQueriesFigures,
+        PlainQueriesTarget,
+        Summary,
+        TargetCost,
+    )
 
 LEFT_OUT = {"sql", "plan", "runs"}
 """Keys of a query that `--json` does not print."""
 
 
-def questions_table(summary: Summary, names: Mapping[str, str]) -> list[RenderableType]:
+def plain_queries_table(summary: Summary, names: Mapping[str, str]) -> list[RenderableType]:
     """Return the tables of plain queries; none where nothing was asked."""
-    found: list[RenderableType] = [_asked(entry, names) for entry in summary.asked]
+    found: list[RenderableType] = [_in_turn(entry, names) for entry in summary.plain_queries]
     for entry in summary.concurrency:
         verdicts = [(names.get(one.target, one.target), one.verdict) for one in entry.targets]
         found += [Text(words) for verdict in verdicts if (words := verdict_words(*verdict))]
@@ -36,30 +42,30 @@ def questions_table(summary: Summary, names: Mapping[str, str]) -> list[Renderab
     return [*found, *([_costs(summary.costs, names)] if summary.costs else [])]
 
 
-def questions_json(summary: Summary) -> dict[str, Any]:
+def plain_queries_json(summary: Summary) -> dict[str, Any]:
     """Return what `--json` prints of plain queries: everything but statements, plans and single runs."""
-    asked = [
+    plain_queries = [
         msgspec.to_builtins(entry) | {"targets": [_target_json(target) for target in entry.targets]}
-        for entry in summary.asked
+        for entry in summary.plain_queries
     ]
     return {
-        "asked": asked,
+        "plain_queries": plain_queries,
         "concurrency": msgspec.to_builtins(summary.concurrency),
         "imports": msgspec.to_builtins(summary.imports),
         "costs": msgspec.to_builtins(summary.costs),
     }
 
 
-def _target_json(target: AskedTarget) -> dict[str, Any]:
-    questions = [
+def _target_json(target: PlainQueriesTarget) -> dict[str, Any]:
+    queries = [
         {name: value for name, value in msgspec.to_builtins(query).items() if name not in LEFT_OUT}
-        for query in target.questions
+        for query in target.queries
     ]
     found: dict[str, Any] = msgspec.to_builtins(target)
-    return found | {"questions": questions}
+    return found | {"queries": queries}
 
 
-def _asked(entry: Asked, names: Mapping[str, str]) -> RenderableType:
+def _in_turn(entry: PlainQueriesFigures, names: Mapping[str, str]) -> RenderableType:
     more = formats.variant(entry.variant)
     title = f"{entry.title}{f', {more}' if more else ''}: medians in ms"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -125,7 +131,7 @@ def _costs(costs: Sequence[TargetCost], names: Mapping[str, str]) -> RenderableT
         table.add_column(head, justify="right", no_wrap=True)
     for cost in costs:
         imports = [load.per_million_rows for load in cost.imports]
-        queries = [question.per_thousand for question in cost.questions]
+        queries = [query.per_thousand for query in cost.queries]
         name = Text(names.get(cost.target, cost.target))
         table.add_row(name, f"{cost.price_per_hour:g}", _span(imports), _span(queries))
     return Fitted(table)

@@ -16,7 +16,7 @@ from loadstone.report.chunks import chunks
 from loadstone.report.fitted import Fitted
 from loadstone.report.headline import columns, headline
 from loadstone.report.naming import phase_title, target_label, target_names, variant_words
-from loadstone.report.plain_query_tables import questions_json, questions_table
+from loadstone.report.plain_query_tables import plain_queries_json, plain_queries_table
 from loadstone.report.steps import conclusions, figures, members_of
 from loadstone.report.visible_summary import visible_summary
 
@@ -55,7 +55,7 @@ def summary_table(figures: Summary) -> RenderableType:
     summary = visible_summary(figures)
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
     held = _storage(summary)
-    more = [*questions_table(summary, target_names(summary)), *steps, *([held] if held else [])]
+    more = [*plain_queries_table(summary, target_names(summary)), *steps, *([held] if held else [])]
     if not summary.groups and more:
         return Group(*more)
     return Group(_rates(summary), *more) if more else _rates(summary)
@@ -96,7 +96,7 @@ def headline_json(summary: Summary) -> Json:
         "results": [_group_json(group) for group in summary.groups],
         "steps": [_steps_json(phase, phase.steps) for phase in summary.phases if phase.steps],
         "storage": [_storage_json(*costs) for costs in storage.costs(summary)],
-        **questions_json(summary),
+        **plain_queries_json(summary),
         "warnings": msgspec.to_builtins(summary.warnings),
         "skipped": msgspec.to_builtins(summary.skipped),
     }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from loadstone.report.grid import GridBlock
     from loadstone.report.headline import HeadlineBlock, HeadlineColumns
     from loadstone.report.overlay import Overlay
-    from loadstone.report.plain_queries import QuestionsBlock
+    from loadstone.report.plain_queries import QueryBlock
     from loadstone.report.sections import PhaseSection
     from loadstone.report.steps import StepsBlock
     from loadstone.report.storage import StorageBlock
@@ -137,7 +137,7 @@ class Content:
     cores: int | None
     sweeps: list[SweepSection]
     sections: list[PhaseSection]
-    questions: list[QuestionsBlock]
+    plain_queries: list[QueryBlock]
     stepped: list[StepsBlock]
     storage: list[StorageBlock]
     transactions: list[TransactionsBlock]
@@ -175,7 +175,7 @@ def view(summary: Summary) -> Content:
         cores=summary.cores,
         sweeps=_sweeps(summary),
         sections=[sections.section(chunk, summary) for chunk in parts],
-        questions=plain_queries.blocks(summary, names),
+        plain_queries=plain_queries.blocks(summary, names),
         stepped=steps.blocks(parts, summary),
         storage=storage.blocks(parts),
         transactions=transactions.blocks(parts),
@@ -198,7 +198,7 @@ def view(summary: Summary) -> Content:
 def sentence(summary: Summary) -> str:
     """Say what was run, in one sentence."""
     driven = [phase.drive for phase in summary.phases if phase.drive]
-    turns = sum(len(target.phases) for entry in summary.asked for target in entry.targets)
+    turns = sum(len(target.phases) for entry in summary.plain_queries for target in entry.targets)
     targets = formats.listed(_target_labels(summary)) or "no target"
     clients = sorted({drive.clients for drive in driven if drive.clients})
     word = "client" if clients == [1] else "clients"

@@ -40,7 +40,7 @@ from loadstone.results.subfolders import NAME_LENGTH, listed, subfolder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-FORMAT = 1
+FORMAT = 2
 """The format this version writes; older ones are read as well, newer ones refused."""
 
 PRODUCTS = ("summary.json", "report.html")

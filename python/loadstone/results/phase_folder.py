@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.results import documents
 from loadstone.results.json_files import Document, JsonLines, to_json, write_atomic
+from loadstone.results.older import renamed
 from loadstone.results.reading import exists, read_document, read_json, read_jsonl, read_lines, typed
 from loadstone.results.subfolders import subfolder
 
@@ -99,7 +100,7 @@ class PhaseFolder:
         """Replace drive.json by the driver's own text."""
         write_atomic(self.path / "drive.json", text)
 
-    def read_drive(self) -> documents.Drive | documents.AskedDrive | None:
+    def read_drive(self) -> documents.Drive | documents.QueriesInTurnDrive | None:
         """Return drive.json; None when the phase has none (no drive phase, or killed before its end)."""
         found = self._drive()
         return None if found is None else found[1]
@@ -109,11 +110,11 @@ class PhaseFolder:
         found = self._drive()
         return None if found is None else found[0]
 
-    def _drive(self) -> tuple[Document, documents.Drive | documents.AskedDrive] | None:
+    def _drive(self) -> tuple[Document, documents.Drive | documents.QueriesInTurnDrive] | None:
         path = self.path / "drive.json"
         if not exists(path):
             return None
-        drive = read_json(path)
+        drive = renamed(read_json(path), documents.Drive)
         return drive, typed(drive, str(path), documents.kind_of_drive(drive))
 
     def read_series(self) -> Iterator[documents.Interval]:

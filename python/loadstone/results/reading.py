@@ -18,6 +18,7 @@ import msgspec
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.documents.base import Struct
+from loadstone.results.older import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +102,7 @@ def read_jsonl(path: Path, kind: type[Struct] | None = None) -> Iterator[Documen
 
 def read_document(path: Path, kind: type[Known]) -> Known:
     """Return a document of the run folder as its type. Raises LoadstoneError as `read_json` does."""
-    return typed(decode(read_bytes(path), str(path)), str(path), kind)
+    return typed(renamed(decode(read_bytes(path), str(path)), kind), str(path), kind)
 
 
 def read_lines(path: Path, kind: type[Known]) -> Iterator[Known]:
@@ -137,8 +138,10 @@ def decode(text: bytes, place: str, kind: type[Struct] | None = None) -> Documen
     value = _parse(text, place)
     if not isinstance(value, dict):
         raise LoadstoneError(f"{place}: not a JSON object.", _HINT)
-    if kind is not None:
-        validate(value, place, kind)
+    if kind is None:
+        return value
+    value = renamed(value, kind)
+    validate(value, place, kind)
     return value
 
 

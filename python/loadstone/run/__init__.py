@@ -280,7 +280,7 @@ class _Run:
         if self.left and self.folder.read_json("environment.json"):
             return
         facts = environment.collect(paths, clients=clients)
-        if any(phase.questions and phase.skip is None for t in plan.targets for phase in t.phases):
+        if any(phase.plain_queries and phase.skip is None for t in plan.targets for phase in t.phases):
             self.listener.said("measuring how fast this machine's memory and disk are …")
             ours = {f"data of {s.id}" for s in servers if s.opened.private} | {"results"}
             facts["bandwidth"] = bandwidth.measure({n: path for n, path in paths.items() if n in ours})

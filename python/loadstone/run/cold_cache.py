@@ -1,4 +1,4 @@
-"""Caches emptied before a question is asked: a private server's by a restart, any other's as it can."""
+"""Caches emptied before a query is asked: a private server's by a restart, any other's as it can."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from loadstone.run.timeseries import SHORT_S
 from loadstone.workload.load import TableLoadOptions, perform_bulk
 
 if TYPE_CHECKING:
-    from loadstone.model import BulkLoad, Questions
+    from loadstone.model import BulkLoad, PlainQueries
     from loadstone.run.phase_context import PhaseContext
 
 Document = dict[str, Any]
@@ -37,14 +37,14 @@ class Outcome:
 def bulk_phase(
     bulk: BulkLoad,
     stage: PhaseContext,
-    beside: Questions | None = None,
+    beside: PlainQueries | None = None,
     *,
     resume: bool = False,
     ignore_space: bool = False,
 ) -> Outcome:
     """Load into a fresh table, or go on with the one that a killed run has left; writes the steps down.
 
-    `beside` are questions that go round from the first row to the last one.
+    `beside` are queries that go round from the first row to the last one.
     """
     server = stage.server
     company = (
@@ -75,12 +75,12 @@ def bulk_phase(
 
 
 def _tell_beside(stage: PhaseContext) -> None:
-    """Say what kept questions beside the load from an answer."""
+    """Say what kept queries beside the load from an answer."""
     asked = stage.folder.beside("queries").written_drive()
     failed = asked["counts"]["failed"] if asked else 0
     if asked and failed:
         calls = failed + asked["counts"]["done"]
-        stage.tell(f"beside the load {failed:,} of {calls:,} questions failed{first_error(asked)}")
+        stage.tell(f"beside the load {failed:,} of {calls:,} queries failed{first_error(asked)}")
 
 
 def _note_rest(account: Document, steps: Steps, full: str | None) -> None:

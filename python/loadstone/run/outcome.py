@@ -58,6 +58,6 @@ def _judge_complete(account: Document) -> tuple[str, str | None]:
     for error in account["errors"]:
         if error["sqlstate"] in _BROKEN:
             return "failed", f"{_BROKEN[error['sqlstate']]}: {error['message']} ({error['sqlstate']})"
-    # Questions that are asked one by one say each how it went.
+    # Queries that run one by one say each how it went.
     lost = service_losses(msgspec.convert(account, Drive)) if kind_of_drive(account) is Drive else []
     return ("failed", "; ".join(lost)) if lost else ("complete", None)

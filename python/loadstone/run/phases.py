@@ -13,7 +13,7 @@ from loadstone.results.service import lost_connections
 from loadstone.run.load import bulk_phase
 from loadstone.run.outcome import first_error, judge
 from loadstone.run.phase_context import PhaseContext, PhaseOptions
-from loadstone.run.queries import compare_questions, judge_questions, questions_phase, write
+from loadstone.run.queries import compare_queries, judge_queries, plain_queries_phase, write
 from loadstone.run.resume import why_not_on
 from loadstone.run.timeseries import answers_check, committed_words, load_phase, query_phase
 from loadstone.workload.drive import drive_document, perform
@@ -109,7 +109,7 @@ class PhaseRun:
     def _measure(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         self.server.revive()
         resume = self._goes_on()
-        if self.phase.setup or self.phase.kind not in ("query", "size", "check"):
+        if self.phase.setup or self.phase.kind not in ("queries", "size", "check"):
             self.server.counted.clear()
         if not resume:
             self._set_up()
@@ -129,7 +129,7 @@ class PhaseRun:
             return self._load(phase.load, show)
         if phase.bulk is not None:
             return self._bulk(phase.bulk, show, resume=resume)
-        if phase.kind == "query":
+        if phase.kind == "queries":
             return self._query(show) if phase.query is None else self._mix(phase.query, show)
         if phase.kind == "size":
             self._write(sizes={"before": None, "after": self.server.sizes()})
@@ -181,7 +181,7 @@ class PhaseRun:
         # Written now, so that a run that goes on after a kill still has it.
         self._write(sizes={"before": before, "after": None})
         ignore, stage = self._manner.ignore_space, self._stage(show)
-        outcome = bulk_phase(bulk, stage, self.phase.questions, resume=resume, ignore_space=ignore)
+        outcome = bulk_phase(bulk, stage, self.phase.plain_queries, resume=resume, ignore_space=ignore)
         self._write(storage=outcome.account["load"]["storage"])
         state, reason = self._loaded(outcome.account, before)
         if state == "complete":
@@ -215,20 +215,23 @@ class PhaseRun:
         return judge(account)
 
     def _query(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        questions = self.phase.questions
-        assert questions is not None, "a query phase asks something"  # noqa: S101 - the schema sees to it
-        account = self.account = questions_phase(questions, self._stage(show))
+        queries = self.phase.plain_queries
+        assert queries is not None, "a query phase asks something"  # noqa: S101 - the schema sees to it
+        account = self.account = plain_queries_phase(queries, self._stage(show))
         for outage in account["outages"]:
             self._tell_outage(outage)
-        asking = account["asking"]
-        for run in asking.get("runs", ()):
+        plain_queries = account["plain_queries"]
+        for run in plain_queries.get("runs", ()):
             if run["state"] == "failed":
-                which = f"{run['question']}, {run['kind']} run {run['number']}"
+                which = f"{run['query']}, {run['kind']} run {run['number']}"
                 self._event("error", "note", f"{which} failed: {run['reason']}")
-        notes = [*asking.get("notes", ()), *([asking["caches"]["note"]] if asking.get("caches") else [])]
+        notes = [
+            *plain_queries.get("notes", ()),
+            *([plain_queries["caches"]["note"]] if plain_queries.get("caches") else []),
+        ]
         for note in notes:
             self._event("info", "note", note)
-        return judge_questions(account)
+        return judge_queries(account)
 
     def _stage(self, show: Callable[[Progress], None]) -> PhaseContext:
         return PhaseContext(
@@ -244,10 +247,10 @@ class PhaseRun:
         """Compare the answers with those of the targets before; a difference fails the phase."""
         account = self.account
         asked = [(run.server.id, run.account, run.state) for run in others if run.account is not None]
-        if account is None or self.phase.kind != "query":
+        if account is None or self.phase.kind != "queries":
             return
-        if "questions" in account.get("asking", ()):
-            for check in compare_questions(account, [(name, found) for name, found, _ in asked]):
+        if "queries" in account.get("plain_queries", ()):
+            for check in compare_queries(account, [(name, found) for name, found, _ in asked]):
                 self._keep_check(check)
             write(account, self.folder)
         else:

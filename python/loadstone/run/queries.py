@@ -15,7 +15,7 @@ from loadstone.workload.queries.rounds import QueryContext, ask_as_load, ask_in_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadstone.model import Questions
+    from loadstone.model import PlainQueries
     from loadstone.results.phase_folder import PhaseFolder
     from loadstone.run.phase_context import PhaseContext
     from loadstone.signals import Signals
@@ -25,12 +25,12 @@ Document = dict[str, Any]
 _UNTIL_STOPPED_S = 1e6
 
 
-def questions_phase(questions: Questions, stage: PhaseContext) -> Document:
-    """Ask, one question after the other or all as a load; returns drive.json, which is written."""
-    if questions.duration_s is not None:
-        rows = rows_of(questions, stage)
-        account = _as_load(questions, stage, stage.folder, stage.signals, questions.duration_s)
-        account["asking"]["rows"] = rows
+def plain_queries_phase(queries: PlainQueries, stage: PhaseContext) -> Document:
+    """Ask, one query after the other or all as a load; returns drive.json, which is written."""
+    if queries.duration_s is not None:
+        rows = rows_of(queries, stage)
+        account = _as_load(queries, stage, stage.folder, stage.signals, queries.duration_s)
+        account["plain_queries"]["rows"] = rows
         write(account, stage.folder)
         return account
     folder, server = stage.folder, stage.server
@@ -42,66 +42,66 @@ def questions_phase(questions: Questions, stage: PhaseContext) -> Document:
         show=stage.show,
         schema=server.schema,
         keep=lambda account: write(account, folder),
-        rows=rows_of(questions, stage),
+        rows=rows_of(queries, stage),
     )
-    account = ask_in_turn(questions, server.opened, folder.path, context)
+    account = ask_in_turn(queries, server.opened, folder.path, context)
     write(account, folder)
     return account
 
 
-def ask_beside(questions: Questions, stage: PhaseContext, stopper: Signals) -> None:
+def ask_beside(queries: PlainQueries, stage: PhaseContext, stopper: Signals) -> None:
     """Ask round and round beside a load until stopped; leaves the folder `queries` of the load's phase."""
     folder = stage.folder.beside("queries")
-    write(_as_load(questions, stage, folder, stopper, None), folder)
+    write(_as_load(queries, stage, folder, stopper, None), folder)
 
 
-def judge_questions(account: Document) -> tuple[str, str | None]:
+def judge_queries(account: Document) -> tuple[str, str | None]:
     """Return the phase's state and the reason; one failing run fails it."""
-    if "questions" not in account["asking"]:
+    if "queries" not in account["plain_queries"]:
         return judge(account)
     if account["state"] == "interrupted":
         return "interrupted", account["reason"]
-    failed = [run for run in account["asking"]["runs"] if run["state"] == "failed"]
-    skipped = [run for run in account["asking"]["runs"] if run["state"] == "skipped"]
-    named = dict.fromkeys(run["question"] for run in (*failed, *skipped))
+    failed = [run for run in account["plain_queries"]["runs"] if run["state"] == "failed"]
+    skipped = [run for run in account["plain_queries"]["runs"] if run["state"] == "skipped"]
+    named = dict.fromkeys(run["query"] for run in (*failed, *skipped))
     if not named:
         return "complete", None
-    asked = len(account["asking"]["questions"])
+    asked = len(account["plain_queries"]["queries"])
     first = next(iter(failed or skipped))
     others = asked - len(named)
     rest = f"; the other {others} were answered" if others else ""
-    what = f"{len(named)} of {asked} questions failed"
-    which = f"{first['question']} ({first['kind']} run {first['number']})"
+    what = f"{len(named)} of {asked} queries failed"
+    which = f"{first['query']} ({first['kind']} run {first['number']})"
     return "failed", f"{what}: {which}: {first['reason']}{rest}"
 
 
-def compare_questions(account: Document, others: Sequence[tuple[str, Document]]) -> list[Document]:
+def compare_queries(account: Document, others: Sequence[tuple[str, Document]]) -> list[Document]:
     """Compare answers with those of other targets, each by its id; returns checks of phase.json.
 
-    Each question is compared with the first target that has an answer to it. One that differs is marked
+    Each query is compared with the first target that has an answer to it. One that differs is marked
     `wrong` in the account.
     """
     checks = []
     equal: dict[str, int] = {}
-    for question in account["asking"]["questions"]:
-        found = _first_answer(question["name"], others)
-        if question["answer"] is None or found is None:
+    for query in account["plain_queries"]["queries"]:
+        found = _first_answer(query["name"], others)
+        if query["answer"] is None or found is None:
             continue
         other, expected = found
-        words = compare(expected, question["answer"])
+        words = compare(expected, query["answer"])
         if words is None:
             equal[other] = equal.get(other, 0) + 1
             continue
-        question["wrong"] = f"another answer than {other}'s: {words} (here: {other})"
-        checks.append(_check(f"the answer to {question['name']} is that of {other}", 1, 0, words))
+        query["wrong"] = f"another answer than {other}'s: {words} (here: {other})"
+        checks.append(_check(f"the answer to {query['name']} is that of {other}", 1, 0, words))
     detail = "count, sums and checksums of every answer, order left out"
     checks += [_check(f"answers are those of {other}", n, n, detail) for other, n in equal.items()]
     return checks
 
 
-def rows_of(questions: Questions, stage: PhaseContext) -> int | None:
+def rows_of(queries: PlainQueries, stage: PhaseContext) -> int | None:
     """Count the rows of the table that is asked about; None where that is not known."""
-    table, server = questions.table, stage.server
+    table, server = queries.table, stage.server
     if not table:
         return None
     if table not in server.counted:
@@ -111,7 +111,7 @@ def rows_of(questions: Questions, stage: PhaseContext) -> int | None:
         text = engine.translate(f"select count(*) from {place}")  # noqa: S608 - a quoted name
         try:
             control = stage.control()
-            with engine.at_most(control, questions.timeout_s):
+            with engine.at_most(control, queries.timeout_s):
                 server.counted[table] = server.count(text)
         except troubles as error:
             stage.signals.check()
@@ -127,15 +127,19 @@ def write(account: Document, folder: PhaseFolder) -> None:
 
 
 def _as_load(
-    questions: Questions, stage: PhaseContext, folder: PhaseFolder, signals: Signals, duration_s: float | None
+    queries: PlainQueries,
+    stage: PhaseContext,
+    folder: PhaseFolder,
+    signals: Signals,
+    duration_s: float | None,
 ) -> Document:
-    """Go round the questions for so long, or until stopped beside a load, whose answers change."""
+    """Go round the queries for so long, or until stopped beside a load, whose answers change."""
     beside = duration_s is None
     options = QueryOptions(
-        workers=questions.clients,
+        workers=queries.clients,
         duration_s=_UNTIL_STOPPED_S if beside else duration_s,
-        timeout_s=questions.timeout_s,
-        seed=questions.seed,
+        timeout_s=queries.timeout_s,
+        seed=queries.seed,
         answers="none" if beside else "digest",
         resting=not beside,
         prepared=0,
@@ -143,22 +147,22 @@ def _as_load(
         schema=stage.server.schema,
     )
     show = None if beside else stage.show
-    account = ask_as_load(questions, stage.server.opened, folder.path, signals, show, options)
-    account["asking"] = {
-        "table": questions.table or None,
+    account = ask_as_load(queries, stage.server.opened, folder.path, signals, show, options)
+    account["plain_queries"] = {
+        "table": queries.table or None,
         "rows": None,
-        "clients": questions.clients,
-        "distinct": questions.distinct if questions.draws else 1,
-        "draws": [{"name": d.name, "least": d.least, "most": d.most} for d in questions.draws],
+        "clients": queries.clients,
+        "distinct": queries.distinct if queries.draws else 1,
+        "draws": [{"name": d.name, "least": d.least, "most": d.most} for d in queries.draws],
     }
     return account
 
 
 def _first_answer(name: str, others: Sequence[tuple[str, Document]]) -> tuple[str, Document] | None:
     for target, account in others:
-        for question in account["asking"]["questions"]:
-            if question["name"] == name and question["answer"] is not None:
-                return target, question["answer"]
+        for query in account["plain_queries"]["queries"]:
+            if query["name"] == name and query["answer"] is not None:
+                return target, query["answer"]
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.results.folder import RunFolder
+from loadstone.results.folder import FORMAT, RunFolder
 from loadstone.results.redact import HIDDEN, redact
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
@@ -47,7 +47,9 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
         raise LoadstoneError(
             "--out names a new folder, and --resume goes on in the old one", "Leave out --out."
         )
-    asked = RunFolder.open(request.resume).run.get("asked")
+    folder = RunFolder.open(request.resume)
+    _refuse_older(folder)
+    asked = folder.run.get("asked")
     if not isinstance(asked, dict):
         return request  # as an older Loadstone wrote it: all options must be given
     kept: dict[str, Any] = {name: asked[name] for name in _AS_THEY_ARE if name in asked and name not in given}
@@ -61,6 +63,16 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
         _refuse_hidden(option, {n: v for n, v in asked[name].items() if n not in anew})
         kept[name] = {**asked[name], **anew}
     return replace(request, **kept)
+
+
+def _refuse_older(folder: RunFolder) -> None:
+    """Refuse what an older version began: its plan and documents have other names."""
+    if (found := folder.run["format"]) < FORMAT:
+        raise LoadstoneError(
+            f"{folder.path} was begun by Loadstone {folder.run.get('loadstone')} (format {found}), "
+            "and this version cannot resume it",
+            "Resume it with that version, or start a new run.",
+        )
 
 
 def _targets(anew: Sequence[str], asked: Sequence[str]) -> list[str]:

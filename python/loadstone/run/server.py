@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _RECONNECT_S = 30.0
 _ANSWER_S = 10.0
-"""Longest wait for the answer to a question that costs the server nothing."""
+"""Longest wait for the answer to a query that costs the server nothing."""
 _DROP_S = 120.0
 _RELEASE_S = 2.0
 

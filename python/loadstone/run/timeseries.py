@@ -109,5 +109,5 @@ def _probe(dataset: Dataset, stage: PhaseContext, stopper: Signals) -> None:
     table = next((name for name in _FIRST_OF_AN_EPOCH if name in names), names[0])
     latest = stage.server.engine.series.microseconds(f"max({quoted('time')})")
     place = stage.server.engine.series.qualified(table)
-    question = f"select {latest} from {place}"  # noqa: S608 - names of our own
-    perform_probe(question, stage.server.opened, stage.folder.beside("probe").path, stopper)
+    query = f"select {latest} from {place}"  # noqa: S608 - names of our own
+    perform_probe(query, stage.server.opened, stage.folder.beside("probe").path, stopper)

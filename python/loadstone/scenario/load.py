@@ -28,10 +28,10 @@ CAUTIOUS_INSERTS_PER_S = {True: 20_000, False: 5_000}
 """The same of single-row INSERTs: pipelined, and each awaited."""
 
 BULK_ONLY = frozenset(
-    {"table", "step_rows", "transactions", "after", "settle", "storage", "verify", "knee", "curves", "ask"},
+    {"table", "step_rows", "transactions", "after", "settle", "storage", "verify", "knee", "curves"},
 )
 """Keys that only a load of plain rows can have."""
-SERIES_ONLY = frozenset({"tables", "hash_workers", "pace", "rate_per_s", "queries"})
+SERIES_ONLY = frozenset({"tables", "hash_workers", "pace", "rate_per_s"})
 """Keys of loads that one of plain rows cannot have."""
 
 _BULK = ("step_rows", "method", "batch_rows", "workers", "settle", "storage", "verify", "timeout_s")

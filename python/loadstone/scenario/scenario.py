@@ -14,7 +14,7 @@ from loadstone.results.redact import learn
 from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
 from loadstone.scenario.load import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.scenario.parameter import Parameter, nearest
-from loadstone.scenario.queries import published_problems, question_problems
+from loadstone.scenario.queries import is_plain, published_problems, query_problems
 from loadstone.scenario.schema import Problem, key_path, raise_problems, scenario_problems
 from loadstone.scenario.template import names_in
 
@@ -29,23 +29,23 @@ NOT_TEMPLATES = ("id", "kind", "sweep", "published", "curves")
 
 _NEEDED = {
     "sql": ("setup",),
-    "drive": ("scripts", "clients"),
+    "script": ("scripts", "clients"),
     "load": ("data",),
-    "query": (),
+    "queries": ("queries",),
     "size": (),
     "check": ("checks",),
 }
 _MEASURED = frozenset({"timeout_s", "headline"})
 _SERIES = frozenset({"data", "queries"})
 _ONLY = {
-    "drive": _MEASURED
+    "script": _MEASURED
     | {"scripts", "mode", "clients", "threads", "duration_s", "transactions_per_client", "warmup_s", "pace"}
     | {"rate_per_s", "latency_limit_ms", "reconnect", "variables", "rows_per_transaction", "row_check"},
     "load": _MEASURED
     | _SERIES
     | BULK_ONLY
     | {"tables", "method", "batch_rows", "workers", "hash_workers", "pace", "rate_per_s"},
-    "query": _MEASURED | _SERIES | {"ask"},
+    "queries": _MEASURED | _SERIES,
 }
 """Keys that only phases of some kinds can have, by kind."""
 
@@ -271,15 +271,15 @@ def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Itera
             kinds = " or ".join(f'kind = "{other}"' for other in having)
             where = key_path((*path, key))
             yield Problem(where, f"a phase of kind {kind} has no such key.", f"Remove it, or set {kinds}.")
-    if kind == "drive":
-        yield from _drive_problems(table, path)
+    if kind == "script":
+        yield from _script_problems(table, path)
     if kind == "load" and "data" in table:
         yield from _load_problems(table, path)
-    if kind == "query":
-        yield from question_problems(table, path)
+    if kind == "queries" and "queries" in table:
+        yield from query_problems(table, path)
 
 
-def _drive_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+def _script_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
     if "duration_s" not in table and "transactions_per_client" not in table:
         where = key_path((*path, "duration_s"))
         yield Problem(
@@ -299,6 +299,10 @@ def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Ite
     if bulk and "table" not in table:
         where = key_path((*path, "table"))
         yield Problem(where, "a load of plain rows needs this key.", 'Add table = { name = "…" }.')
+    if "queries" in table and is_plain(table) != bulk:
+        where = key_path((*path, "queries"))
+        has, rows = ("statements", "plain rows") if bulk else ("kinds", "a time series")
+        yield Problem(where, f"a load of {rows} runs queries with `{has}`.", f"Give queries.{has}.")
 
 
 def _phase(index: int, table: dict[str, Any], parameters: Mapping[str, Parameter]) -> Phase:

@@ -29,6 +29,11 @@ def _is_integer(_: object, value: object) -> bool:
 
 
 # TOML has nan and inf, which are no quantities; 1e3 is no whole number, as in TOML itself.
+_RENAMED = {"ask": "queries", "questions": "statements", "question": "query"}
+"""Keys of version 0.1.0 -> their names now."""
+_RENAMED_KINDS = {"drive": "script", "query": "queries"}
+"""The same of a phase's `kind`."""
+
 _Validator = validators.extend(  # type: ignore[no-untyped-call] # it has no types
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
@@ -111,8 +116,15 @@ def _explain(error: ValidationError, prefix: tuple[str | int, ...]) -> list[Prob
         return [Problem(key_path(path), "this cannot be a name here.", f"Use: {description}")]
     shown = json.dumps(error.instance, ensure_ascii=False, default=str)
     shown = shown if len(shown) <= 60 else shown[:57] + "…"  # noqa: PLR2004 - what fits a line
-    words = f"Use: {description}{_range_words(schema)}"
+    words = f"{_renamed_kind(error)}Use: {description}{_range_words(schema)}"
     return [Problem(key_path(path) or "the file", f"{shown} is not possible here.", words)]
+
+
+def _renamed_kind(error: ValidationError) -> str:
+    """Return the new name of a phase's kind, if this is an old one."""
+    is_kind = error.absolute_path and error.absolute_path[-1] == "kind" and isinstance(error.instance, str)
+    now = _RENAMED_KINDS.get(str(error.instance)) if is_kind else None
+    return f'The kind "{error.instance}" is called "{now}" now. ' if now else ""
 
 
 def _range_words(schema: Mapping[str, Any]) -> str:
@@ -131,10 +143,15 @@ def _unknown_keys(
 ) -> list[Problem]:
     names = ", ".join(known)
     return [
-        Problem(key_path((*path, key)), "there is no such key.", f"{nearest(key, known)}Known here: {names}.")
+        Problem(key_path((*path, key)), "there is no such key.", f"{_meant(key, known)}Known here: {names}.")
         for key in table
         if key not in known
     ]
+
+
+def _meant(key: str, known: Mapping[str, Any]) -> str:
+    now = _RENAMED.get(key)
+    return f"It is called `{now}` now. " if now in known else nearest(key, known)
 
 
 def _description(schema: Mapping[str, Any]) -> str:

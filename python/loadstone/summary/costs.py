@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from loadstone.results.documents.summary import (
-        Asked,
-        AskedQueryFigures,
         Concurrency,
         ImportFigures,
         Imports,
+        PlainQueriesFigures,
+        PlainQueryFigures,
         WidthPoint,
     )
 
@@ -25,7 +25,7 @@ MILLION, THOUSAND = 1e6, 1e3
 def summarise_costs(
     prices: Mapping[str, float],
     imports: Sequence[Imports],
-    asked: Sequence[Asked],
+    plain_queries: Sequence[PlainQueriesFigures],
     concurrency: Sequence[Concurrency],
 ) -> list[TargetCost]:
     """Return for each priced target what a million rows imported and a thousand queries answered cost.
@@ -40,18 +40,18 @@ def summarise_costs(
             imports=[
                 _import(load, price) for entry in imports for load in entry.loads if load.target == target
             ],
-            questions=[
+            queries=[
                 QueryCost(
                     scenario=entry.scenario,
                     id=entry.id,
                     variant=entry.variant,
-                    name=question.name,
-                    per_thousand=_query(question, price),
+                    name=query.name,
+                    per_thousand=_query(query, price),
                 )
-                for entry in asked
+                for entry in plain_queries
                 for one in entry.targets
                 if one.target == target
-                for question in one.questions
+                for query in one.queries
             ],
             loads=[
                 WidthCost(
@@ -77,9 +77,9 @@ def _import(load: ImportFigures, price: float) -> ImportCost:
     return ImportCost(id=load.id, title=load.title, variant=load.variant, per_million_rows=cost)
 
 
-def _query(question: AskedQueryFigures, price: float) -> float | None:
-    seconds = question.warm.median_s
-    return None if question.wrong or seconds is None else price / SECONDS * THOUSAND * float(seconds)
+def _query(query: PlainQueryFigures, price: float) -> float | None:
+    seconds = query.warm.median_s
+    return None if query.wrong or seconds is None else price / SECONDS * THOUSAND * float(seconds)
 
 
 def _shared(point: WidthPoint, price: float) -> float | None:

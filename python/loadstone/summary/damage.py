@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from loadstone.results.manifest import Findings
     from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
 
-MEASURED = ("drive", "load", "query")
+MEASURED = ("script", "load", "queries")
 """Kinds of phases that leave a drive.json."""
 
 
@@ -40,7 +40,7 @@ def _of_target(target: TargetFiles) -> Iterator[str]:
         if (
             phase.phase.state == "complete"
             and phase.phase.kind in MEASURED
-            and not (phase.drive or phase.asked)
+            and not (phase.drive or phase.in_turn)
         ):
             yield f"{where}/drive.json is missing"
         yield from _of_series(phase, where)

@@ -27,7 +27,7 @@ from loadstone.summary.gpuuse import energy_j
 from loadstone.summary.imports import summarise_imports
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
-from loadstone.summary.plain_queries import summarise_asked
+from loadstone.summary.plain_queries import summarise_plain_queries
 from loadstone.summary.reading import read_run
 from loadstone.summary.resources import course_between, summarise_resources, usage_between
 from loadstone.summary.scaling.concurrency import summarise_concurrency
@@ -36,10 +36,10 @@ from loadstone.summary.verdict import verdict
 from loadstone.summary.verification import FOLDER, summarise_verification
 from loadstone.summary.warnings import (
     ceiling,
-    judge_asked,
     judge_disks,
     judge_imports,
     judge_phase,
+    judge_plain_queries,
     judge_run,
     judge_target,
     judge_widths,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     )
     from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 6
+FORMAT = 7
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 
@@ -97,11 +97,11 @@ def _summarise(folder: Path, verification: Verification | None = None) -> Summar
     warnings += judge_disks(files, phases)
     groups = _groups(files, phases)
     grids = summarise_grids(groups, phases)
-    asked = summarise_asked(files)
+    plain_queries = summarise_plain_queries(files)
     in_process = {target.target.id for target in files.targets if target.target.in_process}
     concurrency = summarise_concurrency(groups, phases, in_process)
-    imports = summarise_imports(groups, phases, [*asked, *concurrency])
-    warnings += [*judge_asked(asked), *judge_imports(imports), *judge_widths(concurrency)]
+    imports = summarise_imports(groups, phases, [*plain_queries, *concurrency])
+    warnings += [*judge_plain_queries(plain_queries), *judge_imports(imports), *judge_widths(concurrency)]
     summary = Summary(
         format=FORMAT,
         run=_run(files),
@@ -115,10 +115,10 @@ def _summarise(folder: Path, verification: Verification | None = None) -> Summar
         sweeps=sweeps(groups, phases),
         grids=grids,
         scaling=summarise_scaling(grids),
-        asked=asked,
+        plain_queries=plain_queries,
         concurrency=concurrency,
         imports=imports,
-        costs=summarise_costs(files.run.prices or {}, imports, asked, concurrency),
+        costs=summarise_costs(files.run.prices or {}, imports, plain_queries, concurrency),
         verification=verification,
         warnings=warnings,
         skipped=_skipped(files, phases),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.results.documents.summary import (
-    AskedTarget,
     BesideLoad,
     ImportFigures,
     Imports,
     ImportSize,
+    PlainQueriesTarget,
     Ratio,
 )
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loadstone.results.documents.summary import (
-        Asked,
         Concurrency,
         Group,
         GroupRate,
         LoadFigures,
         PhaseFigures,
+        PlainQueriesFigures,
         Rate,
     )
 
@@ -34,11 +34,13 @@ METRICS = ("rows_per_s", "table_bytes", "ratio")
 
 
 def summarise_imports(
-    groups: Sequence[Group], phases: Sequence[PhaseFigures], asking: Sequence[Asked | Concurrency]
+    groups: Sequence[Group],
+    phases: Sequence[PhaseFigures],
+    plain_queries: Sequence[PlainQueriesFigures | Concurrency],
 ) -> list[Imports]:
-    """Return the imports of each scenario that asks questions; `asking` are its entries of such phases."""
-    scenarios = dict.fromkeys(entry.scenario for entry in asking)
-    found = [_entry(scenario, groups, phases, asking) for scenario in scenarios]
+    """Return the imports of each scenario with plain queries; `plain_queries` are its entries of them."""
+    scenarios = dict.fromkeys(entry.scenario for entry in plain_queries)
+    found = [_entry(scenario, groups, phases, plain_queries) for scenario in scenarios]
     return [entry for entry in found if entry.loads or entry.sizes]
 
 
@@ -46,7 +48,7 @@ def _entry(
     scenario: str | None,
     groups: Sequence[Group],
     phases: Sequence[PhaseFigures],
-    asking: Sequence[Asked | Concurrency],
+    plain_queries: Sequence[PlainQueriesFigures | Concurrency],
 ) -> Imports:
     ours = [phase for phase in phases if phase.scenario == scenario]
     by_key = {(phase.target, phase.folder): phase for phase in ours}
@@ -60,10 +62,10 @@ def _entry(
     targets = dict.fromkeys(phase.target for phase in ours)
     tables = {
         table.target: table
-        for entry in asking
+        for entry in plain_queries
         if entry.scenario == scenario
         for table in entry.targets
-        if isinstance(table, AskedTarget) and table.table_bytes
+        if isinstance(table, PlainQueriesTarget) and table.table_bytes
     }
     sizes = [size for target in targets if (size := _size(target, ours, tables.get(target)))]
     _compare(loads, sizes, next(iter(targets), None))
@@ -121,7 +123,7 @@ def _load(group: Group, given: GroupRate, phase: PhaseFigures) -> ImportFigures:
         workers=load.workers if load else None,
         bytes_per_s=rate.value * each if each and rate.value is not None else None,
         bytes_of=_bytes_of(load),
-        asked_beside=_beside(phase),
+        mixed=_beside(phase),
         published=[figure for figure in group.published if figure.metric == "rows_per_s"],
     )
 
@@ -176,7 +178,7 @@ def _beside(phase: PhaseFigures) -> BesideLoad | None:
     )
 
 
-def _size(target: str, phases: Sequence[PhaseFigures], table: AskedTarget | None) -> ImportSize | None:
+def _size(target: str, phases: Sequence[PhaseFigures], table: PlainQueriesTarget | None) -> ImportSize | None:
     """Return the size of what was loaded last: by the look at its storage, else as those who asked saw it."""
     loads = [phase for phase in phases if phase.target == target and phase.load]
     looks = [(phase, phase.storage.looks[-1]) for phase in loads if phase.storage and phase.storage.looks]

@@ -11,8 +11,8 @@ from loadstone.results.documents import Drive
 from loadstone.results.documents.base import Counts, Stats, WarmupCounts
 from loadstone.results.documents.drive import Pace, TimedStatement
 from loadstone.results.documents.summary import (
-    AskedAsLoad,
     ClientCpuFigures,
+    ConcurrentQueriesFigures,
     CurvePoint,
     Drift,
     DriveFigures,
@@ -94,7 +94,7 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> PhaseFigures:
         checks=phase.checks or [],
         setup=phase.statements or [],
         drive=drive,
-        asking=_asking(files),
+        plain_queries=_plain_queries(files),
         sizes=sizes,
         steps=steps,
         load=summarise_load(files.drive, sizes, steps),
@@ -110,7 +110,7 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> PhaseFigures:
 
 
 def _begun_ns(files: PhaseFiles) -> int | None:
-    drive = files.drive or files.asked
+    drive = files.drive or files.in_turn
     return drive.start_ns if drive else None
 
 
@@ -125,15 +125,17 @@ def _beside(files: PhaseFiles, origin_ns: int) -> QueriesBeside | None:
     )
 
 
-def _asking(files: PhaseFiles) -> AskedAsLoad | None:
+def _plain_queries(files: PhaseFiles) -> ConcurrentQueriesFigures | None:
     """Return what plain queries went round as a load, alone or beside an import; None without such."""
     drive = files.drive
-    if files.asked is None and not (drive and drive.asking):
+    if files.in_turn is None and not (drive and drive.plain_queries):
         drive = files.beside.drive if files.beside else None
-    found = drive and drive.asking
+    found = drive and drive.plain_queries
     if not found:
         return None
-    return AskedAsLoad(table=found.table, rows=found.rows, clients=found.clients, draws=found.draws)
+    return ConcurrentQueriesFigures(
+        table=found.table, rows=found.rows, clients=found.clients, draws=found.draws
+    )
 
 
 def _rows_loaded(files: PhaseFiles) -> int | None:
@@ -386,7 +388,7 @@ def _against_intervals(drive: Drive, series: Sequence[Interval]) -> list[str]:
 
 def _reconstructed(files: PhaseFiles) -> Drive | None:
     """Say what the driver would have written, from its intervals, when it was killed before it could."""
-    if not files.series or files.asked is not None:
+    if not files.series or files.in_turn is not None:
         return None
     lines = measured(files.series)
     start_ns = files.series[0].start_ns

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from loadstone.model import ROUND
 from loadstone.results.documents.summary import (
-    Asked,
-    AskedQueryFigures,
-    AskedTarget,
     EmptiedCaches,
+    PlainQueriesFigures,
+    PlainQueriesTarget,
+    PlainQueryFigures,
     QueryRun,
     QueryTimes,
 )
@@ -24,7 +24,7 @@ from loadstone.summary.scanning import Table, limits_of, scan, widths_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from loadstone.results.documents import AskedDrive, AskedInTurn, AskedRun, Sample
+    from loadstone.results.documents import QueriesInTurn, QueriesInTurnDrive, QueryInTurnRun, Sample
     from loadstone.results.documents.drive import Caches
     from loadstone.results.documents.summary import Value, Variant
     from loadstone.summary.gpuuse import Span
@@ -36,17 +36,17 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One phase of questions on one target: one turn of the measurement."""
+    """One phase of queries on one target: one turn of the measurement."""
 
     files: PhaseFiles
     target: TargetFiles
-    drive: AskedDrive
+    drive: QueriesInTurnDrive
     """The account of its end."""
 
     @property
-    def asking(self) -> AskedInTurn:
+    def plain_queries(self) -> QueriesInTurn:
         """What was asked, and every run of it."""
-        return self.drive.asking
+        return self.drive.plain_queries
 
     @property
     def number(self) -> int:
@@ -65,14 +65,14 @@ def without_round(variant: Mapping[str, Value]) -> Variant:
     return {name: value for name, value in variant.items() if name != ROUND}
 
 
-def summarise_asked(files: RunFiles) -> list[Asked]:
-    """Return an entry for each phase of questions and variant, with every target that asked them."""
+def summarise_plain_queries(files: RunFiles) -> list[PlainQueriesFigures]:
+    """Return an entry for each phase of queries and variant, with every target that asked them."""
     found: dict[str, dict[str, list[_Round]]] = {}
     for target in files.targets:
         for phase in target.phases:
-            if phase.asked is not None:
+            if phase.in_turn is not None:
                 targets = found.setdefault(_identity(phase), {})
-                targets.setdefault(target.target.id, []).append(_Round(phase, target, phase.asked))
+                targets.setdefault(target.target.id, []).append(_Round(phase, target, phase.in_turn))
     limits = limits_of(files.environment)
     return [_entry(targets, limits) for targets in found.values()]
 
@@ -82,21 +82,21 @@ def _identity(files: PhaseFiles) -> str:
     return json.dumps([phase.scenario, phase.id, without_round(files.variant)], sort_keys=True)
 
 
-def _entry(targets: Mapping[str, list[_Round]], limits: Limits) -> Asked:
+def _entry(targets: Mapping[str, list[_Round]], limits: Limits) -> PlainQueriesFigures:
     every = [turn for rounds in targets.values() for turn in rounds]
     first = every[0]
     head = first.files.phase
     names = list(dict.fromkeys(name for turn in every for name in _names(turn)))
-    entry = Asked(
+    entry = PlainQueriesFigures(
         scenario=head.scenario,
         id=head.id,
         title=head.title,
         why=head.why,
         variant=without_round(first.files.variant),
         rounds=len({turn.number for turn in every}),
-        cold=any(turn.asking.cold for turn in every),
-        table=next((turn.asking.table for turn in every if turn.asking.table), None),
-        questions=names,
+        cold=any(turn.plain_queries.cold for turn in every),
+        table=next((turn.plain_queries.table for turn in every if turn.plain_queries.table), None),
+        queries=names,
         first=first.target.target.id,
         targets=[_target(rounds, names, limits) for rounds in targets.values()],
         published=head.published or [],
@@ -106,19 +106,22 @@ def _entry(targets: Mapping[str, list[_Round]], limits: Limits) -> Asked:
 
 
 def _names(turn: _Round) -> list[str]:
-    asking = turn.asking
-    return [q.name for q in asking.questions or []] + [r.question for r in asking.runs]
+    plain_queries = turn.plain_queries
+    return [q.name for q in plain_queries.queries or []] + [r.query for r in plain_queries.runs]
 
 
-def _target(rounds: Sequence[_Round], names: Sequence[str], limits: Limits) -> AskedTarget:
+def _target(rounds: Sequence[_Round], names: Sequence[str], limits: Limits) -> PlainQueriesTarget:
     first = rounds[0]
-    known = [turn.asking for turn in rounds]
-    rows, held = _last([asking.rows for asking in known]), _last([asking.table_bytes for asking in known])
+    known = [turn.plain_queries for turn in rounds]
+    rows, held = (
+        _last([plain_queries.rows for plain_queries in known]),
+        _last([plain_queries.table_bytes for plain_queries in known]),
+    )
     in_process = bool(first.target.target.in_process)
-    caches = _caches([asking.caches for asking in known])
-    is_cold = bool(caches and caches.emptied) if any(asking.cold for asking in known) else None
+    caches = _caches([plain_queries.caches for plain_queries in known])
+    is_cold = bool(caches and caches.emptied) if any(plain_queries.cold for plain_queries in known) else None
     table = Table(rows, held, widths_of(first.target))
-    return AskedTarget(
+    return PlainQueriesTarget(
         target=first.target.target.id,
         in_process=in_process,
         rows=rows,
@@ -128,9 +131,9 @@ def _target(rounds: Sequence[_Round], names: Sequence[str], limits: Limits) -> A
         caches=caches,
         is_cold=is_cold,
         cold_words={True: "cold", False: "first run, not cold", None: ""}[is_cold],
-        notes=list(dict.fromkeys(note for asking in known for note in asking.notes or [])),
+        notes=list(dict.fromkeys(note for plain_queries in known for note in plain_queries.notes or [])),
         client_share=None if in_process else _client_share(rounds),
-        questions=[_question(name, rounds, (table, limits), is_cold=bool(is_cold)) for name in names],
+        queries=[_plain_query(name, rounds, (table, limits), is_cold=bool(is_cold)) for name in names],
     )
 
 
@@ -149,7 +152,7 @@ def _caches(found: Sequence[Caches | None]) -> EmptiedCaches | None:
 
 
 def _client_share(rounds: Sequence[_Round]) -> float | None:
-    """Return our share of the CPU time that server and Loadstone used while questions were asked."""
+    """Return our share of the CPU time that server and Loadstone used while queries were asked."""
     used = []
     for turn in rounds:
         start_ns, end_ns = turn.drive.start_ns, turn.drive.end_ns
@@ -163,19 +166,19 @@ def _client_share(rounds: Sequence[_Round]) -> float | None:
     return ours / (ours + servers) if ours + servers else None
 
 
-def _question(
+def _plain_query(
     name: str, rounds: Sequence[_Round], limits: tuple[Table, Limits], *, is_cold: bool
-) -> AskedQueryFigures:
+) -> PlainQueryFigures:
     """Return a query on one target; a first run with warm caches tells nothing of a disk."""
-    runs = [(run, turn) for turn in rounds for run in turn.asking.runs if run.question == name]
-    told = [q for turn in rounds for q in turn.asking.questions or [] if q.name == name]
+    runs = [(run, turn) for turn in rounds for run in turn.plain_queries.runs if run.query == name]
+    told = [q for turn in rounds for q in turn.plain_queries.queries or [] if q.name == name]
     monitor = rounds[0].target.monitor
     spans = [(run, span) for run, _ in runs if run.state == "done" and (span := _span(run))]
     cold, warm = (_times([run for run, _ in runs if run.kind == kind]) for kind in ("cold", "warm"))
     plan_says = _last([q.gpu for q in told])
     sql = _last([q.sql for q in told])
     scanned = scan(*limits, sql, (warm.median_s, cold.median_s if is_cold else None))
-    return AskedQueryFigures(
+    return PlainQueryFigures(
         name=name,
         cold=cold,
         warm=warm,
@@ -199,7 +202,7 @@ def _question(
     )
 
 
-def _run(run: AskedRun, turn: _Round) -> QueryRun:
+def _run(run: QueryInTurnRun, turn: _Round) -> QueryRun:
     return QueryRun(
         round=turn.number,
         kind=run.kind,
@@ -210,12 +213,12 @@ def _run(run: AskedRun, turn: _Round) -> QueryRun:
     )
 
 
-def _span(run: AskedRun) -> Span | None:
+def _span(run: QueryInTurnRun) -> Span | None:
     start_ns, end_ns = run.start_ns, run.end_ns
     return (start_ns, end_ns) if start_ns is not None and end_ns is not None else None
 
 
-def _times(runs: Sequence[AskedRun]) -> QueryTimes:
+def _times(runs: Sequence[QueryInTurnRun]) -> QueryTimes:
     values = [run.seconds for run in runs if run.state == "done" and run.seconds is not None]
     found = middle(values)
     if found is not None:
@@ -223,7 +226,7 @@ def _times(runs: Sequence[AskedRun]) -> QueryTimes:
     return QueryTimes(median_s=None, low_s=None, high_s=None, coverage=None, n=0, whole_range=False, runs=[])
 
 
-def _failed(runs: Sequence[AskedRun]) -> str | None:
+def _failed(runs: Sequence[QueryInTurnRun]) -> str | None:
     """Say how many runs failed, and why the first of them did; None where none did."""
     broken = [run for run in runs if run.state == "failed"]
     if not broken:
@@ -238,21 +241,21 @@ def _energy(monitor: Sequence[Sample], spans: Sequence[Span]) -> float | None:
     return float(median(known)) if known else None
 
 
-def _compare(targets: Sequence[AskedTarget]) -> None:
+def _compare(targets: Sequence[PlainQueriesTarget]) -> None:
     """Give each right answer of a later target its ratio to the first target's, of cold and of warm runs.
 
     Cold runs compare with cold ones only: a first run on a server that kept its caches has no ratio.
     """
-    first = {question.name: question for question in targets[0].questions}
+    first = {query.name: query for query in targets[0].queries}
     for target in targets[1:]:
         both_cold = target.is_cold and targets[0].is_cold
-        for question in target.questions:
-            base = first.get(question.name)
-            if base is None or question.wrong or base.wrong:
+        for query in target.queries:
+            base = first.get(query.name)
+            if base is None or query.wrong or base.wrong:
                 continue
-            question.ratio_to_first = ratio_of_medians(question.warm.runs, base.warm.runs)
+            query.ratio_to_first = ratio_of_medians(query.warm.runs, base.warm.runs)
             if both_cold:
-                question.cold_ratio_to_first = ratio_of_medians(question.cold.runs, base.cold.runs)
+                query.cold_ratio_to_first = ratio_of_medians(query.cold.runs, base.cold.runs)
 
 
 def _last(values: Sequence[Item | None]) -> Item | None:

@@ -10,7 +10,6 @@ import msgspec
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.documents import (
-    AskedDrive,
     Calibration,
     Drive,
     Environment,
@@ -20,6 +19,7 @@ from loadstone.results.documents import (
     Plan,
     Probed,
     Progress,
+    QueriesInTurnDrive,
     Run,
     Sample,
     Sent,
@@ -44,7 +44,7 @@ class PhaseFiles:
 
     `beside` are the queries that ran while the phase loaded; `sent` and `probe` are the lines of sent.jsonl
     and probe.jsonl, empty where freshness was not measured. `steps` and `progress` are those of steps.jsonl
-    and progress.jsonl, of loads in steps and of long transactions. `asked` is drive.json of a phase whose
+    and progress.jsonl, of loads in steps and of long transactions. `in_turn` is drive.json of a phase whose
     queries ran one by one; it has no `drive` then.
     """
 
@@ -52,7 +52,7 @@ class PhaseFiles:
     phase: Phase
     drive: Drive | None
     series: list[Interval]
-    asked: AskedDrive | None = None
+    in_turn: QueriesInTurnDrive | None = None
     beside: PhaseFiles | None = None
     sent: list[Sent] = field(default_factory=list)
     probe: list[Probed] = field(default_factory=list)
@@ -151,7 +151,7 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         phase,
         drive if isinstance(drive, Drive) else None,
         list(folder.read_series()),
-        asked=drive if isinstance(drive, AskedDrive) else None,
+        in_turn=drive if isinstance(drive, QueriesInTurnDrive) else None,
         steps=_ascending(list(folder.read_steps()), folder.path / "steps.jsonl"),
         progress=list(folder.read_progress()),
     )
@@ -164,7 +164,7 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         msgspec.structs.replace(phase, rows_per_transaction=None),
         beside if isinstance(beside, Drive) else None,
         list(queries.read_series()),
-        asked=beside if isinstance(beside, AskedDrive) else None,
+        in_turn=beside if isinstance(beside, QueriesInTurnDrive) else None,
     )
     probe = folder.beside("probe", create=False)
     return replace(

@@ -89,9 +89,9 @@ def _wrong(summary: Summary) -> int:
     """Return how many queries gave another answer than the first target that has one."""
     return sum(
         1
-        for entry in summary.asked
+        for entry in summary.plain_queries
         for target in entry.targets
-        for question in target.questions
+        for question in target.queries
         if question.wrong
     )
 
@@ -105,7 +105,7 @@ def _client(summary: Summary) -> Verdict:
         return _entry(question, "warning", "Perhaps", _phases(found))
     known = [p.drive.client_cpu for p in summary.phases if p.drive and p.drive.client_cpu]
     busiest = max((cpu.utilisation or 0 for cpu in known), default=None)
-    shares = [t.client_share for e in summary.asked for t in e.targets if t.client_share is not None]
+    shares = [t.client_share for e in summary.plain_queries for t in e.targets if t.client_share is not None]
     if busiest is None and shares:
         return _entry(
             question, "good", "No", f"it used at most {max(shares):.0%} of the CPU time while queries ran"

@@ -1,4 +1,4 @@
-"""What PostgreSQL is asked: one whole statement per question and range of versions.
+"""What PostgreSQL is asked: one whole statement per query and range of versions.
 
 Version numbers are `server_version_num` (170000 is 17.0); a statement serves from its number up to the next.
 """

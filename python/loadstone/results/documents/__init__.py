@@ -2,14 +2,14 @@
 
 from loadstone.results.documents.base import Struct
 from loadstone.results.documents.drive import (
-    AskedDrive,
-    AskedInTurn,
-    AskedQuestion,
-    AskedRun,
     Drive,
     Interval,
     Probed,
     Progress,
+    QueriesInTurn,
+    QueriesInTurnDrive,
+    QueryInTurn,
+    QueryInTurnRun,
     Sent,
     Step,
     kind_of_drive,
@@ -20,10 +20,6 @@ from loadstone.results.documents.run import Calibration, Environment, Event, Pla
 from loadstone.results.documents.target import Sample, Target
 
 __all__ = [
-    "AskedDrive",
-    "AskedInTurn",
-    "AskedQuestion",
-    "AskedRun",
     "Calibration",
     "Drive",
     "Environment",
@@ -34,6 +30,10 @@ __all__ = [
     "Plan",
     "Probed",
     "Progress",
+    "QueriesInTurn",
+    "QueriesInTurnDrive",
+    "QueryInTurn",
+    "QueryInTurnRun",
     "Run",
     "Sample",
     "Sent",

@@ -244,8 +244,8 @@ class Caches(Struct, frozen=True):
     note: Annotated[str | None, Meta(description="how they were emptied the last time, or why not")] = None
 
 
-class Asking(Struct, frozen=True):
-    """Questions that clients asked as a load."""
+class ConcurrentQueries(Struct, frozen=True):
+    """Queries that clients asked as a load."""
 
     table: str | None = None
     rows: Count | None = None
@@ -294,7 +294,7 @@ class Drive(Struct, frozen=True):
     loop: Loop | None = None
     load: Loaded | None = None
     queries: Queries | None = None
-    asking: Asking | None = None
+    plain_queries: ConcurrentQueries | None = None
 
     def check(self) -> None:
         """Raise ValueError where times do not follow each other, or labels have no statement."""
@@ -307,10 +307,10 @@ class Drive(Struct, frozen=True):
             raise ValueError(message)
 
 
-class AskedRun(Struct, frozen=True):
-    """One run of a question."""
+class QueryInTurnRun(Struct, frozen=True):
+    """One run of a query."""
 
-    question: str
+    query: str
     kind: Literal["cold", "warm"]
     state: Literal["done", "failed", "skipped"]
     number: Annotated[Count | None, Meta(description="from 1, of each kind")] = None
@@ -324,8 +324,8 @@ class AskedRun(Struct, frozen=True):
     reason: Annotated[str | None, Meta(description="the server's message")] = None
 
 
-class AskedQuestion(Struct, frozen=True):
-    """A question."""
+class QueryInTurn(Struct, frozen=True):
+    """A query."""
 
     name: str
     sql: Annotated[str | None, Meta(description="as sent")] = None
@@ -337,11 +337,11 @@ class AskedQuestion(Struct, frozen=True):
     wrong: Annotated[str | None, Meta(description="how the answer differs from another target's")] = None
 
 
-class AskedInTurn(Struct, frozen=True):
+class QueriesInTurn(Struct, frozen=True):
     """Queries that ran one by one."""
 
-    runs: list[AskedRun]
-    questions: list[AskedQuestion] | None = None
+    runs: list[QueryInTurnRun]
+    queries: list[QueryInTurn] | None = None
     table: str | None = None
     rows: Annotated[Count | None, Meta(description="of the table")] = None
     table_bytes: Amount | None = None
@@ -350,10 +350,10 @@ class AskedInTurn(Struct, frozen=True):
     notes: Annotated[list[str] | None, Meta(description="what could not be found out")] = None
 
 
-class AskedDrive(Struct, frozen=True):
+class QueriesInTurnDrive(Struct, frozen=True):
     """drive.json of queries that ran one by one."""
 
-    asking: AskedInTurn
+    plain_queries: QueriesInTurn
     state: Annotated[str | None, Meta(description="`complete` even if queries failed, or `interrupted`")] = (
         None
     )
@@ -367,9 +367,9 @@ class AskedDrive(Struct, frozen=True):
 
     def check(self) -> None:
         """Raise ValueError where a run that was done took no time."""
-        for number, run in enumerate(self.asking.runs):
+        for number, run in enumerate(self.plain_queries.runs):
             if run.state == "done" and run.seconds is None:
-                message = f"a run that is done has no seconds - at `$.asking.runs[{number}]`"
+                message = f"a run that is done has no seconds - at `$.plain_queries.runs[{number}]`"
                 raise ValueError(message)
 
 
@@ -456,7 +456,7 @@ class Probed(Struct, frozen=True):
     ] = None
 
 
-def kind_of_drive(drive: dict[str, Any]) -> type[Drive | AskedDrive]:
-    """Return the type of a drive.json: questions that are asked one by one leave a shorter one."""
-    asking = drive.get("asking")
-    return AskedDrive if isinstance(asking, dict) and "runs" in asking else Drive
+def kind_of_drive(drive: dict[str, Any]) -> type[Drive | QueriesInTurnDrive]:
+    """Return the type of a drive.json: queries that are asked one by one leave a shorter one."""
+    plain_queries = drive.get("plain_queries")
+    return QueriesInTurnDrive if isinstance(plain_queries, dict) and "runs" in plain_queries else Drive

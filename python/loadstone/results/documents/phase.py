@@ -106,7 +106,7 @@ class Published(Struct, frozen=True):
     unit: str | None = None
     note: str | None = None
     system: Annotated[str | None, Meta(description="empty: there was one")] = None
-    question: Annotated[str | None, Meta(description="empty: of the phase")] = None
+    query: Annotated[str | None, Meta(description="empty: of the phase")] = None
 
 
 class Curve(Struct, frozen=True):

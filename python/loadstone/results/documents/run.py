@@ -11,7 +11,7 @@ from loadstone.results.documents.base import Amount, Count, Ns, Scalar, Struct, 
 class Run(Struct, frozen=True):
     """run.json."""
 
-    format: Annotated[int, Meta(description="1")]
+    format: Annotated[int, Meta(description="2; 1 as of version 0.1.0 is read too")]
     loadstone: str | None = None
     id: str | None = None
     scenarios: list[str] | None = None

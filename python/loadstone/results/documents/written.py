@@ -10,17 +10,17 @@ from msgspec import Meta
 
 from loadstone.results.documents.base import Amount, Count, Ns, Number, Stats, Struct, Words
 from loadstone.results.documents.drive import (
-    AskedDrive,
-    AskedInTurn,
-    AskedQuestion,
-    Asking,
     Caches,
     Column,
+    ConcurrentQueries,
     Drive,
     Interval,
     Loaded,
     LoadedTable,
     Queries,
+    QueriesInTurn,
+    QueriesInTurnDrive,
+    QueryInTurn,
     RowSource,
 )
 from loadstone.results.documents.phase import Check, Statement
@@ -336,7 +336,7 @@ class DriveFormat(Struct, frozen=True):
     format: Annotated[int, Meta(description="1")]
 
 
-class AskedDriveFormat(DriveFormat, frozen=True):
+class QueriesInTurnDriveFormat(DriveFormat, frozen=True):
     """The same of queries that ran one by one."""
 
     seed: Words
@@ -382,10 +382,10 @@ class IntervalLatency(Struct, frozen=True):
 
 
 ADDED: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
-    AskedDrive: AskedDriveFormat,
-    AskedInTurn: TimeLimit,
-    AskedQuestion: AnswerDigest,
-    Asking: DistinctTexts,
+    QueriesInTurnDrive: QueriesInTurnDriveFormat,
+    QueriesInTurn: TimeLimit,
+    QueryInTurn: AnswerDigest,
+    ConcurrentQueries: DistinctTexts,
     Bandwidth: Measured,
     Build: LoadstoneVersion,
     Caches: RestartAdvice,

@@ -19,7 +19,7 @@ from loadstone.summary.intervals import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from loadstone.results.documents.summary import AskedAsLoad, Group, PhaseFigures, Variant
+    from loadstone.results.documents.summary import ConcurrentQueriesFigures, Group, PhaseFigures, Variant
 
 OVER = "clients"
 FLAT = 1.2
@@ -35,32 +35,32 @@ IN_FLIGHT = 0.85
 def summarise_concurrency(
     groups: Sequence[Group], phases: Sequence[PhaseFigures], in_process: Collection[str] = ()
 ) -> list[Concurrency]:
-    """Return an entry for each phase of questions asked as a load: every target, a point for each width.
+    """Return an entry for each phase of queries asked as a load: every target, a point for each width.
 
     `in_process` are the targets whose engine works in our own process.
     """
     by_key = {(phase.target, phase.folder): phase for phase in phases}
     found: dict[str, dict[str, list[WidthPoint]]] = {}
-    heads: dict[str, tuple[Group, Variant, AskedAsLoad]] = {}
+    heads: dict[str, tuple[Group, Variant, ConcurrentQueriesFigures]] = {}
     for group in groups:
         members = [by_key[group.target, folder] for folder in group.phases]
-        asking = members[0].asking
-        if group.kind == "query" and asking is not None:
+        plain_queries = members[0].plain_queries
+        if group.kind == "queries" and plain_queries is not None:
             variant = {name: value for name, value in group.variant.items() if name != OVER}
             identity = json.dumps([group.scenario, group.id, variant], sort_keys=True)
-            heads.setdefault(identity, (group, variant, asking))
+            heads.setdefault(identity, (group, variant, plain_queries))
             points = found.setdefault(identity, {}).setdefault(group.target, [])
             points.append(_point(group, members))
     return [_entry(heads[identity], targets, groups, in_process) for identity, targets in found.items()]
 
 
 def _entry(
-    head: tuple[Group, Variant, AskedAsLoad],
+    head: tuple[Group, Variant, ConcurrentQueriesFigures],
     targets: Mapping[str, list[WidthPoint]],
     groups: Sequence[Group],
     in_process: Collection[str],
 ) -> Concurrency:
-    first, variant, asking = head
+    first, variant, plain_queries = head
     same = [g for g in groups if (g.scenario, g.id, g.target) == (first.scenario, first.id, first.target)]
     ordered = {
         target: sorted(points, key=lambda p: int(p.clients or 0)) for target, points in targets.items()
@@ -71,8 +71,8 @@ def _entry(
         title=first.title,
         why=first.why,
         variant=variant,
-        draws=asking.draws or [],
-        rows=asking.rows,
+        draws=plain_queries.draws or [],
+        rows=plain_queries.rows,
         targets=[
             WidthTarget(
                 target=target,

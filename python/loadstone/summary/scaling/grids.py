@@ -37,7 +37,7 @@ def _swept(
     by_variant = {_identity(group): group for group in groups}
     members: dict[tuple[str | None, str | None, str], dict[str, tuple[PhaseFigures, Group | None]]] = {}
     for phase in phases:
-        if phase.kind == "drive" and phase.variant:
+        if phase.kind == "script" and phase.variant:
             identity = _identity(phase)
             same = members.setdefault((phase.scenario, phase.id, phase.target), {})
             same.setdefault(identity, (phase, by_variant.get(identity)))

@@ -2,15 +2,15 @@
 
 from loadstone.summary.warnings.loads import judge_disks
 from loadstone.summary.warnings.phases import ceiling, judge_phase
-from loadstone.summary.warnings.queries import judge_asked, judge_imports, judge_widths
+from loadstone.summary.warnings.queries import judge_imports, judge_plain_queries, judge_widths
 from loadstone.summary.warnings.runs import judge_run, judge_target
 
 __all__ = [
     "ceiling",
-    "judge_asked",
     "judge_disks",
     "judge_imports",
     "judge_phase",
+    "judge_plain_queries",
     "judge_run",
     "judge_target",
     "judge_widths",

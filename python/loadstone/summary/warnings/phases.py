@@ -253,7 +253,12 @@ def too_few_samples(driven: Driven) -> Warning | None:
     """Say that a percentile is left out that people look for; nobody does of loads and plain queries."""
     phase, response = driven.phase, driven.drive.response
     entry = next(p for p in response.percentiles if p.percentile == OFTEN_WANTED)
-    if phase.load is not None or phase.asking is not None or not response.count or entry.value_ns is not None:
+    if (
+        phase.load is not None
+        or phase.plain_queries is not None
+        or not response.count
+        or entry.value_ns is not None
+    ):
         return None
     return warning(
         f"{driven.drive.logged:,} samples are too few for the {OFTEN_WANTED:g}th percentile, "

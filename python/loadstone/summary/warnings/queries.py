@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadstone.results.documents.summary import (
-        Asked,
-        AskedQueryFigures,
-        AskedTarget,
         Concurrency,
         ImportFigures,
         Imports,
+        PlainQueriesFigures,
+        PlainQueriesTarget,
+        PlainQueryFigures,
         QueryRun,
         Warning,
         WidthTarget,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FEWEST_COLD, FEWEST_WARM = 3, 10
 """Runs of a query from which its medians are taken as more than chance."""
-SHARE_WHILE_ASKING = 0.10
+SHARE_BETWEEN_QUERIES = 0.10
 """Our share of the CPU time of server and Loadstone, from which it is in the times of single queries."""
 ROUNDS_APART = 1.1
 """How much slower one round must have been than another to be worth a word."""
@@ -36,8 +36,8 @@ ENOUGH_RUNS = 3
 class OnTarget:
     """The queries of a phase on one target."""
 
-    entry: Asked
-    target: AskedTarget
+    entry: PlainQueriesFigures
+    target: PlainQueriesTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,21 @@ class ImportBeside:
 
 
 of_asked: Warnings[OnTarget] = Warnings()
-of_asking: Warnings[OnTarget] = Warnings()
-of_query: Warnings[AskedQueryFigures] = Warnings()
-of_rounds: Warnings[AskedTarget] = Warnings()
+of_queries: Warnings[OnTarget] = Warnings()
+of_query: Warnings[PlainQueryFigures] = Warnings()
+of_rounds: Warnings[PlainQueriesTarget] = Warnings()
 of_import: Warnings[ImportBeside] = Warnings()
 of_widths: Warnings[WidthTarget] = Warnings()
 
 
-def judge_asked(asked: Sequence[Asked]) -> Iterator[Warning]:
+def judge_plain_queries(asked: Sequence[PlainQueriesFigures]) -> Iterator[Warning]:
     """Say what holds for queries that were asked one by one, target by target."""
     for entry in asked:
         for target in entry.targets:
             found, where = OnTarget(entry, target), (target.target, target.phases[0])
             yield from of_asked.of(found, target.target)
-            yield from of_asking.of(found, *where)
-            for query in target.questions:
+            yield from of_queries.of(found, *where)
+            for query in target.queries:
                 yield from of_query.of(query, *where)
             yield from of_rounds.of(target, target.target)
 
@@ -109,11 +109,11 @@ def caches_not_emptied(asked: OnTarget) -> Warning | None:
     )
 
 
-@of_asking
-def client_worked_while_asking(asked: OnTarget) -> Warning | None:
+@of_queries
+def client_worked_between_queries(asked: OnTarget) -> Warning | None:
     """Say that we used a part of the CPU time while one query ran at a time."""
     share = asked.target.client_share
-    if share is None or share < SHARE_WHILE_ASKING:
+    if share is None or share < SHARE_BETWEEN_QUERIES:
         return None
     return warning(
         f"Loadstone itself used {share:.0%} of the CPU time that it and the server used while the "
@@ -123,10 +123,10 @@ def client_worked_while_asking(asked: OnTarget) -> Warning | None:
     )
 
 
-@of_asking
+@of_queries
 def few_runs(asked: OnTarget) -> Warning | None:
     """Say that medians of so few runs may be chance."""
-    done = [query for query in asked.target.questions if not query.failed]
+    done = [query for query in asked.target.queries if not query.failed]
     if not done:
         return None
     warm = min(query.warm.n for query in done)
@@ -142,7 +142,7 @@ def few_runs(asked: OnTarget) -> Warning | None:
 
 
 @of_query
-def questions_failed(query: AskedQueryFigures) -> Warning | None:
+def queries_failed(query: PlainQueryFigures) -> Warning | None:
     """Say which query did not come to its end."""
     if not query.failed:
         return None
@@ -154,7 +154,7 @@ def questions_failed(query: AskedQueryFigures) -> Warning | None:
 
 
 @of_query
-def no_gpu_seen(query: AskedQueryFigures) -> Warning | None:
+def no_gpu_seen(query: PlainQueryFigures) -> Warning | None:
     """Say that the plan names a GPU, and none was seen at work."""
     if not query.plan_says_gpu or query.gpu != "CPU":
         return None
@@ -167,9 +167,9 @@ def no_gpu_seen(query: AskedQueryFigures) -> Warning | None:
 
 
 @of_rounds
-def rounds_differ(target: AskedTarget) -> Warning | None:
+def rounds_differ(target: PlainQueriesTarget) -> Warning | None:
     """Say that the rounds of a measurement do not overlap: something changed between them."""
-    names = [query.name for query in target.questions if _rounds_apart(query.runs)]
+    names = [query.name for query in target.queries if _rounds_apart(query.runs)]
     if not names:
         return None
     return warning(
@@ -186,7 +186,7 @@ def not_slower_while_asked(found: ImportBeside) -> Warning | None:
     alone = [other for other in found.others if _without_queries(other, found.load)]
     best = max((other.rows_per_s.value or 0.0 for other in alone), default=0.0)
     rate = found.load.rows_per_s.value or 0.0
-    if not found.load.asked_beside or not best or rate < best:
+    if not found.load.mixed or not best or rate < best:
         return None
     return warning(
         f"The import while queries were asked ({rate:,.0f} rows/s) was at least as fast as the "
@@ -224,4 +224,4 @@ def _rounds_apart(runs: Sequence[QueryRun]) -> bool:
 def _without_queries(other: ImportFigures, asked: ImportFigures) -> bool:
     """Whether an import is the same but for the queries beside it."""
     ours = (other.target, other.workers, other.rows)
-    return ours == (asked.target, asked.workers, asked.rows) and other.asked_beside is None
+    return ours == (asked.target, asked.workers, asked.rows) and other.mixed is None

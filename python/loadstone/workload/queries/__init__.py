@@ -1,1 +1,1 @@
-"""Questions to a database: asked, timed, their answers digested and compared."""
+"""Queries to a database: asked, timed, their answers digested and compared."""

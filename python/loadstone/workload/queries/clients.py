@@ -74,7 +74,7 @@ class EngineAsker:
         self.engine.cancel(connection, name)
 
 
-class AskedLibrary(Library):
+class QueryingLibrary(Library):
     """What the core's clients ask through an asker."""
 
     def __init__(
@@ -95,7 +95,7 @@ class AskedLibrary(Library):
     def connect(self, number: int) -> Client:
         """Open the connection of client `number`."""
         name = self._name.format(number)
-        return _Asking(self._asker, name, self._on_answer, self._on_query, self._calling)
+        return _QueryingClient(self._asker, name, self._on_answer, self._on_query, self._calling)
 
     def describe(self, error: BaseException) -> tuple[str, str]:
         """Return an error's class and the first line of its message."""
@@ -109,7 +109,7 @@ def native_clients(opened: OpenTarget) -> NativeLibrary | None:
         return opened.engine.query_clients(control)
 
 
-class _Asking(Client):
+class _QueryingClient(Client):
     """One client."""
 
     def __init__(

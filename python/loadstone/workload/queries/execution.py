@@ -1,4 +1,4 @@
-"""Questions asked of a target by the core, over the wire or through a client library."""
+"""Queries asked of a target by the core, over the wire or through a client library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loadstone.model import Pace
 from loadstone.results.redact import redact
 from loadstone.workload.drive import connection_document, perform
 from loadstone.workload.queries.answer import compare
-from loadstone.workload.queries.clients import AskedLibrary, EngineAsker, native_clients
+from loadstone.workload.queries.clients import EngineAsker, QueryingLibrary, native_clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -175,7 +175,7 @@ def _library(opened: OpenTarget, document: dict[str, Any], options: QueryOptions
     asker = options.asker or EngineAsker(opened)
     if not asker.arrow:
         document["queries"]["answers"] = "none"
-    return AskedLibrary(asker, options.on_answer, options.on_query)
+    return QueryingLibrary(asker, options.on_answer, options.on_query)
 
 
 def _renumber(answers: list[dict[str, Any]], written: Written, runs: int) -> None:

@@ -1,7 +1,7 @@
-"""Questions in plain SQL: each by itself, with caches emptied and then warm, or all of them as a load.
+"""Queries in plain SQL: each by itself, with caches emptied and then warm, or all of them as a load.
 
 Who runs them says how caches are emptied and how a server that was lost comes back (`QueryContext`). The runs
-of one question go through one connection, each planned anew: what the connection learns, it learns before the
+of one query go through one connection, each planned anew: what the connection learns, it learns before the
 first warm one. A run's time is the driver's: over the wire, from sending the text to the last row, digested;
 behind a client library, from the call to the whole answer as Arrow, which is digested afterwards.
 """
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Caches
     from loadstone.engine.control import Control
-    from loadstone.model import Question, Questions
+    from loadstone.model import PlainQueries, PlainQuery
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
     from loadstone.workload.drive import Progress
 
 Account = dict[str, Any]
-"""drive.json of docs/run-folder.md, with `asking`."""
+"""drive.json of docs/run-folder.md, with `plain_queries`."""
 Run = dict[str, Any]
-"""One entry of `asking.runs`."""
+"""One entry of `plain_queries.runs`."""
 
 _NS_PER_S = 1e9
 
@@ -43,59 +43,59 @@ class QueryContext:
     control: Callable[[], Control]
     """Gives a control connection that works; raises LoadstoneError when the server is gone for good."""
     recover: Callable[[], object]
-    """Waits for a server that lost a question's connection; raises likewise."""
+    """Waits for a server that lost a query's connection; raises likewise."""
     cool: Callable[[], Caches]
     """Empties the caches as far as that can be done; trouble is a note."""
     signals: Signals | None
     show: Callable[[Progress], None] | None
     schema: str
     keep: Callable[[Account], None]
-    """Is given the account after each question, so that a kill leaves what was learnt."""
+    """Is given the account after each query, so that a kill leaves what was learnt."""
     rows: int | None = None
     """Rows of the table, where they are known."""
 
 
-def ask_in_turn(questions: Questions, opened: OpenTarget, out_dir: Path, context: QueryContext) -> Account:
-    """Ask one question after the other, each cold and then warm; returns the account.
+def ask_in_turn(queries: PlainQueries, opened: OpenTarget, out_dir: Path, context: QueryContext) -> Account:
+    """Ask one query after the other, each cold and then warm; returns the account.
 
-    A run that fails is marked with its reason, and the question's later runs are skipped; the next question
+    A run that fails is marked with its reason, and the query's later runs are skipped; the next query
     is asked all the same. The account's state is `complete`, or `interrupted` where a signal came first.
     """
-    return _Turns(questions, opened, out_dir, context).perform()
+    return _Turns(queries, opened, out_dir, context).perform()
 
 
 def ask_as_load(
-    questions: Questions,
+    queries: PlainQueries,
     opened: OpenTarget,
     out_dir: Path,
     signals: Signals | None,
     show: Callable[[Progress], None] | None,
     options: QueryOptions,
 ) -> Account:
-    """Let clients go round the questions with drawn numbers; returns the account.
+    """Let clients go round the queries with drawn numbers; returns the account.
 
-    Of `options` count what is not the questions' own: duration, schema, what becomes of the answers.
+    Of `options` count what is not the queries' own: duration, schema, what becomes of the answers.
     """
-    return ask_all(texts_of(questions, opened), opened, out_dir, signals, show, options)
+    return ask_all(texts_of(queries, opened), opened, out_dir, signals, show, options)
 
 
-def texts_of(questions: Questions, opened: OpenTarget) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each question, round by round, in the target's words.
+def texts_of(queries: PlainQueries, opened: OpenTarget) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each query, round by round, in the target's words.
 
     The numbers hang on seed and draws alone, so that every target is asked the same.
     """
-    drawing = _core.GoRand(questions.seed)
-    for _ in range(questions.distinct if questions.draws else 1):
-        values = {d.name: d.least + drawing.int63n(d.most - d.least + 1) for d in questions.draws}
-        for question in questions.questions:
-            yield question.name, opened.engine.translate(filled(question.sql, values))
+    drawing = _core.GoRand(queries.seed)
+    for _ in range(queries.distinct if queries.draws else 1):
+        values = {d.name: d.least + drawing.int63n(d.most - d.least + 1) for d in queries.draws}
+        for query in queries.queries:
+            yield query.name, opened.engine.translate(filled(query.sql, values))
 
 
 @dataclass(slots=True)
 class _Turns:
-    """Asking in turn, under way."""
+    """ConcurrentQueries in turn, under way."""
 
-    questions: Questions
+    queries: PlainQueries
     opened: OpenTarget
     out_dir: Path
     context: QueryContext
@@ -113,31 +113,31 @@ class _Turns:
     def perform(self) -> Account:
         self.started_ns = time.monotonic_ns()
         self._look_at_table()
-        for question in self.questions.questions:
-            sql = self.opened.engine.translate(question.sql)
+        for query in self.queries.queries:
+            sql = self.opened.engine.translate(query.sql)
             self.asked.append(
-                {"name": question.name, "sql": sql, "plan": None, "gpu": None, "answer": None, "wrong": None}
+                {"name": query.name, "sql": sql, "plan": None, "gpu": None, "answer": None, "wrong": None}
             )
-            self._ask(question, sql)
+            self._ask(query, sql)
             if self._is_interrupted():
                 break
             self._explain(sql)
-            self.context.keep(self._account("interrupted", "the questions after this one were not asked"))
+            self.context.keep(self._account("interrupted", "the queries after this one were not asked"))
         (self.out_dir / QUERIES_FILE).unlink(missing_ok=True)
         stopped = self._is_interrupted()
         return self._account("interrupted", "stopped by a signal") if stopped else self._account("complete")
 
-    def _ask(self, question: Question, sql: str) -> None:
-        """Ask a question as often as it is to be asked."""
-        kinds = [("cold", 1)] if self.questions.cold else []
-        kinds += [("warm", number) for number in range(1, self.questions.warm_runs + 1)]
-        blanks = [_blank(question.name, *kind) for kind in kinds]
+    def _ask(self, query: PlainQuery, sql: str) -> None:
+        """Ask a query as often as it is to be asked."""
+        kinds = [("cold", 1)] if self.queries.cold else []
+        kinds += [("warm", number) for number in range(1, self.queries.warm_runs + 1)]
+        blanks = [_blank(query.name, *kind) for kind in kinds]
         self.runs += blanks
         if self.gone is not None:
             _skip(blanks, self.gone)
             return
         try:
-            if self.questions.cold:
+            if self.queries.cold:
                 self.caches = self.context.cool()
                 self.context.control()
             spans: list[tuple[int, int]] = []
@@ -151,10 +151,10 @@ class _Turns:
         self._take(account, blanks, spans)
 
     def _drive(self, blanks: list[Run], sql: str, spans: list[tuple[int, int]]) -> Account:
-        """Run a question on one connection, once for each of `blanks`."""
+        """Run a query on one connection, once for each of `blanks`."""
         options = QueryOptions(
-            timeout_s=self.questions.timeout_s,
-            seed=self.questions.seed,
+            timeout_s=self.queries.timeout_s,
+            seed=self.queries.seed,
             prepared=0,
             brittle=True,
             records=False,
@@ -204,7 +204,7 @@ class _Turns:
         engine = self.opened.engine
         try:
             control = self.context.control()
-            with engine.at_most(control, self.questions.timeout_s):
+            with engine.at_most(control, self.queries.timeout_s):
                 plan = engine.explain(control, sql)
         except self._troubles() as error:
             self._check_signals()
@@ -213,23 +213,23 @@ class _Turns:
         self.asked[-1] |= {"plan": plan, "gpu": engine.used_gpu(plan)}
 
     def _own_runs(self) -> list[Run]:
-        return [run for run in self.runs if run["question"] == self.asked[-1]["name"]]
+        return [run for run in self.runs if run["query"] == self.asked[-1]["name"]]
 
     def _look_at_table(self) -> None:
         """Read how large the table is that is asked about."""
-        if not self.questions.table:
+        if not self.queries.table:
             return
         engine = self.opened.engine
         try:
             control = self.context.control()
             if self.opened.private:
                 engine.checkpoint(control)  # what is only in a log has no size yet
-            size = engine.tables.size(control, self.questions.table)
+            size = engine.tables.size(control, self.queries.table)
             # Column stores on PostgreSQL may keep nearly all of a table as long values.
             self.table_bytes = size.table_bytes + size.toast_bytes
         except self._troubles() as error:
             self._check_signals()
-            self.notes.append(f"the size of {self.questions.table} could not be read: {words_of(error)}")
+            self.notes.append(f"the size of {self.queries.table} could not be read: {words_of(error)}")
 
     def _revive(self) -> None:
         """Wait for a server that was lost; where it stays away, nothing more is asked."""
@@ -261,29 +261,29 @@ class _Turns:
             "reason": reason,
             "output_error": None,
             "clients": 1,
-            "seed": self.questions.seed,
+            "seed": self.queries.seed,
             "start_ns": self.started_ns,
             "end_ns": time.monotonic_ns(),
             "counts": counts,
             "errors": self.errors,
             "outages": self.outages,
-            "asking": {
-                "table": self.questions.table or None,
+            "plain_queries": {
+                "table": self.queries.table or None,
                 "rows": self.context.rows,
                 "table_bytes": self.table_bytes,
-                "cold": self.questions.cold,
+                "cold": self.queries.cold,
                 "caches": self.caches,
-                "timeout_s": self.questions.timeout_s,
+                "timeout_s": self.queries.timeout_s,
                 "runs": self.runs,
-                "questions": self.asked,
+                "queries": self.asked,
                 "notes": self.notes,
             },
         }
 
 
-def _blank(question: str, kind: str, number: int) -> Run:
+def _blank(query: str, kind: str, number: int) -> Run:
     return {
-        "question": question,
+        "query": query,
         "kind": kind,
         "number": number,
         "start_ns": None,

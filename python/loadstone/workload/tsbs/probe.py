@@ -1,11 +1,11 @@
-"""A probe: one question of one value, asked in a steady rhythm, with the time of each answer."""
+"""A probe: one query of one value, asked in a steady rhythm, with the time of each answer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from loadstone.workload.drive import connection_document, perform
-from loadstone.workload.queries.clients import AskedLibrary, EngineAsker, native_clients
+from loadstone.workload.queries.clients import EngineAsker, QueryingLibrary, native_clients
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ _NAME = "loadstone-probe-{}"
 def perform_probe(sql: str, opened: OpenTarget, out_dir: Path, signals: Signals) -> None:
     """Ask until `signals` end it; `out_dir` gets probe.jsonl: start_ns, end_ns, value (whole number or null).
 
-    The question's first column of its first row is the value. Raises LoadstoneError when it cannot be asked.
+    The query's first column of its first row is the value. Raises LoadstoneError when it cannot be asked.
     """
     document: dict[str, Any] = {
         "queries": {"probe": {"sql": sql}},
@@ -36,7 +36,7 @@ def perform_probe(sql: str, opened: OpenTarget, out_dir: Path, signals: Signals)
     connection = opened.client_connection()
     library: Clients | None = None
     if connection is None:
-        library = native_clients(opened) or AskedLibrary(EngineAsker(opened), name=_NAME)
+        library = native_clients(opened) or QueryingLibrary(EngineAsker(opened), name=_NAME)
     else:
         document["connection"] = connection_document(connection)
         document |= {"threads": 1, "reconnect": True}

@@ -1,9 +1,9 @@
 """The types of summary.json. A part that is copied from another document has that document's type."""
 
 from loadstone.results.documents.summary.drives import (
-    AskedAsLoad,
     BesideLoad,
     ClientCpuFigures,
+    ConcurrentQueriesFigures,
     DriveFigures,
     Equation,
     LateQueries,
@@ -58,9 +58,6 @@ from loadstone.results.documents.summary.phases import (
     SweepRow,
 )
 from loadstone.results.documents.summary.queries import (
-    Asked,
-    AskedQueryFigures,
-    AskedTarget,
     Beyond,
     Concurrency,
     EmptiedCaches,
@@ -68,6 +65,9 @@ from loadstone.results.documents.summary.queries import (
     ImportFigures,
     Imports,
     ImportSize,
+    PlainQueriesFigures,
+    PlainQueriesTarget,
+    PlainQueryFigures,
     PublishedWidth,
     QueryCost,
     QueryRun,
@@ -110,10 +110,6 @@ from loadstone.results.documents.summary.units import Figures, Value, Variant
 
 __all__ = [
     "Advice",
-    "Asked",
-    "AskedAsLoad",
-    "AskedQueryFigures",
-    "AskedTarget",
     "BesideLoad",
     "Beyond",
     "Built",
@@ -123,6 +119,7 @@ __all__ = [
     "ClientCpuFigures",
     "Compared",
     "Concurrency",
+    "ConcurrentQueriesFigures",
     "CoursePoint",
     "CurvePoint",
     "Drift",
@@ -158,6 +155,9 @@ __all__ = [
     "PerUnit",
     "Percentile",
     "PhaseFigures",
+    "PlainQueriesFigures",
+    "PlainQueriesTarget",
+    "PlainQueryFigures",
     "PlanFigures",
     "PublishedCurve",
     "PublishedWidth",

@@ -163,7 +163,7 @@ class QueriesBeside(Figures, kw_only=True):
     late: LateQueries | None
 
 
-class AskedAsLoad(Figures, kw_only=True):
+class ConcurrentQueriesFigures(Figures, kw_only=True):
     """Plain queries that clients asked as a load."""
 
     table: str | None

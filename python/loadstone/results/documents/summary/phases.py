@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from loadstone.results.documents.phase import Check, Published, Statement
 from loadstone.results.documents.summary.drives import (
-    AskedAsLoad,
+    ConcurrentQueriesFigures,
     DriveFigures,
     QueriesBeside,
     QueryFigures,
@@ -67,7 +67,7 @@ class PhaseFigures(Figures, kw_only=True):
     checks: list[Check]
     setup: list[Statement]
     drive: DriveFigures | None
-    asking: AskedAsLoad | None
+    plain_queries: ConcurrentQueriesFigures | None
     sizes: SizeFigures | None
     steps: StepsFigures | None
     load: LoadFigures | None
@@ -90,7 +90,7 @@ class Compared(Figures, kw_only=True):
     unit: str | None
     note: str | None
     system: str | None
-    question: str | None
+    query: str | None
     measured: Figure | None
     ratio: Figure | None
     ratio_per_core: Annotated[Figure | UnsetType, Meta(description="rates only")] = UNSET

@@ -56,7 +56,7 @@ class Beyond(Figures, kw_only=True):
     named: bool
 
 
-class AskedQueryFigures(Figures, kw_only=True):
+class PlainQueryFigures(Figures, kw_only=True):
     """A query on one target."""
 
     name: str
@@ -88,7 +88,7 @@ class EmptiedCaches(Figures, kw_only=True):
     note: str
 
 
-class AskedTarget(Figures, kw_only=True):
+class PlainQueriesTarget(Figures, kw_only=True):
     """The queries of a phase on one target."""
 
     target: str
@@ -102,10 +102,10 @@ class AskedTarget(Figures, kw_only=True):
     cold_words: str
     notes: list[str]
     client_share: Share | None
-    questions: list[AskedQueryFigures]
+    queries: list[PlainQueryFigures]
 
 
-class Asked(Figures, kw_only=True):
+class PlainQueriesFigures(Figures, kw_only=True):
     """Queries that ran one by one."""
 
     scenario: str | None
@@ -116,9 +116,9 @@ class Asked(Figures, kw_only=True):
     rounds: int
     cold: bool
     table: str | None
-    questions: list[str]
+    queries: list[str]
     first: str
-    targets: list[AskedTarget]
+    targets: list[PlainQueriesTarget]
     published: list[Published]
 
 
@@ -205,7 +205,7 @@ class ImportFigures(Figures, kw_only=True):
     workers: int | None
     bytes_per_s: BytesPerSecond | None
     bytes_of: Annotated[str | None, Meta(description="text or values")]
-    asked_beside: BesideLoad | None
+    mixed: BesideLoad | None
     published: list[Compared]
 
 
@@ -266,5 +266,5 @@ class TargetCost(Figures, kw_only=True):
     target: str
     price_per_hour: Figure
     imports: list[ImportCost]
-    questions: list[QueryCost]
+    queries: list[QueryCost]
     loads: list[WidthCost]

@@ -8,7 +8,7 @@ from loadstone.results.documents.run import PlannedSource, Run
 from loadstone.results.documents.summary.loads import StepsFigures
 from loadstone.results.documents.summary.machine import Resources
 from loadstone.results.documents.summary.phases import Grid, Group, PhaseFigures, ScalingFigures, Sweep
-from loadstone.results.documents.summary.queries import Asked, Concurrency, Imports, TargetCost
+from loadstone.results.documents.summary.queries import Concurrency, Imports, PlainQueriesFigures, TargetCost
 from loadstone.results.documents.summary.units import Figures, Value, Variant
 from loadstone.results.documents.target import Target
 
@@ -114,7 +114,7 @@ class Summary(Figures, kw_only=True):
     sweeps: list[Sweep]
     grids: list[Grid]
     scaling: list[ScalingFigures]
-    asked: list[Asked]
+    plain_queries: list[PlainQueriesFigures]
     concurrency: list[Concurrency]
     imports: list[Imports]
     costs: list[TargetCost]

@@ -1,4 +1,4 @@
-"""Runs that ask plain SQL: cold and warm, as a load, and whatever goes wrong with a question."""
+"""Runs that ask plain SQL: cold and warm, as a load, and whatever goes wrong with a query."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ setup = [
 ASKED = """
 [[phase]]
 id = "ask"
-kind = "query"
+kind = "queries"
 title = "Asked"
 sweep = { round = [1, 2] }
-ask.table = "t"
-ask.warm_runs = 2
-ask.questions = [
+queries.table = "t"
+queries.warm_runs = 2
+queries.statements = [
   { name = "count", sql = "select count(*) as n from t" },
   { name = "groups", sql = "groups.sql" },
 ]
-published = [ { metric = "warm_ms", question = "count", system = "Another", value = 3, unit = "ms" } ]
+published = [ { metric = "warm_ms", query = "count", system = "Another", value = 3, unit = "ms" } ]
 """
 GROUPS = "select g, count(*) as n, avg(id) as mean, sum(x) as x from t group by g order by n desc, mean;"
 ONE = """
 [[phase]]
 id = "ask"
-kind = "query"
+kind = "queries"
 title = "Asked"
-ask.cold = false
-ask.warm_runs = 2
-ask.timeout_s = {timeout}
-ask.questions = [
+queries.cold = false
+queries.warm_runs = 2
+queries.timeout_s = {timeout}
+queries.statements = [
   {{ name = "before", sql = "select count(*) from t" }},
   {{ name = "trouble", sql = "{trouble}" }},
   {{ name = "after", sql = "select sum(id) from t" }},
@@ -72,15 +72,15 @@ SLEEP = "select pg_sleep(600)"
 LOAD = """
 [[phase]]
 id = "many"
-kind = "query"
+kind = "queries"
 title = "Many"
-[phase.ask]
+[phase.queries]
 table = "t"
 clients = 3
 duration_s = 1
 distinct = 20
 draws = [ { name = "from", least = 1, most = 19000 } ]
-questions = [ { name = "drawn", sql = "select count(*), avg(x) from t where id >= :from" } ]
+statements = [ { name = "drawn", sql = "select count(*), avg(x) from t where id >= :from" } ]
 """
 
 
@@ -92,19 +92,19 @@ def scenario(desk: Desk, *phases: str, private: str = "") -> Path:
     return folder
 
 
-def asking(ended: Ended, target: str, phase: str = "ask") -> list[dict[str, Any]]:
-    """Give `asking` of drive.json of each variant of a phase."""
+def plain_queries(ended: Ended, target: str, phase: str = "ask") -> list[dict[str, Any]]:
+    """Give `plain_queries` of drive.json of each variant of a phase."""
     paths = sorted(ended.folder.glob(f"targets/{target}/phases/*-{phase}*/drive.json"))
-    return [read_json(path)["asking"] for path in paths]
+    return [read_json(path)["plain_queries"] for path in paths]
 
 
-def runs(asked: dict[str, Any], question: str) -> list[tuple[str, str]]:
-    return [(run["kind"], run["state"]) for run in asked["runs"] if run["question"] == question]
+def runs(asked: dict[str, Any], query: str) -> list[tuple[str, str]]:
+    return [(run["kind"], run["state"]) for run in asked["runs"] if run["query"] == query]
 
 
 def under_way(running: Running, database: Database, words: str) -> None:
     sleeping = f"select count(*) from pg_stat_activity where query = '{words}' and state = 'active'"
-    running.wait_for(lambda: database.value(sleeping) == 1, "the question is under way")
+    running.wait_for(lambda: database.value(sleeping) == 1, "the query is under way")
 
 
 def under_way_privately(running: Running, desk: Desk) -> psutil.Process:
@@ -118,13 +118,13 @@ def under_way_privately(running: Running, desk: Desk) -> psutil.Process:
             found.append(desk.private_server().value(sleeping))
         return bool(found and found[-1])
 
-    running.wait_for(asleep, "the question is under way")
+    running.wait_for(asleep, "the query is under way")
     return psutil.Process(found[-1])
 
 
 def nothing_left(database: Database) -> None:
     query = f"select count(*) from pg_stat_activity where query = '{SLEEP}' and state = 'active'"
-    wait_until(lambda: database.value(query) == 0, "no question of ours goes on on the server")
+    wait_until(lambda: database.value(query) == 0, "no query of ours goes on on the server")
 
 
 @pytest.mark.slow
@@ -132,25 +132,25 @@ def test_cold_and_warm_in_rounds_on_two_engines_that_agree(desk: Desk) -> None:
     ended = desk.measure(scenario(desk, ASKED), "--target", "pg", "--target", "duckdb:")
     assert ended.code == 0, ended.err
     for target in ("pg18", "duckdb"):
-        rounds = asking(ended, target)
+        rounds = plain_queries(ended, target)
         assert len(rounds) == 2
         for asked in rounds:
             assert (asked["table"], asked["rows"], asked["cold"]) == ("t", 20000, True)
             assert asked["table_bytes"] > 0
-            assert [q["name"] for q in asked["questions"]] == ["count", "groups"]
-            assert all(q["answer"] and q["plan"] and q["wrong"] is None for q in asked["questions"])
-            assert {q["gpu"] for q in asked["questions"]} == {None}
+            assert [q["name"] for q in asked["queries"]] == ["count", "groups"]
+            assert all(q["answer"] and q["plan"] and q["wrong"] is None for q in asked["queries"])
+            assert {q["gpu"] for q in asked["queries"]} == {None}
             for name, rows in (("count", 1), ("groups", 10)):
                 assert runs(asked, name) == [("cold", "done"), ("warm", "done"), ("warm", "done")]
-                assert {run["rows"] for run in asked["runs"] if run["question"] == name} == {rows}
+                assert {run["rows"] for run in asked["runs"] if run["query"] == name} == {rows}
             done = [(run["start_ns"], run["end_ns"]) for run in asked["runs"]]
             assert done == sorted(done)
             assert all(first[1] <= second[0] for first, second in itertools.pairwise(done))
             for run in asked["runs"]:
                 assert run["seconds"] == pytest.approx((run["end_ns"] - run["start_ns"]) / 1e9, abs=2e-6)
-    assert "Seq Scan on t" in asking(ended, "pg18")[0]["questions"][0]["plan"]
-    assert "the server was restarted" in asking(ended, "pg18")[0]["caches"]["note"]
-    assert asking(ended, "duckdb")[0]["caches"]["emptied"] is True
+    assert "Seq Scan on t" in plain_queries(ended, "pg18")[0]["queries"][0]["plan"]
+    assert "the server was restarted" in plain_queries(ended, "pg18")[0]["caches"]["note"]
+    assert plain_queries(ended, "duckdb")[0]["caches"]["emptied"] is True
     phases = [read_json(path) for path in sorted(ended.folder.glob("targets/duckdb/phases/*/phase.json"))]
     assert [phase["round"] for phase in phases] == [None, 1, 2]
     assert phases[1]["published"][0]["system"] == "Another"
@@ -187,8 +187,8 @@ def test_a_load_with_drawn_numbers_asks_every_target_the_same(desk: Desk) -> Non
         assert drive["counts"]["failed"] == 0
         (label,) = drive["queries"]["labels"]
         assert (label["label"], label["counts"]["done"]) == ("drawn", drive["counts"]["done"])
-        assert drive["asking"]["draws"] == [{"name": "from", "least": 1, "most": 19000}]
-        assert (drive["asking"]["rows"], drive["asking"]["clients"]) == (20000, 3)
+        assert drive["plain_queries"]["draws"] == [{"name": "from", "least": 1, "most": 19000}]
+        assert (drive["plain_queries"]["rows"], drive["plain_queries"]["clients"]) == (20000, 3)
         texts[target] = (folder / "queries.jsonl").read_text()
     assert texts["pg18"] == texts["duckdb"]
     assert 15 < len(set(texts["pg18"].splitlines())) <= 20
@@ -198,13 +198,13 @@ def test_a_load_with_drawn_numbers_asks_every_target_the_same(desk: Desk) -> Non
 
 
 @pytest.mark.slow
-def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_questions_that_see_it(desk: Desk) -> None:
+def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_queries_that_see_it(desk: Desk) -> None:
     ended = desk.measure(
         scenario(desk, ASKED), "--target", "pg", "--target", "duckdb:", "--set", "extra=1", "--set", "round=1"
     )
     assert ended.code == 3, ended.err
-    (asked,) = asking(ended, "duckdb")
-    count, groups = asked["questions"]
+    (asked,) = plain_queries(ended, "duckdb")
+    count, groups = asked["queries"]
     assert count["wrong"] == "another answer than pg18's: column 1 (n): sums differ by 5.0e-05 (here: pg18)"
     assert "sums differ" in groups["wrong"]
     phase = ended.phases("duckdb")["ask"]
@@ -218,11 +218,11 @@ def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_questions_that_see_it
 
 
 @pytest.mark.slow
-def test_an_sql_error_fails_its_question_alone(desk: Desk, database: Database) -> None:
+def test_an_sql_error_fails_its_query_alone(desk: Desk, database: Database) -> None:
     folder = scenario(desk, ONE.format(timeout=60, trouble="select nothing from t"))
     ended = desk.measure(folder, "--target", database.url, "--target", "duckdb:")
     assert ended.code == 2, ended.err
-    both = asking(ended, "*")
+    both = plain_queries(ended, "*")
     assert len(both) == 2
     for asked in both:
         assert runs(asked, "before") == [("warm", "done")] * 2
@@ -231,16 +231,16 @@ def test_an_sql_error_fails_its_question_alone(desk: Desk, database: Database) -
         reason = next(run["reason"] for run in asked["runs"] if run["state"] == "failed")
         assert "nothing" in reason
         assert asked["caches"] is None
-    assert "1 of 3 questions failed: trouble (warm run 1)" in ended.err
+    assert "1 of 3 queries failed: trouble (warm run 1)" in ended.err
     assert any("trouble, warm run 1 failed" in message for message in ended.told("note"))
 
 
 @pytest.mark.slow
-def test_a_question_that_takes_too_long_is_cancelled_on_the_server(desk: Desk, database: Database) -> None:
+def test_a_query_that_takes_too_long_is_cancelled_on_the_server(desk: Desk, database: Database) -> None:
     ended = desk.measure(scenario(desk, ONE.format(timeout=1, trouble=SLEEP)), "--target", database.url)
     assert ended.code == 2, ended.err
     nothing_left(database)
-    (asked,) = asking(ended, "*")
+    (asked,) = plain_queries(ended, "*")
     assert runs(asked, "trouble") == [("warm", "failed"), ("warm", "skipped")]
     assert runs(asked, "after") == [("warm", "done")] * 2
     failed = next(run for run in asked["runs"] if run["state"] == "failed")
@@ -249,11 +249,11 @@ def test_a_question_that_takes_too_long_is_cancelled_on_the_server(desk: Desk, d
 
 
 @pytest.mark.slow
-def test_a_question_to_duckdb_that_takes_too_long_is_interrupted(desk: Desk) -> None:
+def test_a_query_to_duckdb_that_takes_too_long_is_interrupted(desk: Desk) -> None:
     endless = "select count(*) from generate_series(1, 1000000) as a(i), generate_series(1, 1000000) as b(i)"
     ended = desk.measure(scenario(desk, ONE.format(timeout=1, trouble=endless)), "--target", "duckdb:")
     assert ended.code == 2, ended.err
-    (asked,) = asking(ended, "duckdb")
+    (asked,) = plain_queries(ended, "duckdb")
     assert runs(asked, "trouble") == [("warm", "failed"), ("warm", "skipped")]
     assert runs(asked, "after") == [("warm", "done")] * 2
     assert any("no answer within 1 s (timeout)" in str(run["reason"]) for run in asked["runs"])
@@ -261,7 +261,7 @@ def test_a_question_to_duckdb_that_takes_too_long_is_interrupted(desk: Desk) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False], ids=["the server", "the session, as for want of memory"])
-def test_a_server_that_dies_of_a_question_answers_the_next_one(desk: Desk, whole: bool) -> None:  # noqa: FBT001
+def test_a_server_that_dies_of_a_query_answers_the_next_one(desk: Desk, whole: bool) -> None:  # noqa: FBT001
     running = desk.begin(scenario(desk, ONE.format(timeout=600, trouble=SLEEP)), "--target", "pg")
     session = under_way_privately(running, desk)
     victims = [p for p in desk.processes() if "postgres" in p.name()] if whole else [session]
@@ -270,19 +270,19 @@ def test_a_server_that_dies_of_a_question_answers_the_next_one(desk: Desk, whole
             victim.kill()
     ended = running.finish()
     assert ended.code == 2, ended.err
-    (asked,) = asking(ended, "pg18")
+    (asked,) = plain_queries(ended, "pg18")
     assert runs(asked, "before") == [("warm", "done")] * 2
     assert runs(asked, "trouble") == [("warm", "failed"), ("warm", "skipped")]
     assert runs(asked, "after") == [("warm", "done")] * 2, [run["reason"] for run in asked["runs"]]
     assert any("had died" in message for message in ended.told("note")) == whole
     phase = ended.phases()["ask"]
     assert phase["state"] == "failed"
-    assert phase["reason"].startswith("1 of 3 questions failed: trouble (warm run 1): ")
+    assert phase["reason"].startswith("1 of 3 queries failed: trouble (warm run 1): ")
     assert phase["reason"].endswith("the other 2 were answered")
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_long_question_in_seconds_and_the_run_can_go_on(desk: Desk, database: Database) -> None:
+def test_ctrl_c_ends_a_long_query_in_seconds_and_the_run_can_go_on(desk: Desk, database: Database) -> None:
     folder = scenario(desk, ONE.format(timeout=600, trouble=SLEEP))
     running = desk.begin(folder, "--target", database.url)
     under_way(running, database, SLEEP)
@@ -292,7 +292,7 @@ def test_ctrl_c_ends_a_long_question_in_seconds_and_the_run_can_go_on(desk: Desk
     assert "Traceback" not in ended.err
     nothing_left(database)
     assert ended.phases()["ask"]["state"] == "interrupted"
-    (asked,) = asking(ended, "*")
+    (asked,) = plain_queries(ended, "*")
     assert runs(asked, "before") == [("warm", "done")] * 2
     assert [state for _, state in runs(asked, "trouble")] == ["failed", "skipped"]
     assert "Incomplete" in ended.report
@@ -303,20 +303,20 @@ def test_ctrl_c_ends_a_long_question_in_seconds_and_the_run_can_go_on(desk: Desk
         "run", folder, "--target", database.url, "--size", "tiny", "--no-calibrate", "--resume", "out"
     )
     assert again.code == 0, again.err
-    (asked,) = asking(again, "*")
+    (asked,) = plain_queries(again, "*")
     assert {run["state"] for run in asked["runs"]} == {"done"}
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_long_question_to_duckdb(desk: Desk) -> None:
+def test_ctrl_c_ends_a_long_query_to_duckdb(desk: Desk) -> None:
     endless = "select count(*) from generate_series(1, 1000000) as a(i), generate_series(1, 1000000) as b(i)"
     running = desk.begin(scenario(desk, ONE.format(timeout=600, trouble=endless)), "--target", "duckdb:")
     drive = "targets/duckdb/phases/*-ask/drive.json"
-    running.wait_for(lambda: list(running.folder.glob(drive)), "the first question was answered")
+    running.wait_for(lambda: list(running.folder.glob(drive)), "the first query was answered")
     running.send(signal.SIGINT)
     ended = running.finish(30)
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert ended.phases()["ask"]["state"] == "interrupted"
-    (asked,) = asking(ended, "duckdb")
+    (asked,) = plain_queries(ended, "duckdb")
     assert runs(asked, "before") == [("warm", "done")] * 2

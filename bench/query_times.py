@@ -1,6 +1,6 @@
-r"""What our figure of a question holds beside the engine's own: psql's `\timing`, DuckDB's profiler.
+r"""What our figure of a query holds beside the engine's own: psql's `\timing`, DuckDB's profiler.
 
-The sides take turns on the same server, round by round; each question is run warm, 100 times a turn, and the
+The sides take turns on the same server, round by round; each query is run warm, 100 times a turn, and the
 table shows medians over all of them. Without psql on PATH our figures stand alone. psql sends the text by
 the simple protocol; ours parses, binds, describes and executes in one exchange, and digests the answer.
 """
@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone.model import Question, Questions
+from loadstone.model import PlainQueries, PlainQuery
 from loadstone.target import open_target, parse_target
 from loadstone.workload.queries.rounds import QueryContext, ask_in_turn
 
@@ -34,7 +34,7 @@ SETUP = (
     "create table t (id int, g int, x double precision)",
     f"insert into t select i, i % 100, i * 0.5 from generate_series(1, {ROWS}) as s(i)",
 )
-QUESTIONS = {
+QUERIES = {
     "select 1": "select 1 as one",
     f"one group of {ROWS:,} rows": "select count(*) as n, avg(x) as mean from t",
     "100 groups": "select g, count(*) as n, avg(x) as mean from t group by g order by n desc, mean",
@@ -45,13 +45,13 @@ _TIME = re.compile(r"^Time: ([\d.]+) ms", re.MULTILINE)
 def run(target: str, rounds: int) -> None:
     """Print the table."""
     psql = shutil.which("psql")
-    print("### Questions: our figure beside the engine's own client\n")
+    print("### Queries: our figure beside the engine's own client\n")
     print(
         f"{rounds} rounds by turns of {RUNS} warm runs, medians"
         + ("" if psql else "; there is no psql")
         + "\n"
     )
-    print("| engine | question | its own ms | ours ms | difference ms |")
+    print("| engine | query | its own ms | ours ms | difference ms |")
     print("|---|---|---:|---:|---:|")
     with ExitStack() as stack:
         pg = stack.enter_context(open_target(parse_target(target), 4))
@@ -62,7 +62,7 @@ def run(target: str, rounds: int) -> None:
             with closing(opened.connect("bench")) as control:
                 for statement in SETUP:
                     control.execute(statement)
-            for name, sql in QUESTIONS.items():
+            for name, sql in QUERIES.items():
                 print(_row(opened, theirs, name, sql, rounds), flush=True)
     print()
 
@@ -85,14 +85,14 @@ def _row(opened: OpenTarget, theirs: Callable[[str], list[float]], name: str, sq
 
 def _ours(opened: OpenTarget, sql: str) -> list[float]:
     """Ask; returns milliseconds of each run."""
-    questions = Questions((Question("it", sql),), cold=False, warm_runs=RUNS)
+    queries = PlainQueries((PlainQuery("it", sql),), cold=False, warm_runs=RUNS)
     with (
         tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder,
         closing(opened.connect("b")) as own,
     ):
         context = QueryContext(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
-        account = ask_in_turn(questions, opened, Path(folder), context)
-    return [run["seconds"] * 1e3 for run in account["asking"]["runs"]]
+        account = ask_in_turn(queries, opened, Path(folder), context)
+    return [run["seconds"] * 1e3 for run in account["plain_queries"]["runs"]]
 
 
 def _psql(program: str | None, opened: OpenTarget) -> Callable[[str], list[float]]:
