@@ -26,7 +26,7 @@ pub(crate) struct Rows {
     api: &'static Api,
     names: Vec<CString>,
     chunks: Vec<Chunk>,
-    rows: u64,
+    count: u64,
 }
 
 // SAFETY: chunks are read by whichever thread runs the statement, and nobody writes them.
@@ -55,7 +55,7 @@ impl Rows {
             api,
             names: names?,
             chunks: chunks?,
-            rows: rows.num_rows() as u64,
+            count: rows.num_rows() as u64,
         })
     }
 
@@ -73,7 +73,7 @@ impl Rows {
                 (api.duckdb_bind_add_result_column)(bind, name.as_ptr(), kind);
                 (api.duckdb_destroy_logical_type)(&raw mut kind);
             }
-            (api.duckdb_bind_set_cardinality)(bind, self.rows, true);
+            (api.duckdb_bind_set_cardinality)(bind, self.count, true);
         }
     }
 

@@ -25,7 +25,6 @@ enum Source {
     File {
         path: PathBuf,
         reader: BufReader<File>,
-        line: String,
     },
 }
 
@@ -61,8 +60,8 @@ impl Feed {
             (None, Some(path)) => {
                 let listed = check_file(path, labels)?;
                 let reader = open(path)?;
-                let (path, line) = (path.clone(), String::new());
-                (Source::File { path, reader, line }, listed)
+                let path = path.clone();
+                (Source::File { path, reader }, listed)
             }
             (None, None) => (Source::List(Vec::new()), 0),
         };
@@ -105,26 +104,43 @@ impl Feed {
 
     /// Put the next query into `query`; false when there is none.
     pub(super) fn take(&self, query: &mut Query) -> bool {
+        match self.next(query) {
+            None => false,
+            Some(Text::Ready) => true,
+            // All clients wait for who holds the list: a line is understood by whoever has taken it.
+            Some(Text::Line) => query.understand() || self.fail(),
+        }
+    }
+
+    fn next(&self, query: &mut Query) -> Option<Text> {
         let mut state = self.lock();
         if let Some(returned) = state.returned.pop() {
             *query = returned;
-            return true;
+            return Some(Text::Ready);
         }
         if state.failure.is_some() || self.turns.is_some_and(|turns| state.turn >= turns) {
-            return false;
+            return None;
         }
         query.turn = state.turn;
         query.number = state.turn % self.listed.max(1);
         match state.source.read(query) {
-            Ok(()) => {
+            Ok(text) => {
                 state.turn += 1;
-                true
+                Some(text)
             }
             Err(why) => {
                 state.failure = Some(why);
-                false
+                None
             }
         }
+    }
+
+    /// Note that a line of the file is none any more; false, as there is no query.
+    fn fail(&self) -> bool {
+        let mut state = self.lock();
+        let why = state.source.failed("it has changed since it was checked");
+        state.failure.get_or_insert(why);
+        false
     }
 
     /// A client has left with this query: another will run it.
@@ -137,8 +153,27 @@ impl Feed {
     }
 }
 
+/// What [`Source::read`] has put into a query.
+enum Text {
+    /// Label and SQL.
+    Ready,
+    /// A line of the file, in the place of the SQL.
+    Line,
+}
+
+impl Query {
+    /// Take a line apart; false when it is none.
+    fn understand(&mut self) -> bool {
+        let Ok((label, sql)) = serde_json::from_str::<(u32, String)>(&self.sql) else {
+            return false;
+        };
+        (self.label, self.sql) = (label as usize, sql);
+        true
+    }
+}
+
 impl Source {
-    fn read(&mut self, query: &mut Query) -> Result<(), String> {
+    fn read(&mut self, query: &mut Query) -> Result<Text, String> {
         query.sql.clear();
         match self {
             Self::List(list) => {
@@ -146,20 +181,25 @@ impl Source {
                 let (label, sql) = list.get(at).ok_or("the list is shorter than it was")?;
                 query.label = *label as usize;
                 query.sql.push_str(sql);
-                Ok(())
+                Ok(Text::Ready)
             }
-            Self::File { path, reader, line } => {
-                let failed = |why: String| format!("{}: {why}", path.display());
-                if query.number == 0 {
-                    reader.rewind().map_err(|e| failed(e.to_string()))?;
-                }
-                line.clear();
-                reader.read_line(line).map_err(|e| failed(e.to_string()))?;
-                let (label, sql): (u32, String) = serde_json::from_str(line)
-                    .map_err(|_| failed("it has changed since it was checked".to_owned()))?;
-                (query.label, query.sql) = (label as usize, sql);
-                Ok(())
+            Self::File { reader, .. } => {
+                let rewound = if query.number == 0 {
+                    reader.rewind()
+                } else {
+                    Ok(())
+                };
+                let read = rewound.and_then(|()| reader.read_line(&mut query.sql));
+                read.map_err(|error| self.failed(&error.to_string()))?;
+                Ok(Text::Line)
             }
+        }
+    }
+
+    fn failed(&self, why: &str) -> String {
+        match self {
+            Self::List(_) => why.to_owned(),
+            Self::File { path, .. } => format!("{}: {why}", path.display()),
         }
     }
 }
