@@ -1,12 +1,17 @@
 //! The list of queries: one after the other, to whoever asks.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::DriveError;
 use crate::spec::queries::QueriesSpec;
+
+/// A file up to this size is kept in memory.
+const HELD_MAX: u64 = 64 << 20;
 
 /// A query as a client holds it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -22,49 +27,50 @@ pub(super) struct Query {
 #[derive(Debug)]
 enum Source {
     List(Vec<(u32, String)>),
-    File {
-        path: PathBuf,
-        reader: BufReader<File>,
-    },
+    File(Lines),
 }
 
+/// The lines of a file.
 #[derive(Debug)]
-struct State {
-    source: Source,
-    turn: u64,
-    /// Queries whose client was lost before it could begin.
-    returned: Vec<Query>,
-    failure: Option<String>,
+struct Lines {
+    path: PathBuf,
+    file: File,
+    /// All of it, where it is not too large.
+    held: Option<Vec<u8>>,
+    /// Where each line begins, and where the last one ends.
+    bounds: Vec<u64>,
 }
 
-/// The list, shared by all clients.
+/// The list, shared by all clients. A query is taken without a lock: whoever held one could lose its core to others,
+/// and all clients would wait for it.
 #[derive(Debug)]
 pub(super) struct Feed {
-    state: Mutex<State>,
+    source: Source,
     listed: u64,
     turns: Option<u64>,
+    turn: AtomicU64,
+    /// Queries whose client was lost before it could begin.
+    returned: Mutex<Vec<Query>>,
+    returned_count: AtomicUsize,
+    failure: OnceLock<String>,
 }
 
 impl Feed {
     /// Check all queries.
     pub(super) fn new(spec: &QueriesSpec) -> Result<Self, DriveError> {
         let labels = spec.labels.len();
-        let (source, listed) = match (&spec.queries, &spec.file) {
+        let source = match (&spec.queries, &spec.file) {
             (Some(list), _) => {
                 for (number, (label, sql)) in list.iter().enumerate() {
                     check(*label, sql, labels)
                         .map_err(|why| bad(&format!("query {number}"), &why))?;
                 }
-                (Source::List(list.clone()), list.len() as u64)
+                Source::List(list.clone())
             }
-            (None, Some(path)) => {
-                let listed = check_file(path, labels)?;
-                let reader = open(path)?;
-                let path = path.clone();
-                (Source::File { path, reader }, listed)
-            }
-            (None, None) => (Source::List(Vec::new()), 0),
+            (None, Some(path)) => Source::File(Lines::check(path, labels)?),
+            (None, None) => Source::List(Vec::new()),
         };
+        let listed = source.len() as u64;
         if listed == 0 && spec.probe.is_none() {
             return Err(bad("the list", "it holds no query"));
         }
@@ -74,16 +80,14 @@ impl Feed {
             (Some(listed), Some(asked)) => Some(listed.min(asked)),
             (listed, asked) => listed.or(asked),
         };
-        let state = Mutex::new(State {
-            source,
-            turn: 0,
-            returned: Vec::new(),
-            failure: None,
-        });
         Ok(Self {
-            state,
+            source,
             listed,
             turns,
+            turn: AtomicU64::new(0),
+            returned: Mutex::default(),
+            returned_count: AtomicUsize::new(0),
+            failure: OnceLock::new(),
         })
     }
 
@@ -99,109 +103,134 @@ impl Feed {
 
     /// Why there are no more queries, when that is not as it should be.
     pub(super) fn failure(&self) -> Option<String> {
-        self.lock().failure.clone()
+        self.failure.get().cloned()
     }
 
     /// Put the next query into `query`; false when there is none.
     pub(super) fn take(&self, query: &mut Query) -> bool {
-        match self.next(query) {
-            None => false,
-            Some(Text::Ready) => true,
-            // All clients wait for who holds the list: a line is understood by whoever has taken it.
-            Some(Text::Line) => query.understand() || self.fail(),
+        if self.take_returned(query) {
+            return true;
         }
-    }
-
-    fn next(&self, query: &mut Query) -> Option<Text> {
-        let mut state = self.lock();
-        if let Some(returned) = state.returned.pop() {
-            *query = returned;
-            return Some(Text::Ready);
+        if self.failure.get().is_some() {
+            return false;
         }
-        if state.failure.is_some() || self.turns.is_some_and(|turns| state.turn >= turns) {
-            return None;
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        if self.turns.is_some_and(|turns| turn >= turns) {
+            return false;
         }
-        query.turn = state.turn;
-        query.number = state.turn % self.listed.max(1);
-        match state.source.read(query) {
-            Ok(text) => {
-                state.turn += 1;
-                Some(text)
-            }
+        (query.turn, query.number) = (turn, turn % self.listed.max(1));
+        match self.source.read(query) {
+            Ok(()) => true,
             Err(why) => {
-                state.failure = Some(why);
-                None
+                self.failure.get_or_init(|| why);
+                false
             }
         }
-    }
-
-    /// Note that a line of the file is none any more; false, as there is no query.
-    fn fail(&self) -> bool {
-        let mut state = self.lock();
-        let why = state.source.failed("it has changed since it was checked");
-        state.failure.get_or_insert(why);
-        false
     }
 
     /// A client has left with this query: another will run it.
     pub(super) fn give_back(&self, query: &Query) {
-        self.lock().returned.push(query.clone());
+        let mut returned = self.returned();
+        returned.push(query.clone());
+        self.returned_count.store(returned.len(), Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What [`Source::read`] has put into a query.
-enum Text {
-    /// Label and SQL.
-    Ready,
-    /// A line of the file, in the place of the SQL.
-    Line,
-}
-
-impl Query {
-    /// Take a line apart; false when it is none.
-    fn understand(&mut self) -> bool {
-        let Ok((label, sql)) = serde_json::from_str::<(u32, String)>(&self.sql) else {
+    fn take_returned(&self, query: &mut Query) -> bool {
+        if self.returned_count.load(Ordering::Acquire) == 0 {
             return false;
-        };
-        (self.label, self.sql) = (label as usize, sql);
-        true
+        }
+        let mut returned = self.returned();
+        let found = returned.pop().map(|found| *query = found).is_some();
+        self.returned_count.store(returned.len(), Ordering::Release);
+        found
+    }
+
+    fn returned(&self) -> MutexGuard<'_, Vec<Query>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Source {
-    fn read(&mut self, query: &mut Query) -> Result<Text, String> {
-        query.sql.clear();
+    fn len(&self) -> usize {
         match self {
-            Self::List(list) => {
-                let at = usize::try_from(query.number).unwrap_or(usize::MAX);
-                let (label, sql) = list.get(at).ok_or("the list is shorter than it was")?;
-                query.label = *label as usize;
-                query.sql.push_str(sql);
-                Ok(Text::Ready)
-            }
-            Self::File { reader, .. } => {
-                let rewound = if query.number == 0 {
-                    reader.rewind()
-                } else {
-                    Ok(())
-                };
-                let read = rewound.and_then(|()| reader.read_line(&mut query.sql));
-                read.map_err(|error| self.failed(&error.to_string()))?;
-                Ok(Text::Line)
-            }
+            Self::List(list) => list.len(),
+            Self::File(lines) => lines.bounds.len() - 1,
         }
     }
 
-    fn failed(&self, why: &str) -> String {
+    fn read(&self, query: &mut Query) -> Result<(), String> {
+        let at = usize::try_from(query.number).unwrap_or(usize::MAX);
         match self {
-            Self::List(_) => why.to_owned(),
-            Self::File { path, .. } => format!("{}: {why}", path.display()),
+            Self::List(list) => {
+                let (label, sql) = list.get(at).ok_or("the list is shorter than it was")?;
+                query.label = *label as usize;
+                query.sql.clone_from(sql);
+            }
+            Self::File(lines) => {
+                let (label, sql) = lines
+                    .read(at)
+                    .map_err(|why| format!("{}: {why}", lines.path.display()))?;
+                (query.label, query.sql) = (label as usize, sql);
+            }
         }
+        Ok(())
     }
+}
+
+impl Lines {
+    /// Read the whole file once.
+    fn check(path: &Path, labels: usize) -> Result<Self, DriveError> {
+        let unread = |error: std::io::Error| bad(&path.display().to_string(), &error.to_string());
+        let file = File::open(path).map_err(unread)?;
+        let keeps = file.metadata().map_err(unread)?.len() <= HELD_MAX;
+        let mut reader = BufReader::with_capacity(1 << 16, &file);
+        let (mut held, mut bounds, mut line) = (Vec::new(), vec![0], Vec::new());
+        loop {
+            line.clear();
+            let place = || format!("{} line {}", path.display(), bounds.len());
+            let read = reader
+                .read_until(b'\n', &mut line)
+                .map_err(|error| bad(&place(), &error.to_string()))?;
+            if read == 0 {
+                break;
+            }
+            let (label, sql) = parsed(&line).map_err(|why| {
+                bad(
+                    &place(),
+                    &format!("no pair of a label's number and a text: {why}"),
+                )
+            })?;
+            check(label, &sql, labels).map_err(|why| bad(&place(), &why))?;
+            if keeps {
+                held.extend_from_slice(&line);
+            }
+            bounds.push(bounds[bounds.len() - 1] + read as u64);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            held: keeps.then_some(held),
+            bounds,
+            file,
+        })
+    }
+
+    fn read(&self, at: usize) -> Result<(u32, String), String> {
+        let changed = "it has changed since it was checked";
+        let (begin, end) = (self.bounds[at], self.bounds[at + 1]);
+        let place = |bound: u64| usize::try_from(bound).unwrap_or(usize::MAX);
+        if let Some(held) = &self.held {
+            return parsed(&held[place(begin)..place(end)]).map_err(|_| changed.to_owned());
+        }
+        let mut line = vec![0; place(end - begin)];
+        let read = self.file.read_exact_at(&mut line, begin);
+        read.map_err(|error| error.to_string())?;
+        parsed(&line).map_err(|_| changed.to_owned())
+    }
+}
+
+/// Label and text of a line.
+fn parsed(line: &[u8]) -> serde_json::Result<(u32, String)> {
+    serde_json::from_slice(line)
 }
 
 fn check(label: u32, sql: &str, labels: usize) -> Result<(), String> {
@@ -217,37 +246,72 @@ fn check(label: u32, sql: &str, labels: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Read the whole file once; returns the number of queries.
-fn check_file(path: &Path, labels: usize) -> Result<u64, DriveError> {
-    let mut reader = open(path)?;
-    let mut line = String::new();
-    let mut count = 0;
-    loop {
-        line.clear();
-        let place = || format!("{} line {}", path.display(), count + 1);
-        let read = reader
-            .read_line(&mut line)
-            .map_err(|e| bad(&place(), &e.to_string()))?;
-        if read == 0 {
-            return Ok(count);
-        }
-        let (label, sql): (u32, String) = serde_json::from_str(&line).map_err(|e| {
-            bad(
-                &place(),
-                &format!("no pair of a label's number and a text: {e}"),
-            )
-        })?;
-        check(label, &sql, labels).map_err(|why| bad(&place(), &why))?;
-        count += 1;
-    }
-}
-
-fn open(path: &Path) -> Result<BufReader<File>, DriveError> {
-    let file = File::open(path).map_err(|e| bad(&path.display().to_string(), &e.to_string()))?;
-    Ok(BufReader::with_capacity(1 << 16, file))
-}
-
 fn bad(place: &str, why: &str) -> DriveError {
     let hint = "give each query as [number of its label, \"text\"], in a file one a line";
     DriveError::bad_spec(format!("queries: {place}: {why}"), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines() -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"[0,\"select 'a\\nb'\"]\n[1,\"select 2\"]\n[0,\"select 3\"]")
+            .unwrap();
+        file
+    }
+
+    fn feed(spec: &serde_json::Value) -> Feed {
+        Feed::new(&serde_json::from_value(spec.clone()).unwrap()).unwrap()
+    }
+
+    fn all(feed: &Feed) -> Vec<(u64, u64, usize, String)> {
+        let mut query = Query::default();
+        let taken = std::iter::from_fn(|| {
+            feed.take(&mut query)
+                .then(|| (query.turn, query.number, query.label, query.sql.clone()))
+        });
+        taken.collect()
+    }
+
+    #[test]
+    fn lines_are_taken_in_order_and_again_from_the_first() {
+        let file = lines();
+        let spec = serde_json::json!({
+            "labels": ["a", "b"], "file": file.path(), "loop": true, "max_queries": 4
+        });
+        let mut feed = feed(&spec);
+        let expected = [
+            (0, 0, 0, "select 'a\nb'".to_owned()),
+            (1, 1, 1, "select 2".to_owned()),
+            (2, 2, 0, "select 3".to_owned()),
+            (3, 0, 0, "select 'a\nb'".to_owned()),
+        ];
+        assert_eq!(all(&feed), expected);
+        let Source::File(lines) = &mut feed.source else {
+            panic!("not a file")
+        };
+        lines.held = None;
+        feed.turn = AtomicU64::new(0);
+        assert_eq!(all(&feed), expected, "a line at a time, from a large file");
+        file.as_file().set_len(10).unwrap();
+        feed.turn = AtomicU64::new(0);
+        assert_eq!(all(&feed), []);
+        assert!(feed.failure().is_some());
+    }
+
+    #[test]
+    fn what_is_given_back_is_given_out_again_and_nothing_twice() {
+        let file = lines();
+        let feed = feed(&serde_json::json!({"labels": ["a", "b"], "file": file.path()}));
+        let mut query = Query::default();
+        assert!(feed.take(&mut query));
+        feed.give_back(&query);
+        let turns: Vec<u64> = all(&feed).into_iter().map(|(turn, ..)| turn).collect();
+        assert_eq!(turns, [0, 1, 2]);
+        assert_eq!(all(&feed), []);
+    }
 }
