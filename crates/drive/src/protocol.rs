@@ -12,8 +12,8 @@ pub(crate) mod value;
 use std::fmt::Debug;
 use std::io;
 
+use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::EncodeError;
-use loadstone_gen::packed::Packed;
 use socket2::Socket;
 
 use self::value::{Cell, Form};
@@ -179,7 +179,11 @@ pub(crate) trait Bulk {
     }
 
     /// All data of a statement that takes rows in this format; not of [`RowFormat::Csv`].
-    fn put_rows(_format: RowFormat, _rows: &Packed, _out: &mut Vec<u8>) -> Result<(), RowsError> {
+    fn put_rows(
+        _format: RowFormat,
+        _rows: &DictionaryBatch,
+        _out: &mut Vec<u8>,
+    ) -> Result<(), RowsError> {
         Err(no_bulk().into())
     }
 
@@ -199,7 +203,7 @@ pub(crate) trait Bulk {
     }
 
     /// Rows as values for [`Bulk::put_execute`].
-    fn put_values(_rows: &Packed, _out: &mut Vec<u8>) -> Result<(), RowsError> {
+    fn put_values(_rows: &DictionaryBatch, _out: &mut Vec<u8>) -> Result<(), RowsError> {
         Err(no_bulk().into())
     }
 

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use loadstone_gen::dataset::{Chunk, Source, TableRows};
+use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv, csv_header};
 use loadstone_gen::fingerprint::Tables;
-use loadstone_gen::packed::Packed;
 use loadstone_gen::tsbs::{Config, SimulationSource, UseCase};
 
 type Failure = Box<dyn std::error::Error>;
 
-type Encoder = fn(&Packed, &mut Vec<u8>) -> Result<(), EncodeError>;
+type Encoder = fn(&DictionaryBatch, &mut Vec<u8>) -> Result<(), EncodeError>;
 
 const ROWS: usize = 10_000;
 
@@ -66,7 +66,7 @@ fn measure_encoder(
     what: &str,
     chunks: &[Chunk],
     rounds: u32,
-    mut encode: impl FnMut(&Packed, &mut Vec<u8>) -> Result<(), Failure>,
+    mut encode: impl FnMut(&DictionaryBatch, &mut Vec<u8>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (mut out, mut bytes, mut metrics) = (Vec::new(), 0, 0);
     let start = now();

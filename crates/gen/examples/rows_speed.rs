@@ -12,14 +12,14 @@
 use std::hint::black_box;
 
 use loadstone_gen::dataset::Source;
+use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv};
-use loadstone_gen::packed::Packed;
 use loadstone_gen::rows::{Config, RowsSource};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 
 type Failure = Box<dyn std::error::Error>;
-type Encoder = fn(&Packed, &mut Vec<u8>) -> Result<(), EncodeError>;
+type Encoder = fn(&DictionaryBatch, &mut Vec<u8>) -> Result<(), EncodeError>;
 
 const FORMATS: [(&str, Encoder); 5] = [
     ("made", |_, _| Ok(())),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::packed::Packed;
+use crate::dictionary_batch::DictionaryBatch;
 
 /// The tables of a data set, in the order of their names in the stream.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub struct TableRows {
     /// Number of the table in [`Dataset::tables`].
     pub table: usize,
     /// The rows.
-    pub rows: Packed,
+    pub rows: DictionaryBatch,
 }
 
 /// The next rows of a stream.

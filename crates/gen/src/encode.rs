@@ -4,7 +4,7 @@
 //! `Boolean`, `Date32` and `Timestamp` (nanoseconds or microseconds), in any number and order, sliced or not, and
 //! appends their rows. Times are read as UTC.
 //!
-//! Columns that are looked up ([`crate::packed`]) become bytes once for each entry of their dictionary, by the same code.
+//! Columns of a dictionary ([`crate::dictionary_batch`]) become bytes once for each of its entries, by the same code.
 //!
 //! A `Utf8` column whose field is marked as Arrow's extension type `arrow.json` (see [`json_field`]) is
 //! meant for a `jsonb` column: it is only in `COPY`'s binary format that this makes a difference.

@@ -4,12 +4,12 @@
 //! the same values on every machine.
 
 pub mod dataset;
+pub mod dictionary_batch;
 pub mod encode;
 pub mod fingerprint;
 mod mix;
 pub mod native;
 mod number;
-pub mod packed;
 pub mod pgbench;
 pub mod random;
 pub mod rowfile;

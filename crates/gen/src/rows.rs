@@ -38,7 +38,7 @@ use arrow_schema::DataType;
 pub use fingerprint::Fingerprint;
 
 use crate::dataset::{Chunk, Dataset, Source, SourceError, Table, TableRows, check_chunk_rows};
-use crate::packed::{Packed, Part, Parted, Parts};
+use crate::dictionary_batch::{AnyBatch, ColumnGroup, ColumnGroups, DictionaryBatch};
 
 /// What the rows of one table are.
 trait Set: Send {
@@ -49,7 +49,7 @@ trait Set: Send {
     fn text_bytes_max(&self) -> usize;
 
     /// The columns of these rows, in the order of the table.
-    fn parts(&mut self, rows: Range<u64>) -> Vec<Part>;
+    fn column_groups(&mut self, rows: Range<u64>) -> Vec<ColumnGroup>;
 }
 
 /// A set that can be asked for.
@@ -289,8 +289,8 @@ impl Source for RowsSource {
         self.check_texts(end - made.start)?;
         let count = end - made.start;
         let table = &self.dataset.tables[0];
-        let parts = self.set.parts(made);
-        let rows = Packed::try_new(Arc::clone(&table.schema), parts);
+        let groups = self.set.column_groups(made);
+        let rows = DictionaryBatch::try_new(Arc::clone(&table.schema), groups);
         let rows = rows.map_err(|error| SourceError::Refused(error.to_string()))?;
         self.rows.start = end;
         Ok(Some(Chunk {
@@ -311,17 +311,17 @@ impl Source for RowsSource {
 /// Bytes of what the rows say, however they are stored: integers, singles and doubles their width, dates 4, times 8,
 /// booleans 1, texts their octets, nothing for null.
 #[must_use]
-pub fn logical_bytes(rows: &impl Parted) -> u64 {
-    match rows.parts() {
-        Parts::Columns(batch) => batch.columns().iter().map(column_bytes).sum(),
-        Parts::Mixed(_, parts, _) => parts.iter().map(part_bytes).sum(),
+pub fn logical_bytes(rows: &impl AnyBatch) -> u64 {
+    match rows.column_groups() {
+        ColumnGroups::Columns(batch) => batch.columns().iter().map(column_bytes).sum(),
+        ColumnGroups::Mixed(_, groups, _) => groups.iter().map(group_bytes).sum(),
     }
 }
 
-fn part_bytes(part: &Part) -> u64 {
-    match part {
-        Part::Column(column) => column_bytes(column),
-        Part::Lookup(lookup) => lookup.dictionary().bytes(lookup.keys()),
+fn group_bytes(group: &ColumnGroup) -> u64 {
+    match group {
+        ColumnGroup::Column(column) => column_bytes(column),
+        ColumnGroup::Keyed(keyed) => keyed.dictionary().bytes(keyed.keys()),
     }
 }
 

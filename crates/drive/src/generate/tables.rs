@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadstone_gen::dataset::{Chunk, Dataset, Source, SourceError, Table};
+use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv, csv_header};
-use loadstone_gen::packed::Packed;
 
 use super::compress::{Compression, Compressor};
 use super::pipeline::{self, End, Stages};
@@ -145,7 +145,7 @@ impl Encoding {
         tools: &mut Compressor,
         part: &mut Part,
         file: usize,
-        rows: &Packed,
+        rows: &DictionaryBatch,
     ) -> Result<(), DriveError> {
         part.file = file;
         part.plain.clear();
@@ -182,7 +182,7 @@ impl Stages for Encoding {
     fn work(&self, tools: &mut Compressor, piece: &mut Piece) -> Result<(), DriveError> {
         let first = usize::from(self.has_tags);
         let tags = piece.chunk.tags.iter().cloned();
-        let tags = tags.map(|rows| (0, Packed::from(rows)));
+        let tags = tags.map(|rows| (0, DictionaryBatch::from(rows)));
         let tables = piece.chunk.tables.iter();
         let tables = tables.map(|part| (part.table + first, part.rows.clone()));
         piece.used = 0;

@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::{EncodeError, Form, Fragments, is_json};
-use crate::packed::{Lookup, Part, Parts};
+use crate::dictionary_batch::{ColumnGroup, ColumnGroups, KeyedColumns};
 
 /// One column of a batch.
 pub(super) struct Column<'a> {
@@ -166,26 +166,26 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// If there is one of a type that is not known.
-    pub(super) fn of(rows: Parts<'a>, form: Form) -> Result<Vec<Self>, EncodeError> {
+    pub(super) fn of(rows: ColumnGroups<'a>, form: Form) -> Result<Vec<Self>, EncodeError> {
         match rows {
-            Parts::Columns(batch) => {
+            ColumnGroups::Columns(batch) => {
                 let fields = batch.schema_ref().fields();
                 let columns = batch.columns().iter().zip(fields);
                 columns
                     .map(|(array, field)| Self::named(array, field))
                     .collect()
             }
-            Parts::Mixed(schema, parts, _) => {
+            ColumnGroups::Mixed(schema, groups, _) => {
                 let mut at = 0;
-                let column = |part: &'a Part| {
+                let column = |group: &'a ColumnGroup| {
                     let field = &schema.fields()[at];
-                    at += part.columns().len();
-                    match part {
-                        Part::Column(array) => Self::named(array, field),
-                        Part::Lookup(lookup) => Ok(Self::looked(lookup, form)),
+                    at += group.columns().len();
+                    match group {
+                        ColumnGroup::Column(array) => Self::named(array, field),
+                        ColumnGroup::Keyed(keyed) => Ok(Self::keyed(keyed, form)),
                     }
                 };
-                parts.iter().map(column).collect()
+                groups.iter().map(column).collect()
             }
         }
     }
@@ -197,9 +197,9 @@ impl<'a> Column<'a> {
         })
     }
 
-    fn looked(lookup: &'a Lookup, form: Form) -> Self {
+    fn keyed(keyed: &'a KeyedColumns, form: Form) -> Self {
         Self {
-            values: Values::Looked(lookup.keys(), lookup.dictionary().fragments(form)),
+            values: Values::Looked(keyed.keys(), keyed.dictionary().fragments(form)),
             nulls: None,
         }
     }

@@ -6,7 +6,7 @@ use super::block;
 use super::column::{Column, Texts, Values};
 use super::time::{days_to_postgres, to_postgres};
 use super::{EncodeError, Form};
-use crate::packed::{Parted, Parts};
+use crate::dictionary_batch::{AnyBatch, ColumnGroups};
 
 /// What comes before the first row: the signature, no flags, no extension.
 pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -31,15 +31,15 @@ const JSONB_VERSION: u8 = 1;
 ///
 /// # Errors
 /// If a column is of a type that cannot be written, or there are too many.
-pub fn copy_binary(rows: &impl Parted, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let parts = rows.parts();
-    let columns = Column::of(parts, Form::CopyBinary)?;
-    let fields = match parts {
-        Parts::Columns(batch) => batch.num_columns(),
-        Parts::Mixed(schema, ..) => schema.fields().len(),
+pub fn copy_binary(rows: &impl AnyBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let groups = rows.column_groups();
+    let columns = Column::of(groups, Form::CopyBinary)?;
+    let fields = match groups {
+        ColumnGroups::Columns(batch) => batch.num_columns(),
+        ColumnGroups::Mixed(schema, ..) => schema.fields().len(),
     };
     let fields = i16::try_from(fields).map_err(|_| EncodeError::Columns(fields))?;
-    put_columns(&columns, fields, 0..parts.num_rows(), out);
+    put_columns(&columns, fields, 0..groups.num_rows(), out);
     Ok(())
 }
 

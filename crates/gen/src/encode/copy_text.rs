@@ -4,7 +4,7 @@ use super::column::Column;
 use super::lines::{self, Format, has_any, put_rows};
 use super::time::{Clock, Style};
 use super::{EncodeError, Form};
-use crate::packed::Parted;
+use crate::dictionary_batch::AnyBatch;
 
 struct CopyText;
 
@@ -15,7 +15,7 @@ struct CopyText;
 ///
 /// # Errors
 /// If a column is of a type that cannot be written.
-pub fn copy_text(rows: &impl Parted, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn copy_text(rows: &impl AnyBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     put_rows::<CopyText>(rows, out)
 }
 

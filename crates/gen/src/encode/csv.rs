@@ -6,7 +6,7 @@ use super::column::Column;
 use super::lines::{self, Format, has_any, put_rows};
 use super::time::{Clock, Style};
 use super::{EncodeError, Form};
-use crate::packed::Parted;
+use crate::dictionary_batch::AnyBatch;
 
 struct Csv;
 
@@ -18,7 +18,7 @@ struct Csv;
 ///
 /// # Errors
 /// If a column is of a type that cannot be written.
-pub fn csv(rows: &impl Parted, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn csv(rows: &impl AnyBatch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     put_rows::<Csv>(rows, out)
 }
 

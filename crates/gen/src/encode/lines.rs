@@ -8,11 +8,11 @@ use super::block::{self, Block, put_texts, put_texts_or_null};
 use super::column::{Column, Values};
 use super::time::Clock;
 use super::{EncodeError, Form};
+use crate::dictionary_batch::AnyBatch;
 use crate::number::{
     FLOAT_BYTES_MAX, INTEGER_BYTES_MAX, Short, put_hundred_thousandths, put_integer,
     put_ten_thousandths,
 };
-use crate::packed::Parted;
 
 /// What tells one format of lines from another.
 pub(super) trait Format {
@@ -63,12 +63,12 @@ const _: () = assert!(INTEGER_BYTES_MAX < block::SLACK && Clock::BYTES_MAX < blo
 
 /// Appends rows as lines.
 pub(super) fn put_rows<F: Format>(
-    rows: &impl Parted,
+    rows: &impl AnyBatch,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let parts = rows.parts();
-    let columns = Column::of(parts, F::FORM)?;
-    put_columns::<F>(&columns, 0..parts.num_rows(), out);
+    let groups = rows.column_groups();
+    let columns = Column::of(groups, F::FORM)?;
+    put_columns::<F>(&columns, 0..groups.num_rows(), out);
     Ok(())
 }
 

@@ -52,7 +52,7 @@ use super::columns::{TIME, field, nullable, numbers, numbers_or_null};
 use super::number::Stream;
 use super::{Known, ROWS_MAX, Set};
 use crate::dataset::{Plain, Table};
-use crate::packed::{Dictionary, Lookup, Part};
+use crate::dictionary_batch::{ColumnGroup, Dictionary, KeyedColumns};
 use dictionaries::{DICTIONARIES, fate, plane};
 use flight::{Draws, Fate, Flight, LATE, of_day};
 
@@ -124,16 +124,16 @@ impl Set for Flights {
         40
     }
 
-    fn parts(&mut self, rows: Range<u64>) -> Vec<Part> {
+    fn column_groups(&mut self, rows: Range<u64>) -> Vec<ColumnGroup> {
         self.batch.clear();
         self.batch.extend(rows.map(|row| self.draws.flight(row)));
         let batch = Batch(&self.batch);
         let given = Given::new(&self.batch);
-        let mut parts = Vec::with_capacity(29);
-        batch.put_plan(&given, &mut parts);
-        batch.put_course(&given, &mut parts);
-        batch.put_lookups(&mut parts);
-        parts
+        let mut groups = Vec::with_capacity(29);
+        batch.put_plan(&given, &mut groups);
+        batch.put_course(&given, &mut groups);
+        batch.put_keyed(&mut groups);
+        groups
     }
 }
 
@@ -206,49 +206,49 @@ fn clock(minute: i16) -> i16 {
 }
 
 impl Batch<'_> {
-    fn small(&self, value: impl Fn(&Flight) -> i16) -> Part {
+    fn small(&self, value: impl Fn(&Flight) -> i16) -> ColumnGroup {
         numbers::<Int16Type>(self.0.iter().map(value)).into()
     }
 
-    fn small_if(&self, given: &NullBuffer, value: impl Fn(&Flight) -> i16) -> Part {
+    fn small_if(&self, given: &NullBuffer, value: impl Fn(&Flight) -> i16) -> ColumnGroup {
         numbers_or_null::<Int16Type>(self.0.iter().map(value), Some(given)).into()
     }
 
     /// Minutes of 2008 as times.
-    fn time_if(&self, given: &NullBuffer, minutes: impl Fn(&Flight) -> i32) -> Part {
+    fn time_if(&self, given: &NullBuffer, minutes: impl Fn(&Flight) -> i32) -> ColumnGroup {
         let times = self.0.iter().map(minutes);
         let times = times.map(|minutes| START_US + MINUTE_US * i64::from(minutes));
         numbers_or_null::<TimestampMicrosecondType>(times, Some(given)).into()
     }
 
-    fn look_up(&self, dictionary: &Arc<Dictionary>, key: impl Fn(&Flight) -> u16) -> Part {
-        Lookup::new(dictionary, self.0.iter().map(key).collect()).into()
+    fn keyed(&self, dictionary: &Arc<Dictionary>, key: impl Fn(&Flight) -> u16) -> ColumnGroup {
+        KeyedColumns::new(dictionary, self.0.iter().map(key).collect()).into()
     }
 
     /// From `flight_year` to `tailnum`.
-    fn put_plan(&self, given: &Given, parts: &mut Vec<Part>) {
+    fn put_plan(&self, given: &Given, groups: &mut Vec<ColumnGroup>) {
         let known = &*DICTIONARIES;
-        parts.extend([
-            self.look_up(&known.days, |flight| flight.day),
+        groups.extend([
+            self.keyed(&known.days, |flight| flight.day),
             self.small_if(&given.departed, |flight| clock(of_day(flight.times[0]))),
             self.small(|flight| clock(flight.planned[0])),
             self.small_if(&given.arrived, |flight| clock(of_day(flight.times[1]))),
             self.small(|flight| clock(flight.planned[1])),
-            self.look_up(&known.carriers, |flight| flight.carrier),
+            self.keyed(&known.carriers, |flight| flight.carrier),
             self.small(|flight| flight.number),
-            self.look_up(&known.tails, |flight| flight.plane),
+            self.keyed(&known.tails, |flight| flight.plane),
         ]);
     }
 
     /// From `actualelapsedtime` to `arr_timestamp`.
-    fn put_course(&self, given: &Given, parts: &mut Vec<Part>) {
+    fn put_course(&self, given: &Given, groups: &mut Vec<ColumnGroup>) {
         let Given {
             departed,
             arrived,
             late,
         } = given;
         let known = &*DICTIONARIES;
-        parts.extend([
+        groups.extend([
             self.small_if(arrived, |flight| {
                 flight.taxi[0] + flight.air + flight.taxi[1]
             }),
@@ -256,26 +256,26 @@ impl Batch<'_> {
             self.small_if(arrived, |flight| flight.air),
             self.small_if(arrived, |flight| flight.delay[1]),
             self.small_if(departed, |flight| flight.delay[0]),
-            self.look_up(&known.routes, |flight| flight.route),
+            self.keyed(&known.routes, |flight| flight.route),
             self.small_if(arrived, |flight| flight.taxi[1]),
             self.small_if(departed, |flight| flight.taxi[0]),
-            self.look_up(&known.fates, |flight| fate(flight.fate, flight.code)),
+            self.keyed(&known.fates, |flight| fate(flight.fate, flight.code)),
         ]);
         let cause = |cause: usize| self.small_if(late, move |flight| flight.causes[cause]);
-        parts.extend([0, 1, 2, 3, 4].map(cause));
-        parts.extend([
+        groups.extend([0, 1, 2, 3, 4].map(cause));
+        groups.extend([
             self.time_if(departed, |flight| flight.times[0]),
             self.time_if(arrived, |flight| flight.times[1]),
         ]);
     }
 
     /// From `carrier_name` to `dest_merc_y`.
-    fn put_lookups(&self, parts: &mut Vec<Part>) {
+    fn put_keyed(&self, groups: &mut Vec<ColumnGroup>) {
         let known = &*DICTIONARIES;
-        parts.push(self.look_up(&known.planes, |flight| plane(flight.plane, flight.carrier)));
+        groups.push(self.keyed(&known.planes, |flight| plane(flight.plane, flight.carrier)));
         for places in [&known.places, &known.metres] {
-            let end = |end: usize| self.look_up(places, move |flight| flight.ends[end]);
-            parts.extend([0, 1].map(end));
+            let end = |end: usize| self.keyed(places, move |flight| flight.ends[end]);
+            groups.extend([0, 1].map(end));
         }
     }
 }

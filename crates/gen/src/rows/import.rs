@@ -32,8 +32,8 @@ use super::columns::{Memory, TIME, field, texts_of, texts_up_to, times};
 use super::number::{Fraction, Stream, THREE_DIGITS, hexadecimal, pairs};
 use super::{Known, ROWS_MAX, Set};
 use crate::dataset::{Plain, Sequence, Table};
+use crate::dictionary_batch::ColumnGroup;
 use crate::mix::{GAMMA, finalize};
-use crate::packed::Part;
 
 pub(super) const KNOWN: Known = Known {
     name: "import",
@@ -154,7 +154,7 @@ impl Set for Import {
         36
     }
 
-    fn parts(&mut self, numbers: Range<u64>) -> Vec<Part> {
+    fn column_groups(&mut self, numbers: Range<u64>) -> Vec<ColumnGroup> {
         let (rows, persons, tables) = (self.rows, self.persons, &self.tables);
         let memory = &mut self.memory;
         self.seen.clear();
@@ -202,7 +202,7 @@ impl Set for Import {
             }),
             times(times_us.collect()),
         ];
-        columns.map(Part::from).into()
+        columns.map(ColumnGroup::from).into()
     }
 }
 

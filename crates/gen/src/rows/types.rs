@@ -39,8 +39,8 @@ use super::columns::{Memory, SLACK, field, numbers, room, texts};
 use super::number::{Stream, THREE_DIGITS};
 use super::{Choice, Known, Options, Set};
 use crate::dataset::{Plain, Sequence, Table};
+use crate::dictionary_batch::ColumnGroup;
 use crate::encode::sql_text_field;
-use crate::packed::Part;
 
 pub(super) const KNOWN: Known = Known {
     name: "types",
@@ -234,7 +234,7 @@ impl Set for Types {
         4096
     }
 
-    fn parts(&mut self, rows: Range<u64>) -> Vec<Part> {
+    fn column_groups(&mut self, rows: Range<u64>) -> Vec<ColumnGroup> {
         let ids = rows
             .clone()
             .map(|row| i32::try_from(row + 1).unwrap_or(i32::MAX));

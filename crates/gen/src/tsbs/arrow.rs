@@ -49,25 +49,25 @@ impl SimulationSource {
     /// If the configuration cannot be generated.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         let simulation = Simulation::new(config)?;
-        let parts = Parts::of(simulation.catalog());
-        let tags = TagRows::new(&parts.tags.schema);
-        let rows = parts
+        let made = SeriesTables::of(simulation.catalog());
+        let tags = TagRows::new(&made.tags.schema);
+        let rows = made
             .tables
             .iter()
             .map(|table| SeriesRows::new(table.metrics));
         Ok(Self {
             simulation,
             tags,
-            ids: parts.ids,
+            ids: made.ids,
             rows: rows.collect(),
-            numbers: parts.numbers,
-            additional: parts.additional,
+            numbers: made.numbers,
+            additional: made.additional,
             block: Block::default(),
             taken: 0,
             taken_values: 0,
             dataset: Arc::new(Dataset {
-                tags: Some(parts.tags),
-                tables: parts.tables,
+                tags: Some(made.tags),
+                tables: made.tables,
             }),
         })
     }
@@ -189,7 +189,7 @@ impl Source for SimulationSource {
 }
 
 /// What a source is made of, by use case.
-pub(super) struct Parts {
+pub(super) struct SeriesTables {
     pub(super) tags: Table,
     pub(super) tables: Vec<Table>,
     /// The number in the data set of each table of a simulation of hosts.
@@ -199,7 +199,7 @@ pub(super) struct Parts {
     pub(super) additional: Vec<Option<Strings>>,
 }
 
-impl Parts {
+impl SeriesTables {
     pub(super) fn of(catalog: &Catalog) -> Self {
         match &catalog.0 {
             CatalogKind::Hosts(hosts) => Self::of_hosts(hosts),

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
-use super::arrow::Parts;
+use super::arrow::SeriesTables;
 use super::arrow::states::{TagRows, tag_values};
 use super::strings::Strings;
 use super::{CatalogKind, Config, ConfigError, Simulation};
@@ -59,8 +59,8 @@ impl Devices {
     pub(crate) fn draw(config: &Config) -> Result<Self, DevicesError> {
         let simulation = Simulation::new(config)?;
         let catalog = simulation.catalog();
-        let parts = Parts::of(catalog);
-        let mut rows = TagRows::new(&parts.tags.schema);
+        let made = SeriesTables::of(catalog);
+        let mut rows = TagRows::new(&made.tags.schema);
         let (lines, boot_times, memory_bytes) = match &catalog.0 {
             CatalogKind::Hosts(hosts) => (
                 &hosts.tags,
@@ -72,16 +72,16 @@ impl Devices {
         for device in 0..lines.len() {
             rows.push(tag_values(lines.get(device)))?;
         }
-        let tags = rows.take(&parts.tags.schema)?;
-        let mut additional = vec![None; parts.tables.len()];
-        for (number, texts) in parts.numbers.iter().zip(&parts.additional) {
+        let tags = rows.take(&made.tags.schema)?;
+        let mut additional = vec![None; made.tables.len()];
+        for (number, texts) in made.numbers.iter().zip(&made.additional) {
             additional[*number] = texts.as_ref().map(Texts::from_strings);
         }
         Ok(Self {
-            tags: tags.unwrap_or_else(|| RecordBatch::new_empty(parts.tags.schema.clone())),
+            tags: tags.unwrap_or_else(|| RecordBatch::new_empty(made.tags.schema.clone())),
             dataset: Dataset {
-                tags: Some(parts.tags),
-                tables: parts.tables,
+                tags: Some(made.tags),
+                tables: made.tables,
             },
             additional,
             boot_times,

@@ -1,7 +1,7 @@
 //! Messages of rows: COPY by the simple protocol, INSERT by the extended one.
 
+use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::{copy_binary, copy_text};
-use loadstone_gen::packed::Packed;
 use loadstone_wire::postgres::{WireError, bulk};
 
 use super::Postgres;
@@ -37,7 +37,11 @@ impl Bulk for Postgres {
     }
 
     /// In pieces, with what begins and ends them.
-    fn put_rows(format: RowFormat, rows: &Packed, out: &mut Vec<u8>) -> Result<(), RowsError> {
+    fn put_rows(
+        format: RowFormat,
+        rows: &DictionaryBatch,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RowsError> {
         let binary = format == RowFormat::Binary;
         let step = (PIECE_BYTES / (2 + VALUE_BYTES * rows.num_columns())).max(1);
         for first in (0..rows.num_rows()).step_by(step) {
@@ -86,7 +90,7 @@ impl Bulk for Postgres {
         Ok(())
     }
 
-    fn put_values(rows: &Packed, out: &mut Vec<u8>) -> Result<(), RowsError> {
+    fn put_values(rows: &DictionaryBatch, out: &mut Vec<u8>) -> Result<(), RowsError> {
         Ok(copy_binary(rows, out)?)
     }
 

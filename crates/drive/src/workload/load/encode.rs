@@ -12,9 +12,9 @@ use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use loadstone_gen::dataset::{Chunk, Dataset, TableRows};
+use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::EncodeError;
 use loadstone_gen::fingerprint::{self, FingerprintError};
-use loadstone_gen::packed::Packed;
 use loadstone_gen::rows::logical_bytes;
 
 use super::batch::{Batch, Content};
@@ -92,7 +92,7 @@ impl<B: Bulk> Encoder<B> {
                 .in_table_tag
                 .then(|| self.first_tags.before(&rows.batch(), &target.schema))
                 .transpose()?
-                .map(Packed::from);
+                .map(DictionaryBatch::from);
             let rows = tagged.as_ref().unwrap_or(rows);
             match tables.copies() {
                 Some(format) => {
@@ -173,7 +173,7 @@ impl<B: Bulk> Encoder<B> {
     fn put_insert(
         &mut self,
         table: usize,
-        rows: &Packed,
+        rows: &DictionaryBatch,
         batch: &mut Batch,
     ) -> Result<(), BatchError> {
         let tables = Arc::clone(&self.tables);

@@ -10,7 +10,7 @@ use super::carriers::CARRIERS;
 use super::flight::{Fate, calendar};
 use super::network::{NETWORK, Network};
 use super::planes::{Model, OWNERS, Plane, models};
-use crate::packed::{Dictionary, Entries};
+use crate::dictionary_batch::{Dictionary, Entries};
 
 /// The dictionaries, each of columns that stand side by side.
 pub(super) struct Dictionaries {

@@ -7,7 +7,7 @@ use crate::rows::columns::words_of;
 
 /// Texts by number, each in a place of its own.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct PaddedTexts {
     bytes: Vec<u8>,
     lengths: Vec<u8>,
     width: usize,
@@ -16,7 +16,7 @@ pub(super) struct Words {
 /// How wide a place can be.
 const WIDTHS: [usize; 4] = [8, 16, 32, 64];
 
-impl Words {
+impl PaddedTexts {
     /// These texts, of which those that are null have no byte; none if one is too long.
     pub(super) fn new(texts: &StringArray) -> Option<Self> {
         let of = |text: Option<&str>| text.map_or(0, str::len);

@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
 
-use super::words::Words;
+use super::padded_texts::PaddedTexts;
 use crate::encode::{Form, Fragments};
 use crate::rows::column_bytes;
 
@@ -19,7 +19,7 @@ use crate::rows::column_bytes;
 pub struct Dictionary {
     columns: Vec<ArrayRef>,
     /// The same, of those that are text.
-    words: Vec<Option<Words>>,
+    words: Vec<Option<PaddedTexts>>,
     len: usize,
     /// Logical bytes of each entry.
     bytes: Vec<u64>,
@@ -131,9 +131,9 @@ impl Dictionary {
 }
 
 impl Entries {
-    fn words(&self) -> Option<Words> {
+    fn words(&self) -> Option<PaddedTexts> {
         match self {
-            Self::Text(texts) => Words::new(texts),
+            Self::Text(texts) => PaddedTexts::new(texts),
             _ => None,
         }
     }

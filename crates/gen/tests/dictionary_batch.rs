@@ -12,8 +12,10 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use loadstone_gen::dataset::Source;
+use loadstone_gen::dictionary_batch::{
+    AnyBatch, ColumnGroup, Dictionary, DictionaryBatch, Entries, KeyedColumns,
+};
 use loadstone_gen::encode::{EncodeError, copy_binary, copy_text, csv};
-use loadstone_gen::packed::{Dictionary, Entries, Lookup, Packed, Part, Parted};
 use loadstone_gen::rows::{Config, RowsSource, logical_bytes};
 use proptest::prelude::*;
 
@@ -69,29 +71,31 @@ fn dictionary() -> impl Strategy<Value = Arc<Dictionary>> {
     })
 }
 
-/// A part of so many rows, and how many keys its dictionary has.
-fn part(rows: usize) -> impl Strategy<Value = Part> {
+/// A group of so many rows, and how many keys its dictionary has.
+fn group(rows: usize) -> impl Strategy<Value = ColumnGroup> {
     let own = (0..4_u8, seeds(rows))
-        .prop_map(|(kind, seeds)| Part::Column(ArrayRef::from(entries(kind, &seeds))));
+        .prop_map(|(kind, seeds)| ColumnGroup::Column(ArrayRef::from(entries(kind, &seeds))));
     let looked = dictionary().prop_flat_map(move |dictionary| {
         let last = u16::try_from(dictionary.len()).expect("few") - 1;
         let keys = prop::collection::vec(0..=last, rows);
-        keys.prop_map(move |keys| Lookup::new(&dictionary, keys).into())
+        keys.prop_map(move |keys| KeyedColumns::new(&dictionary, keys).into())
     });
     prop_oneof![own, looked]
 }
 
-fn packed() -> impl Strategy<Value = Packed> {
+fn batches() -> impl Strategy<Value = DictionaryBatch> {
     let rows = prop_oneof![0..5_usize, 60..70_usize, 0..300_usize];
     rows.prop_flat_map(|rows| {
-        let parts = prop::collection::vec(part(rows), 1..7);
-        parts.prop_map(|parts| Packed::try_new(schema(&parts), parts).expect("the parts fit"))
+        let groups = prop::collection::vec(group(rows), 1..7);
+        groups.prop_map(|groups| {
+            DictionaryBatch::try_new(schema(&groups), groups).expect("the groups fit")
+        })
     })
 }
 
-/// Nullable columns of the types that the parts have.
-fn schema(parts: &[Part]) -> SchemaRef {
-    let columns = parts.iter().flat_map(Part::columns).enumerate();
+/// Nullable columns of the types that the groups have.
+fn schema(groups: &[ColumnGroup]) -> SchemaRef {
+    let columns = groups.iter().flat_map(ColumnGroup::columns).enumerate();
     let field = |(number, column): (usize, &ArrayRef)| {
         Field::new(format!("c{number}"), column.data_type().clone(), true)
     };
@@ -99,7 +103,7 @@ fn schema(parts: &[Part]) -> SchemaRef {
 }
 
 /// The rows in every format.
-fn encoded(rows: &impl Parted) -> Result<[Vec<u8>; 3], EncodeError> {
+fn encoded(rows: &impl AnyBatch) -> Result<[Vec<u8>; 3], EncodeError> {
     let mut out = [const { Vec::new() }; 3];
     let [text, binary, values] = &mut out;
     copy_text(rows, text)?;
@@ -108,7 +112,7 @@ fn encoded(rows: &impl Parted) -> Result<[Vec<u8>; 3], EncodeError> {
     Ok(out)
 }
 
-fn check(rows: &Packed, batch: &RecordBatch) -> Result<(), TestCaseError> {
+fn check(rows: &DictionaryBatch, batch: &RecordBatch) -> Result<(), TestCaseError> {
     prop_assert_eq!(&rows.batch(), batch);
     prop_assert_eq!(rows.num_rows(), batch.num_rows());
     prop_assert_eq!(rows.num_columns(), batch.num_columns());
@@ -122,7 +126,7 @@ proptest! {
 
     #[test]
     fn rows_are_the_same_looked_up_and_as_columns(
-        rows in packed(),
+        rows in batches(),
         first in any::<prop::sample::Index>(),
         count in any::<prop::sample::Index>(),
     ) {
@@ -157,36 +161,35 @@ fn parts_that_are_not_the_columns_are_refused() {
     let small = |values: Vec<Option<i16>>| Int16Array::from(values);
     let dictionary = |values| Arc::new(Dictionary::new(vec![Entries::Small(small(values))]));
     let whole = dictionary(vec![Some(1), Some(2)]);
-    let lookup = |dictionary: &Arc<Dictionary>, keys: &[u16]| {
-        Part::from(Lookup::new(dictionary, keys.to_vec()))
+    let keyed = |dictionary: &Arc<Dictionary>, keys: &[u16]| {
+        ColumnGroup::from(KeyedColumns::new(dictionary, keys.to_vec()))
     };
     let schema = |kind, is_nullable| -> SchemaRef {
         Arc::new(Schema::new(vec![Field::new("a", kind, is_nullable)]))
     };
-    let good = Packed::try_new(
-        schema(DataType::Int16, false),
-        vec![lookup(&whole, &[1, 0])],
-    );
+    let good =
+        DictionaryBatch::try_new(schema(DataType::Int16, false), vec![keyed(&whole, &[1, 0])]);
     let expected: ArrayRef = Arc::new(small(vec![Some(2), Some(1)]));
     assert_eq!(good.expect("it fits").batch().column(0), &expected);
-    let two = vec![lookup(&whole, &[0]), lookup(&whole, &[0])];
-    for (kind, parts) in [
-        (DataType::Int16, vec![lookup(&whole, &[0, 2])]),
-        (DataType::Int32, vec![lookup(&whole, &[0])]),
-        (DataType::Int16, vec![lookup(&dictionary(vec![None]), &[0])]),
+    let two = vec![keyed(&whole, &[0]), keyed(&whole, &[0])];
+    for (kind, groups) in [
+        (DataType::Int16, vec![keyed(&whole, &[0, 2])]),
+        (DataType::Int32, vec![keyed(&whole, &[0])]),
+        (DataType::Int16, vec![keyed(&dictionary(vec![None]), &[0])]),
         (
             DataType::Int16,
-            vec![lookup(&Arc::new(Dictionary::new(vec![])), &[])],
+            vec![keyed(&Arc::new(Dictionary::new(vec![])), &[])],
         ),
         (DataType::Int16, two),
         (DataType::Int16, vec![]),
     ] {
-        let refusal = Packed::try_new(schema(kind, false), parts).expect_err("it does not fit");
-        let words = "the parts of these rows are not the columns of their table";
+        let refusal =
+            DictionaryBatch::try_new(schema(kind, false), groups).expect_err("it does not fit");
+        let words = "the groups of these rows are not the columns of their table";
         assert!(refusal.to_string().ends_with(words), "{refusal}");
     }
-    let uneven = vec![lookup(&whole, &[0, 0]), lookup(&whole, &[0])];
+    let uneven = vec![keyed(&whole, &[0, 0]), keyed(&whole, &[0])];
     let fields = ["a", "b"].map(|name| Field::new(name, DataType::Int16, false));
-    let refusal = Packed::try_new(Arc::new(Schema::new(fields.to_vec())), uneven);
+    let refusal = DictionaryBatch::try_new(Arc::new(Schema::new(fields.to_vec())), uneven);
     assert!(refusal.is_err());
 }

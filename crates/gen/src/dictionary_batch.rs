@@ -2,10 +2,10 @@
 //!
 //! An airport's name, city, state and coordinates are the same in every row that names it. Where such columns stand side
 //! by side, a batch can hold one key for each row, and a [`Dictionary`] what each key stands for. Encoders turn an entry
-//! into bytes once, and then copy them; whoever wants columns as Arrow has them asks for [`Packed::batch`].
+//! into bytes once, and then copy them; whoever wants columns as Arrow has them asks for [`DictionaryBatch::batch`].
 
 mod dictionary;
-mod words;
+mod padded_texts;
 
 use std::sync::Arc;
 
@@ -15,73 +15,73 @@ use arrow_schema::{ArrowError, FieldRef, Fields, SchemaRef};
 
 pub use dictionary::{Dictionary, Entries};
 
-/// Rows of one table, as a list of parts.
+/// Rows of one table, as groups of columns: each a column of its own, or some that share a dictionary.
 #[derive(Clone, Debug)]
-pub struct Packed(Kind);
+pub struct DictionaryBatch(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
     /// Every column stands for itself.
     Plain(RecordBatch),
-    /// At least one part is looked up.
+    /// At least one group has a dictionary.
     Mixed {
         schema: SchemaRef,
-        parts: Vec<Part>,
+        groups: Vec<ColumnGroup>,
         rows: usize,
     },
 }
 
 /// One column, or some that stand side by side.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum ColumnGroup {
     /// A column of its own.
     Column(ArrayRef),
-    /// The columns of a dictionary.
-    Lookup(Lookup),
+    /// The columns of a dictionary, which share its keys.
+    Keyed(KeyedColumns),
 }
 
 /// Which entry of a dictionary each row has.
 #[derive(Clone, Debug)]
-pub struct Lookup {
+pub struct KeyedColumns {
     keys: ScalarBuffer<u16>,
     dictionary: Arc<Dictionary>,
 }
 
-/// The parts of some rows.
+/// The groups of columns of some rows.
 #[derive(Clone, Copy, Debug)]
-pub enum Parts<'a> {
+pub enum ColumnGroups<'a> {
     /// Every column stands for itself.
     Columns(&'a RecordBatch),
-    /// At least one is looked up.
-    Mixed(&'a SchemaRef, &'a [Part], usize),
+    /// At least one has a dictionary.
+    Mixed(&'a SchemaRef, &'a [ColumnGroup], usize),
 }
 
-/// Rows that have parts.
-pub trait Parted {
+/// Rows of one table, whichever way their columns are kept.
+pub trait AnyBatch {
     /// All of them.
-    fn parts(&self) -> Parts<'_>;
+    fn column_groups(&self) -> ColumnGroups<'_>;
 }
 
-impl Parted for RecordBatch {
-    fn parts(&self) -> Parts<'_> {
-        Parts::Columns(self)
+impl AnyBatch for RecordBatch {
+    fn column_groups(&self) -> ColumnGroups<'_> {
+        ColumnGroups::Columns(self)
     }
 }
 
-impl Parted for Packed {
-    fn parts(&self) -> Parts<'_> {
+impl AnyBatch for DictionaryBatch {
+    fn column_groups(&self) -> ColumnGroups<'_> {
         match &self.0 {
-            Kind::Plain(batch) => Parts::Columns(batch),
+            Kind::Plain(batch) => ColumnGroups::Columns(batch),
             Kind::Mixed {
                 schema,
-                parts,
+                groups,
                 rows,
-            } => Parts::Mixed(schema, parts, *rows),
+            } => ColumnGroups::Mixed(schema, groups, *rows),
         }
     }
 }
 
-impl Parts<'_> {
+impl ColumnGroups<'_> {
     /// Number of rows.
     #[must_use]
     pub fn num_rows(&self) -> usize {
@@ -92,29 +92,29 @@ impl Parts<'_> {
     }
 }
 
-impl From<RecordBatch> for Packed {
+impl From<RecordBatch> for DictionaryBatch {
     fn from(batch: RecordBatch) -> Self {
         Self(Kind::Plain(batch))
     }
 }
 
-impl From<ArrayRef> for Part {
+impl From<ArrayRef> for ColumnGroup {
     fn from(column: ArrayRef) -> Self {
         Self::Column(column)
     }
 }
 
-impl From<Lookup> for Part {
-    fn from(lookup: Lookup) -> Self {
-        Self::Lookup(lookup)
+impl From<KeyedColumns> for ColumnGroup {
+    fn from(keyed: KeyedColumns) -> Self {
+        Self::Keyed(keyed)
     }
 }
 
-impl Part {
+impl ColumnGroup {
     fn len(&self) -> usize {
         match self {
             Self::Column(column) => column.len(),
-            Self::Lookup(lookup) => lookup.keys.len(),
+            Self::Keyed(keyed) => keyed.keys.len(),
         }
     }
 
@@ -123,29 +123,29 @@ impl Part {
     pub fn columns(&self) -> &[ArrayRef] {
         match self {
             Self::Column(column) => std::slice::from_ref(column),
-            Self::Lookup(lookup) => lookup.dictionary.columns(),
+            Self::Keyed(keyed) => keyed.dictionary.columns(),
         }
     }
 
     fn is_whole(&self) -> bool {
         match self {
             Self::Column(_) => true,
-            Self::Lookup(lookup) => lookup.is_whole(),
+            Self::Keyed(keyed) => keyed.is_whole(),
         }
     }
 
     fn slice(&self, first: usize, count: usize) -> Self {
         match self {
             Self::Column(column) => Self::Column(column.slice(first, count)),
-            Self::Lookup(lookup) => Self::Lookup(Lookup {
-                keys: lookup.keys.slice(first, count),
-                dictionary: Arc::clone(&lookup.dictionary),
+            Self::Keyed(keyed) => Self::Keyed(KeyedColumns {
+                keys: keyed.keys.slice(first, count),
+                dictionary: Arc::clone(&keyed.dictionary),
             }),
         }
     }
 }
 
-impl Lookup {
+impl KeyedColumns {
     /// The entry of each row, by its number.
     #[must_use]
     pub fn new(dictionary: &Arc<Dictionary>, keys: Vec<u16>) -> Self {
@@ -176,30 +176,33 @@ fn fits((values, field): (&ArrayRef, &FieldRef)) -> bool {
     values.data_type() == field.data_type() && (field.is_nullable() || values.null_count() == 0)
 }
 
-impl Packed {
+impl DictionaryBatch {
     /// Rows of a table.
     ///
     /// # Errors
-    /// If the parts are not the schema's columns, or of different lengths, or a key has no entry.
-    pub fn try_new(schema: SchemaRef, parts: Vec<Part>) -> Result<Self, ArrowError> {
-        let rows = parts.first().map_or(0, Part::len);
-        let columns = || parts.iter().flat_map(Part::columns);
-        if !parts
+    /// If the groups are not the schema's columns, or of different lengths, or a key has no entry.
+    pub fn try_new(schema: SchemaRef, groups: Vec<ColumnGroup>) -> Result<Self, ArrowError> {
+        let rows = groups.first().map_or(0, ColumnGroup::len);
+        let columns = || groups.iter().flat_map(ColumnGroup::columns);
+        if !groups
             .iter()
-            .all(|part| part.len() == rows && part.is_whole())
+            .all(|group| group.len() == rows && group.is_whole())
             || columns().count() != schema.fields().len()
             || !columns().zip(schema.fields()).all(fits)
         {
-            let refusal = "the parts of these rows are not the columns of their table".to_owned();
+            let refusal = "the groups of these rows are not the columns of their table".to_owned();
             return Err(ArrowError::InvalidArgumentError(refusal));
         }
-        if parts.iter().all(|part| matches!(part, Part::Column(_))) {
+        if groups
+            .iter()
+            .all(|group| matches!(group, ColumnGroup::Column(_)))
+        {
             let columns = columns().map(Arc::clone).collect();
             return RecordBatch::try_new(schema, columns).map(Self::from);
         }
         Ok(Self(Kind::Mixed {
             schema,
-            parts,
+            groups,
             rows,
         }))
     }
@@ -207,7 +210,7 @@ impl Packed {
     /// Number of rows.
     #[must_use]
     pub fn num_rows(&self) -> usize {
-        self.parts().num_rows()
+        self.column_groups().num_rows()
     }
 
     /// Number of columns.
@@ -228,29 +231,32 @@ impl Packed {
     pub fn slice(&self, first: usize, count: usize) -> Self {
         Self(match &self.0 {
             Kind::Plain(batch) => Kind::Plain(batch.slice(first, count)),
-            Kind::Mixed { schema, parts, .. } => Kind::Mixed {
+            Kind::Mixed { schema, groups, .. } => Kind::Mixed {
                 schema: Arc::clone(schema),
-                parts: parts.iter().map(|part| part.slice(first, count)).collect(),
+                groups: groups
+                    .iter()
+                    .map(|group| group.slice(first, count))
+                    .collect(),
                 rows: count,
             },
         })
     }
 
-    /// The rows as Arrow has them; columns that are looked up are made for it.
+    /// The rows as Arrow has them; columns of dictionaries are made for it.
     #[must_use]
     pub fn batch(&self) -> RecordBatch {
-        let (fields, parts) = match &self.0 {
+        let (fields, groups) = match &self.0 {
             Kind::Plain(batch) => return batch.clone(),
-            Kind::Mixed { schema, parts, .. } => (schema.fields(), parts),
+            Kind::Mixed { schema, groups, .. } => (schema.fields(), groups),
         };
         let mut columns = Vec::with_capacity(fields.len());
-        for part in parts {
-            match part {
-                Part::Column(column) => columns.push(Arc::clone(column)),
-                Part::Lookup(lookup) => lookup.dictionary.gather(&lookup.keys, &mut columns),
+        for group in groups {
+            match group {
+                ColumnGroup::Column(column) => columns.push(Arc::clone(column)),
+                ColumnGroup::Keyed(keyed) => keyed.dictionary.gather(&keyed.keys, &mut columns),
             }
         }
-        // That they fit has been checked when the parts came together.
+        // That they fit has been checked when the groups came together.
         StructArray::new(fields.clone(), columns, None).into()
     }
 }
