@@ -14,8 +14,8 @@ class DriveError(Exception):
 class ScriptError(Exception):
     """A script does not parse: `args` are (message, file, line, column, hint)."""
 
-def check_script(name: str, text: str, mode: str, variables: Sequence[str]) -> str:
-    """Parse a pgbench script.
+def check_script(name: str, text: str, mode: str, variables: Sequence[str], late: bool = False) -> str:
+    """Parse a pgbench script; `late` leaves to the run what pgbench itself notices only then.
 
     Returns JSON: `{"commands": [{"line", "text", "kind"}], "variables": [...], "warnings": [...]}`.
     """

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use loadstone_script::{
-    QueryMode, builtin as core_builtin, builtins as core_builtins, check, scan_sql as core_scan_sql,
+    QueryMode, builtin as core_builtin, builtins as core_builtins, check, check_as_pgbench,
+    scan_sql as core_scan_sql,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use crate::errors::script_error;
 
 /// Parse a script; JSON of its commands, variables and warnings.
 #[pyfunction]
+#[pyo3(signature = (name, text, mode, variables, late = false))]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "PyO3 hands over owned values"
@@ -21,10 +23,12 @@ pub(crate) fn check_script(
     text: &str,
     mode: &str,
     variables: Vec<String>,
+    late: bool,
 ) -> PyResult<String> {
     let mode: QueryMode = mode
         .parse()
         .map_err(|_| PyValueError::new_err("mode is simple, extended or prepared"))?;
+    let check = if late { check_as_pgbench } else { check };
     let report = check(name, text, mode, &variables).map_err(script_error)?;
     serde_json::to_string(&report).map_err(|e| PyValueError::new_err(e.to_string()))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::error::{ScriptError, Warning};
-use crate::script::{Assigned, QueryMode, parse, reads};
+use crate::script::{Assigned, QueryMode, Script, parse, parse_as_pgbench, reads};
 use crate::symbols::Symbols;
 
 /// One command of a checked script.
@@ -35,6 +35,28 @@ pub struct CheckReport {
 
 /// Parses a script and says what is in it. `variables` are the names that the user defines.
 pub fn check(
+    name: &str,
+    text: &str,
+    mode: QueryMode,
+    variables: &[String],
+) -> Result<CheckReport, ScriptError> {
+    check_by(parse, name, text, mode, variables)
+}
+
+/// As [`check`], of a script that [`parse_as_pgbench`] is to read.
+pub fn check_as_pgbench(
+    name: &str,
+    text: &str,
+    mode: QueryMode,
+    variables: &[String],
+) -> Result<CheckReport, ScriptError> {
+    check_by(parse_as_pgbench, name, text, mode, variables)
+}
+
+type Parse = fn(&str, &str, QueryMode, &mut Symbols) -> Result<Script, ScriptError>;
+
+fn check_by(
+    parse: Parse,
     name: &str,
     text: &str,
     mode: QueryMode,

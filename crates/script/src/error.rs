@@ -106,6 +106,9 @@ pub enum EvalError {
     /// A parameter of `random_exponential` that is not positive.
     #[error("exponential parameter must be greater than zero (not {})", fixed(*.0))]
     ExponentialParameter(f64),
+    /// `greatest` or `least` of more values than pgbench takes.
+    #[error("too many function arguments, maximum is 16")]
+    TooManyArguments,
     /// A size of `permute` that is not positive.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
@@ -161,6 +164,9 @@ pub enum RuntimeErrorKind {
         /// Name without the colon.
         name: Box<str>,
     },
+    /// `\set` where what stands for the variable cannot be one.
+    #[error("invalid variable name: \"{0}\"")]
+    VariableName(Box<str>),
     /// `\startpipeline` in the simple query mode.
     #[error("cannot use pipeline mode with the simple query protocol")]
     SimpleMode,

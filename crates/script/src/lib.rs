@@ -43,13 +43,15 @@ mod trace;
 mod value;
 
 pub use builtin::{Builtin, BuiltinError, builtin, builtins};
-pub use check::{CheckReport, CheckedCommand, check};
+pub use check::{CheckReport, CheckedCommand, check, check_as_pgbench};
 pub use error::{EvalError, RuntimeError, RuntimeErrorKind, ScriptError, Warning};
 pub use expr::{EvalContext, Expr};
 pub use machine::{Machine, Next};
 pub use meta::{ShellArg, shell_command};
 pub use plain::{PlainSql, scan_sql};
-pub use script::{Command, CommandKind, QueryMode, QueryModeError, Script, SleepAmount, parse};
+pub use script::{
+    Command, CommandKind, QueryMode, QueryModeError, Script, SleepAmount, parse, parse_as_pgbench,
+};
 pub use statement::{Capture, PARAMETERS_MAX, SqlPart, Statement};
 pub use symbols::{Symbols, VarId, is_variable_name};
 pub use trace::trace;

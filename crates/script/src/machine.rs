@@ -118,6 +118,9 @@ impl Machine {
                 }
                 CommandKind::Elif { end, .. } | CommandKind::Else { end } => self.at = *end,
                 CommandKind::EndIf => {}
+                CommandKind::SetUnnamed { name } => {
+                    return Err(RuntimeErrorKind::VariableName(name.clone()));
+                }
                 CommandKind::Sleep { amount, unit_ns } => {
                     let ns = sleep_ns(amount, *unit_ns, cx.vars)?;
                     return Ok(Next::Sleep { ns });

@@ -22,6 +22,8 @@ pub enum ShellArg {
 
 /// Longest shell command in bytes, as in pgbench.
 const SHELL_BYTES_MAX: usize = 254;
+/// Most words of a backslash command that runs a shell, its own name excluded, as in pgbench.
+const SHELL_WORDS_MAX: usize = 255;
 
 /// The command line of a `\shell` or `\setshell`, its words joined by spaces: hand it to `/bin/sh`.
 ///
@@ -36,7 +38,8 @@ pub fn shell_command(args: &[ShellArg], vars: &Vars) -> Result<String, RuntimeEr
             ShellArg::Text(text) => line.extend_from_slice(text.as_bytes()),
             ShellArg::Var(id, name) => {
                 if !vars.write_text(*id, &mut line) {
-                    return Err(RuntimeErrorKind::Undefined { name: name.clone() });
+                    let name = format!(":{name}").into();
+                    return Err(RuntimeErrorKind::Undefined { name });
                 }
             }
         }
@@ -127,6 +130,7 @@ pub(crate) fn parse_meta(
 }
 
 /// The words of a backslash command, separated by white space, up to the end of its line.
+#[derive(Clone)]
 struct Words<'a> {
     source: &'a Source<'a>,
     at: usize,
@@ -225,11 +229,26 @@ impl Reader<'_, '_> {
     }
 
     fn set(&mut self) -> Result<Meta, ScriptError> {
-        let var = self.target("write \\set name expression")?;
+        let hint = "write \\set name expression";
+        if self.source.late
+            && let Some(name) = self.unnamed()
+        {
+            self.argument(hint)?;
+            self.expression()?;
+            return Ok(Meta::Command(CommandKind::SetUnnamed { name }));
+        }
+        let var = self.target(hint)?;
         Ok(Meta::Command(CommandKind::Set {
             var,
             expr: self.expression()?,
         }))
+    }
+
+    /// The next word, which is left there, if no variable can have that name.
+    fn unnamed(&self) -> Option<Box<str>> {
+        let range = self.words.clone().next()?;
+        let name = self.text(&range);
+        (!is_variable_name(name)).then(|| name.into())
     }
 
     fn operand(&mut self, range: Range<usize>) -> Result<Node, ScriptError> {
@@ -311,7 +330,7 @@ impl Reader<'_, '_> {
     }
 
     fn shell(&mut self) -> Result<Meta, ScriptError> {
-        let args = self.shell_args();
+        let args = self.shell_args(SHELL_WORDS_MAX)?;
         if args.is_empty() {
             let end = self.name.end;
             return Err(self.error(
@@ -326,7 +345,7 @@ impl Reader<'_, '_> {
     fn set_shell(&mut self) -> Result<Meta, ScriptError> {
         let hint = "write \\setshell name command [argument …]";
         let var = self.target(hint)?;
-        let args = self.shell_args();
+        let args = self.shell_args(SHELL_WORDS_MAX - 1)?;
         if args.is_empty() {
             let end = self.name.end;
             return Err(self.error(end..end, "missing argument", hint));
@@ -334,9 +353,13 @@ impl Reader<'_, '_> {
         Ok(Meta::Command(CommandKind::SetShell { var, args }))
     }
 
-    fn shell_args(&mut self) -> Vec<ShellArg> {
+    fn shell_args(&mut self, most: usize) -> Result<Vec<ShellArg>, ScriptError> {
         let mut args = Vec::new();
         while let Some(range) = self.words.next() {
+            if args.len() == most {
+                let hint = "put the command into a file, and run that";
+                return Err(self.error(range, "too many arguments", hint));
+            }
             let word = &self.source.text[range];
             args.push(match word.strip_prefix(':') {
                 None => ShellArg::Text(word.into()),
@@ -344,7 +367,7 @@ impl Reader<'_, '_> {
                 Some(name) => ShellArg::Var(self.symbols.intern(name), name.into()),
             });
         }
-        args
+        Ok(args)
     }
 
     fn prefix(&mut self) -> Result<Box<str>, ScriptError> {

@@ -77,6 +77,11 @@ pub enum CommandKind {
         /// What.
         expr: Expr,
     },
+    /// Fails: its variable has no name that a variable may have.
+    SetUnnamed {
+        /// What stands there.
+        name: Box<str>,
+    },
     /// Stores the integer that a shell command prints.
     SetShell {
         /// Where to.
@@ -135,7 +140,7 @@ impl CommandKind {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Sql(_) => "sql",
-            Self::Set { .. } => "set",
+            Self::Set { .. } | Self::SetUnnamed { .. } => "set",
             Self::SetShell { .. } => "setshell",
             Self::Shell { .. } => "shell",
             Self::Sleep { .. } => "sleep",
@@ -187,10 +192,29 @@ pub fn parse(
     mode: QueryMode,
     symbols: &mut Symbols,
 ) -> Result<Script, ScriptError> {
+    parse_source(&Source::new(name, source), mode, symbols)
+}
+
+/// As [`parse`], but what pgbench notices only when it runs the command is an error of the run here too.
+pub fn parse_as_pgbench(
+    name: &str,
+    source: &str,
+    mode: QueryMode,
+    symbols: &mut Symbols,
+) -> Result<Script, ScriptError> {
+    let mut source = Source::new(name, source);
+    source.late = true;
+    parse_source(&source, mode, symbols)
+}
+
+fn parse_source(
+    source: &Source<'_>,
+    mode: QueryMode,
+    symbols: &mut Symbols,
+) -> Result<Script, ScriptError> {
     let known = symbols.len();
-    let source = Source::new(name, source);
     let mut builder = Builder {
-        source: &source,
+        source,
         mode,
         symbols,
         commands: Vec::new(),
@@ -201,10 +225,10 @@ pub fn parse(
         let hint = "write at least one SQL statement or backslash command";
         return Err(source.error(0..0, "empty command list for script", hint));
     }
-    conditions::resolve(&source, &mut commands)?;
+    conditions::resolve(source, &mut commands)?;
     let warnings = warnings::warnings(&commands, mode, symbols, known);
     Ok(Script {
-        name: name.to_owned(),
+        name: source.name.to_owned(),
         mode,
         commands,
         warnings,

@@ -11,6 +11,8 @@ const QUOTE_BYTES_MAX: usize = 60;
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
+    /// Mistakes that pgbench finds only when the command is run are left for the run.
+    pub(crate) late: bool,
     line_starts: Vec<usize>,
 }
 
@@ -23,6 +25,7 @@ impl<'a> Source<'a> {
         Self {
             name,
             text,
+            late: false,
             line_starts,
         }
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, reason = "helpers of tests fail like tests")]
 
-use loadstone_script::{QueryMode, Symbols, Vars, parse, trace};
+use loadstone_script::{QueryMode, Symbols, Vars, parse, parse_as_pgbench, trace};
 
 fn error(text: &str) -> String {
     match parse("s.sql", text, QueryMode::Extended, &mut Symbols::new()) {
@@ -29,7 +29,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "SELECT 1;\n  \\set x",
-        "s.sql:2:9: syntax error, unexpected end of line in command \"set\"",
+        "s.sql:2:9: syntax error in command \"set\"",
     ),
     ("\\set", "s.sql:1:5: missing argument in command \"set\""),
     (
@@ -38,19 +38,19 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "\\set é yes",
-        "s.sql:1:8: unexpected function name in command \"set\" (found \"yes\")",
+        "s.sql:1:8: unexpected function name (yes) in command \"set\" (found \"yes\")",
     ),
     (
         "\\set x random(1)",
-        "s.sql:1:8: unexpected number of arguments in command \"set\" (found \"random\")",
+        "s.sql:1:8: unexpected number of arguments (random) in command \"set\" (found \"random\")",
     ),
     (
         "\\set x least()",
-        "s.sql:1:8: at least one argument expected in command \"set\" (found \"least\")",
+        "s.sql:1:8: at least one argument expected (least) in command \"set\" (found \"least\")",
     ),
     (
         "\\set x 1;",
-        "s.sql:1:9: unexpected character in command \"set\" (found \";\")",
+        "s.sql:1:9: unexpected character \";\" in command \"set\" (found \";\")",
     ),
     (
         "\\set x 9223372036854775808",
@@ -60,10 +60,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "\\set x 1e400",
         "s.sql:1:8: double constant overflow in command \"set\" (found \"1e400\")",
     ),
-    (
-        "\\if\n\\endif",
-        "s.sql:1:4: syntax error, unexpected end of line in command \"if\"",
-    ),
+    ("\\if\n\\endif", "s.sql:1:4: syntax error in command \"if\""),
     (
         "\\bogus 1",
         "s.sql:1:2: invalid command in command \"bogus\" (found \"bogus\")",
@@ -91,7 +88,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "\\setrandom x 1 a",
-        "s.sql:1:16: unexpected function name in command \"setrandom\" (found \"a\")",
+        "s.sql:1:16: unexpected function name (a) in command \"setrandom\" (found \"a\")",
     ),
     (
         "\\endpipeline 1",
@@ -209,4 +206,33 @@ fn runtime_errors_are_pgbenchs() {
     );
     let minimum = "debug(script=0,command=1): int -9223372036854775808";
     assert_eq!(flow("\\set x debug(abs(-9223372036854775808))"), minimum);
+}
+
+/// What pgbench finds only when it runs the command ends its client, and not the run before it begins.
+#[test]
+fn mistakes_that_pgbench_finds_late_are_found_late() {
+    let many = format!("\\set x least({})", vec!["1"; 17].join(", "));
+    for (text, words) in [
+        ("\\set . 1", "invalid variable name: \".\""),
+        (many.as_str(), "too many function arguments, maximum is 16"),
+    ] {
+        let mode = QueryMode::Simple;
+        assert!(parse("s.sql", text, mode, &mut Symbols::new()).is_err());
+        let script = parse_as_pgbench("s.sql", text, mode, &mut Symbols::new()).expect(text);
+        let lines = trace(&script, &mut Vars::default(), 1);
+        assert_eq!(lines, [format!("error: line 1: \\set: {words}")]);
+    }
+    for text in ["\\set .", "\\set . 1 +", "\\set x least()"] {
+        let parsed = parse_as_pgbench("s.sql", text, QueryMode::Simple, &mut Symbols::new());
+        assert!(parsed.is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_shell_command_has_at_most_255_words() {
+    let words = |count: usize| format!("\\shell {}", vec!["w"; count].join(" "));
+    let parsed = |text: &str| parse("s.sql", text, QueryMode::Simple, &mut Symbols::new());
+    assert!(parsed(&words(255)).is_ok());
+    let error = parsed(&words(256)).expect_err("too many");
+    assert_eq!(error.message, "too many arguments in command \"shell\"");
 }

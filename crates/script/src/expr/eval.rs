@@ -268,7 +268,9 @@ fn random_range(min: Scalar, max: Scalar) -> Result<(i64, i64), EvalError> {
 /// The values are collected first: one double makes all of them doubles, one null the result.
 fn extremum(function: Function, args: &[Node], cx: &mut EvalContext<'_>) -> Evaluated {
     let mut values = [Scalar::Null; super::function::ARGUMENTS_MAX];
-    let values = &mut values[..args.len()];
+    let Some(values) = values.get_mut(..args.len()) else {
+        return Err(EvalError::TooManyArguments);
+    };
     for (slot, arg) in values.iter_mut().zip(args) {
         *slot = arg.eval(cx)?;
     }

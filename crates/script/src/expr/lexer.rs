@@ -81,7 +81,8 @@ fn token(source: &Source<'_>, at: usize, first: u8) -> Result<(Token, usize), Sc
         b';' => "a backslash command ends with its line: leave the semicolon out",
         _ => "an expression consists of numbers, :variables, operators and function calls",
     };
-    Err(source.error(at..end, "unexpected character", hint))
+    let message = format!("unexpected character \"{}\"", &source.text[at..end]);
+    Err(source.error(at..end, message, hint))
 }
 
 /// End of the run of bytes from `at` that satisfy `wanted`.

@@ -122,13 +122,7 @@ impl Parser<'_> {
     }
 
     fn unexpected(&self, hint: &str) -> ScriptError {
-        let range = self.range();
-        let message = if range.is_empty() {
-            "syntax error, unexpected end of line"
-        } else {
-            "syntax error"
-        };
-        self.source.error(range, message, hint)
+        self.source.error(self.range(), "syntax error", hint)
     }
 
     fn expect(&mut self, symbol: &str) -> Result<(), ScriptError> {
@@ -359,7 +353,8 @@ impl Parser<'_> {
                 "a variable is written with a colon (:{name}); the functions are {}",
                 Function::names()
             );
-            return Err(self.source.error(range, "unexpected function name", hint));
+            let message = format!("unexpected function name ({name})");
+            return Err(self.source.error(range, message, hint));
         };
         self.at += 1;
         self.expect("(")?;
@@ -373,8 +368,10 @@ impl Parser<'_> {
             depths.push(arg.depth);
             args.push(arg.node);
         }
-        if let Err((message, hint)) = check_arity(name, arity, args.len()) {
-            return Err(self.source.error(range, message, hint));
+        if let Err((message, hint)) = check_arity(name, arity, args.len(), self.source.late) {
+            return Err(self
+                .source
+                .error(range, format!("{message} ({name})"), hint));
         }
         if matches!(arity, Arity::WithSeed(most) if args.len() < most) {
             let name = "default_seed";
@@ -398,7 +395,12 @@ impl Parser<'_> {
     }
 }
 
-fn check_arity(name: &str, arity: Arity, count: usize) -> Result<(), (&'static str, String)> {
+fn check_arity(
+    name: &str,
+    arity: Arity,
+    count: usize,
+    late: bool,
+) -> Result<(), (&'static str, String)> {
     let (ok, takes) = match arity {
         Arity::Exactly(wanted) => (count == wanted, format!("{wanted}")),
         Arity::WithSeed(most) => (
@@ -409,7 +411,7 @@ fn check_arity(name: &str, arity: Arity, count: usize) -> Result<(), (&'static s
             let hint = format!("{name} takes 1 to {ARGUMENTS_MAX} arguments");
             return Err(("at least one argument expected", hint));
         }
-        Arity::AtLeastOne if count > ARGUMENTS_MAX => {
+        Arity::AtLeastOne if count > ARGUMENTS_MAX && !late => {
             let hint = format!("nest calls of {name}");
             return Err(("too many function arguments, maximum is 16", hint));
         }
