@@ -97,6 +97,9 @@ pub(crate) fn write(
             account.insert("client_cpu".to_owned(), Value::Null);
             account.insert("loop".to_owned(), Value::Null);
         }
+        if let Some(details) = &totals.details {
+            account.insert("details".to_owned(), json!(details));
+        }
         account.extend(config.work.account(totals));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();

@@ -13,6 +13,15 @@ pub fn now_ns() -> u64 {
     })
 }
 
+/// Nanoseconds since 1970, of the clock that may be set.
+#[must_use]
+pub(crate) fn epoch_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |t| {
+        u64::try_from(t.tv_sec()).unwrap_or(0) * 1_000_000_000
+            + u64::try_from(t.tv_nsec()).unwrap_or(0)
+    })
+}
+
 /// CPU time of the calling thread so far.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct CpuTime {

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::output::{Output, SeriesLatency, SeriesRow};
 use crate::protocol::Failure;
 use crate::record::{ErrorClass, Latency, Record, WindowCounts};
+use crate::telling::Line;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
 use crate::workload::load::StepAccount;
@@ -115,6 +116,9 @@ pub(crate) struct Progress {
     pub(crate) latest: Option<SeriesRow>,
     /// Why nothing more is written down: the owner may want to stop.
     pub(crate) output_error: Option<String>,
+    /// Lines for the user since the last look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) told: Option<Vec<Line>>,
     /// Steps that are complete; loads by our own driver only.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) steps: Option<StepProgress>,
@@ -343,6 +347,7 @@ impl Collector {
             skipped: counts.skipped,
             dropped: counts.dropped,
             retries: record.retries,
+            retried: self.config.telling.as_ref().map(|_| record.retried),
             connected,
             bytes_sent: record.bytes_sent,
             bytes_received: record.bytes_received,

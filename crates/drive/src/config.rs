@@ -1,5 +1,7 @@
 //! The specification, made ready: work, and times in nanoseconds.
 
+use std::sync::Arc;
+
 use loadstone_gen::random::SeedSequence;
 
 use crate::clock::ns;
@@ -7,8 +9,9 @@ use crate::error::DriveError;
 use crate::pace::Schedule;
 use crate::protocol::{Failure, Protocol};
 use crate::record::booking::Rules;
-use crate::record::{ErrorClass, Record};
+use crate::record::{Details, ErrorClass, Record};
 use crate::spec::{DriveSpec, OnError};
+use crate::telling::Telling;
 use crate::workload::work::Work;
 use crate::workload::{ClientSeeds, Labels};
 
@@ -37,6 +40,10 @@ pub(crate) struct Config {
     pub(crate) connect_per_transaction: bool,
     pub(crate) on_error: OnError,
     pub(crate) tries_max: u32,
+    /// The drive ends with the first client that gives up.
+    pub(crate) exit_on_abort: bool,
+    /// Where lines for the user go.
+    pub(crate) telling: Option<Arc<Telling>>,
     /// Clients reach the database through a library.
     pub(crate) by_library: bool,
 }
@@ -80,6 +87,8 @@ impl Config {
             connect_per_transaction: spec.connect_per_transaction,
             on_error: spec.on_error,
             tries_max: spec.tries_max,
+            exit_on_abort: spec.exit_on_abort,
+            telling: work.telling(),
             by_library: false,
             labels: work.labels(),
             is_load: work.is_load(),
@@ -97,11 +106,13 @@ impl Config {
 
     /// A record with room for every script and statement.
     pub(crate) fn blank_record(&self) -> Record {
-        Record::new(
-            self.labels.scripts.len(),
-            self.labels.statements.iter().map(Option::is_some),
-            self.under_a_rate,
-        )
+        let (scripts, statements) = (&self.labels.scripts, &self.labels.statements);
+        let timed = statements.iter().map(Option::is_some);
+        let mut record = Record::new(scripts.len(), timed, self.under_a_rate);
+        if self.telling.as_ref().is_some_and(|t| t.asked.counts) {
+            record.details = Some(Box::new(Details::new(scripts.len(), statements.len())));
+        }
+        record
     }
 
     /// What to do when the first connections cannot be made.

@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use loadstone_gen::random::SeedSequence;
+
 use crate::account::{self, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
@@ -20,6 +22,7 @@ use crate::error::DriveError;
 use crate::io::Poller;
 use crate::io::epoll::EpollPoller;
 use crate::io::uring::UringPoller;
+use crate::journal::{self, Form, Logbook, Writer};
 use crate::limits;
 use crate::output::Output;
 use crate::pace::Schedule;
@@ -154,6 +157,7 @@ impl Drive {
         if let Some(load) = self.config.work.load() {
             progress.gain = Some(load.gain());
         }
+        progress.told = self.config.telling.as_ref().map(|telling| telling.take());
         progress.steps = self.config.work.load().map(|load| StepProgress {
             steps: load.finished_steps(),
             holding: load.holding(),
@@ -207,6 +211,9 @@ impl Drive {
 impl Drop for Drive {
     fn drop(&mut self) {
         self.control.stop();
+        if let Some(telling) = &self.config.telling {
+            telling.close();
+        }
         if let Some(handle) = self
             .supervisor
             .lock()
@@ -245,10 +252,11 @@ impl<P: Protocol> Run<P> {
         if let Some(load) = self.config.work.load() {
             load.begin()?;
         }
+        let (logs, writers) = self.logs(threads)?;
         let (reports, inbox) = channel();
         let mut record_pool = Vec::with_capacity(threads);
         let handles = self
-            .assignments(threads, &reports, &canceller, &mut record_pool)
+            .assignments(threads, &reports, &canceller, &mut record_pool, logs)
             .into_iter()
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
@@ -274,7 +282,9 @@ impl<P: Protocol> Run<P> {
         if let Some(load) = self.config.work.load() {
             load.finish();
         }
+        let unwritten = writers.into_iter().filter_map(|w| w.finish().err()).last();
         let (timeline, mut collected) = collected?;
+        collected.output_error = collected.output_error.or(unwritten);
         let connect_wall_ns = timeline.start_ns.saturating_sub(START_DELAY_NS + begun_ns);
         let ending = Ending {
             stopped: self.control.stop_asked(),
@@ -283,6 +293,30 @@ impl<P: Protocol> Run<P> {
             stall: self.control.stall.longest(timeline.measure_ns),
         };
         Ok(self.account(timeline, &ending, &mut collected))
+    }
+
+    /// The log of each worker, if one is wanted.
+    fn logs(&self, threads: usize) -> Result<(Vec<Option<Logbook>>, Vec<Writer>), DriveError> {
+        let mut writers = Vec::new();
+        let Some(log) = &self.spec.log else {
+            return Ok(((0..threads).map(|_| None).collect(), writers));
+        };
+        let form = Form {
+            interval_s: log.interval_s,
+            detailed: log.detailed,
+            under_a_rate: self.config.under_a_rate,
+            may_skip: self.config.latency_limit_ns.is_some(),
+            may_retry: self.config.tries_max != 1,
+        };
+        let mut logs = Vec::new();
+        for worker in 0..threads {
+            // A stream of its own: the clients draw the same, whether a log is written or not.
+            let mut seeds = SeedSequence::new(!self.spec.seed ^ worker as u64);
+            let (logbook, writer) = journal::open(log, form, worker, seeds.next_prng())?;
+            logs.push(Some(logbook));
+            writers.push(writer);
+        }
+        Ok((logs, writers))
     }
 
     fn timeline(&self) -> Timeline {
@@ -302,14 +336,16 @@ impl<P: Protocol> Run<P> {
         reports: &Sender<Report>,
         canceller: &Canceller<P>,
         record_pool: &mut Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
+        logs: Vec<Option<Logbook>>,
     ) -> Vec<Assignment<P>> {
         let (clients, schedules) = self.make_clients(threads);
         deal(clients, threads)
             .into_iter()
             .zip(schedules)
+            .zip(logs)
             .enumerate()
             .map(
-                |(number, (clients, schedule)): (usize, (Vec<Client<P>>, Schedule))| {
+                |(number, ((clients, schedule), log)): (usize, ((Vec<Client<P>>, Schedule), _))| {
                     let (give, take) = sync_channel(RECORDS_PER_WORKER);
                     record_pool.push(give);
                     Assignment {
@@ -322,6 +358,7 @@ impl<P: Protocol> Run<P> {
                         reports: reports.clone(),
                         cancels: canceller.sender(),
                         record_pool: take,
+                        log,
                     }
                 },
             )
@@ -339,6 +376,7 @@ impl<P: Protocol> Run<P> {
             .iter()
             .map(|draw| {
                 Client::new(
+                    draw.client,
                     self.config.work.program(spec, draw),
                     spec.transactions_per_client,
                 )

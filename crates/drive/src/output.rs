@@ -29,6 +29,9 @@ pub(crate) struct SeriesRow {
     pub(crate) skipped: u64,
     pub(crate) dropped: u64,
     pub(crate) retries: u64,
+    /// Transactions tried more than once; only where lines are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retried: Option<u64>,
     pub(crate) connected: usize,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,

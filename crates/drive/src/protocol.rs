@@ -7,6 +7,7 @@
 //! SQL is passed through as it was written, but for parameters: they are `$1`, `$2` and so on in every text that
 //! comes here, and a protocol that marks them otherwise translates the text when it prepares it.
 
+pub(crate) mod report;
 pub(crate) mod value;
 
 use std::fmt::Debug;
@@ -16,6 +17,7 @@ use loadstone_gen::dictionary_batch::DictionaryBatch;
 use loadstone_gen::encode::EncodeError;
 use socket2::Socket;
 
+use self::report::Report;
 use self::value::{Cell, Form};
 use crate::error::DriveError;
 use crate::record::ErrorClass;
@@ -111,7 +113,9 @@ pub(crate) enum Message<'a, P: Protocol> {
     DataWanted,
     /// The server is about to send data that is no result.
     DataOffered,
-    /// Something that no workload asks about: notices, parameters.
+    /// A remark of the server.
+    Notice(Report<'a>),
+    /// Something that no workload asks about: parameters.
     Other,
 }
 
@@ -120,6 +124,8 @@ pub(crate) enum Message<'a, P: Protocol> {
 pub(crate) struct ServerError<'a> {
     pub(crate) state: SqlState,
     pub(crate) message: &'a [u8],
+    /// All that it says.
+    pub(crate) report: Report<'a>,
     /// The server ends the connection with it.
     pub(crate) is_fatal: bool,
 }

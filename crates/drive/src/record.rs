@@ -1,11 +1,13 @@
 //! What is counted and measured: per worker and interval, merged into totals whose size does not grow with the run.
 
 pub mod booking;
+mod details;
 mod errors;
 mod latency;
 
 use serde::Serialize;
 
+pub use self::details::{Details, Outcomes};
 pub use self::errors::{ErrorClass, ErrorTally, Errors, count_error, merge_errors};
 pub use self::latency::{Latency, Moments, Stats, cost_ns};
 
@@ -174,6 +176,8 @@ pub struct Record {
     pub loop_lag: Latency,
     /// Events handled.
     pub loop_events: u64,
+    /// Failures and retries apart, where that is asked for.
+    pub details: Option<Box<Details>>,
 }
 
 impl Record {
@@ -215,6 +219,7 @@ impl Record {
             bytes_received: 0,
             loop_lag: Latency::new(),
             loop_events: 0,
+            details: None,
         }
     }
 
@@ -237,6 +242,9 @@ impl Record {
         (self.bytes_sent, self.bytes_received) = (0, 0);
         self.loop_lag.clear();
         self.loop_events = 0;
+        if let Some(details) = &mut self.details {
+            details.clear();
+        }
     }
 
     /// What is under way will never end: count it as failed.
@@ -281,6 +289,9 @@ impl Record {
         self.bytes_received += other.bytes_received;
         self.loop_lag.merge(&other.loop_lag);
         self.loop_events += other.loop_events;
+        if let (Some(mine), Some(theirs)) = (&mut self.details, &other.details) {
+            mine.merge(theirs);
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use serde::Deserialize;
 pub use self::load::LoadSpec;
 pub use self::queries::QueriesSpec;
 use crate::error::DriveError;
+use crate::journal::LogSpec;
 use crate::pace::Pace;
+use crate::telling::TellSpec;
 
 /// Beyond this the schedule alone would keep a core busy.
 const RATE_MAX_PER_S: f64 = 1e7;
@@ -84,6 +86,15 @@ pub struct DriveSpec {
     /// Folder for series.jsonl and latency.hlog; nothing is written when absent.
     #[serde(default)]
     pub out_dir: Option<PathBuf>,
+    /// Tell line by line what happens to clients, and do with scripts what their own tool does; scripts only.
+    #[serde(default)]
+    pub tell: Option<TellSpec>,
+    /// A log of transactions.
+    #[serde(default)]
+    pub log: Option<LogSpec>,
+    /// The run ends with the first client that gives up.
+    #[serde(default)]
+    pub exit_on_abort: bool,
 }
 
 /// One script of the mix.
@@ -178,6 +189,8 @@ pub enum OnError {
     Continue,
     /// Stop this client, as pgbench does; serialization failures and deadlocks are counted and passed over.
     AbortClient,
+    /// The same, but every error that the server reports is counted and passed over.
+    AbortUnlessServer,
 }
 
 /// Which interface of the kernel carries the bytes.

@@ -9,6 +9,7 @@ mod connect;
 mod intervals;
 mod limits;
 mod session;
+mod telling;
 mod traffic;
 mod transact;
 
@@ -27,6 +28,7 @@ use crate::connector::Connector;
 use crate::control::{Control, Go};
 use crate::error::DriveError;
 use crate::io::{Poller, Slot};
+use crate::journal::Logbook;
 use crate::pace::Schedule;
 use crate::protocol::{Failure, Protocol};
 use crate::record::{ErrorClass, Record, WindowCounts};
@@ -52,6 +54,7 @@ pub(crate) struct Assignment<P: Protocol> {
     pub(crate) cancels: Sender<P::CancelKey>,
     /// Empty records to write into.
     pub(crate) record_pool: Receiver<Box<Record>>,
+    pub(crate) log: Option<Logbook>,
 }
 
 /// How far a worker is.
@@ -121,6 +124,7 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     reports: Sender<Report>,
     cancels: Sender<P::CancelKey>,
     record_pool: Receiver<Box<Record>>,
+    log: Option<Logbook>,
 }
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
@@ -136,6 +140,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             reports,
             cancels,
             record_pool,
+            log,
         } = assignment;
         let waker_slot = u32::try_from(clients.len()).unwrap_or(u32::MAX);
         Self {
@@ -181,6 +186,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             reports,
             cancels,
             record_pool,
+            log,
         }
     }
 
@@ -408,6 +414,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             self.roll(end_ns);
             self.hand_over(end_ns);
         }
+        self.log = None; // its file ends
         for slot in 0..self.clients.len() {
             self.say_goodbye(u32::try_from(slot).unwrap_or(u32::MAX));
         }

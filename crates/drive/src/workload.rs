@@ -15,6 +15,7 @@ use serde::Serialize;
 
 pub(crate) use self::labels::{Labels, ScriptLabel, StatementLabel};
 use crate::protocol::{Failure, Message, Protocol};
+use crate::telling::Line;
 use crate::waker::Waker;
 
 /// What a program wants next.
@@ -94,6 +95,16 @@ pub(crate) enum End<'a> {
     },
 }
 
+/// Where an error of the server belongs, and all that the server said of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Number of the statement, as [`Program::resume`] gave it.
+    pub(crate) statement: Option<u32>,
+    /// Number of the result among those of one message.
+    pub(crate) result: u32,
+    pub(crate) report: String,
+}
+
 /// One client's behaviour, over any protocol.
 pub(crate) trait Program<P: Protocol> {
     /// The client runs on a worker that this wakes from its wait.
@@ -142,6 +153,16 @@ pub(crate) trait Program<P: Protocol> {
 
     /// The answer is complete: `failed` when the server reported an error.
     fn answered(&mut self, failed: bool) -> Result<(), Failure>;
+
+    /// The SQL that was sent last, in which the server names the place of an error.
+    fn sent(&self) -> &[u8] {
+        b""
+    }
+
+    /// What is told of a failure: one that ends the client, or one after which it goes on.
+    fn words(&mut self, _failure: &Failure, _place: Option<&Place>, _ends: bool) -> Vec<Line> {
+        Vec::new()
+    }
 
     /// The connection is a new one: nothing is prepared on it.
     fn reconnected(&mut self);

@@ -15,6 +15,7 @@ use socket2::Socket;
 
 use self::cancel::Key;
 use crate::error::DriveError;
+use crate::protocol::report::Report;
 use crate::protocol::value::{Cell, Form};
 use crate::protocol::{
     Column, Columns, Failure, Frontend, Message, Protocol, Row, ServerError, Session, SqlState,
@@ -117,11 +118,30 @@ fn translated(event: wire::Event<'_>) -> Message<'_, Postgres> {
         WireMessage::Error(error) => Message::Error(ServerError {
             state: error.sqlstate(),
             message: error.message(),
+            report: report(&error),
             is_fatal: error.is_fatal(),
         }),
+        WireMessage::Notice(notice) => Message::Notice(report(&notice)),
         WireMessage::CopyIn => Message::DataWanted,
         WireMessage::CopyOut => Message::DataOffered,
         _ => Message::Other,
+    }
+}
+
+/// The parts of an error or notice.
+fn report<'a>(error: &wire::ServerError<'a>) -> Report<'a> {
+    let position = |field| {
+        let digits = std::str::from_utf8(error.field(field)?).ok()?;
+        digits.parse().ok()
+    };
+    Report {
+        severity: error.field(b'S').unwrap_or_else(|| error.severity()),
+        message: error.message(),
+        position: position(b'P'),
+        inner: error.field(b'q').map(|sql| (sql, position(b'p'))),
+        detail: error.detail(),
+        hint: error.hint(),
+        context: error.field(b'W'),
     }
 }
 

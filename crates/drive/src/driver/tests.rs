@@ -80,6 +80,7 @@ impl Session<Lines> for Link {
                     in_transaction: false,
                 },
                 b'e' => Message::Error(ServerError {
+                    report: crate::protocol::report::Report::default(),
                     state: *text.first_chunk().unwrap(),
                     message: text,
                     is_fatal: false,

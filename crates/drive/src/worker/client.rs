@@ -7,7 +7,7 @@ use socket2::Socket;
 use crate::collector::Absence;
 use crate::protocol::{Failure, Protocol};
 use crate::record::booking::Begun;
-use crate::workload::Program;
+use crate::workload::{Place, Program};
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,10 @@ pub(crate) struct Exchange {
     /// When the latest of them did.
     pub(crate) ended_ns: u64,
     pub(crate) failure: Option<Failure>,
+    /// Results that have ended.
+    pub(crate) results: u32,
+    /// Where the error belongs and what the server said of it; only where that is told.
+    pub(crate) place: Option<Box<Place>>,
     /// Why the server is about to close the connection.
     pub(crate) farewell: Option<Failure>,
     /// The server's transaction status after the last answer: idle?
@@ -104,6 +108,10 @@ pub(crate) struct Exchange {
 }
 
 pub(crate) struct Client<P: Protocol> {
+    /// Its number among all clients.
+    pub(crate) number: u32,
+    /// Its transactions that have ended, or were skipped.
+    pub(crate) ended: u64,
     pub(crate) phase: Phase,
     pub(crate) session: Option<P::Session>,
     /// What the session has answered to the check after its log-in; `None` once that is over.
@@ -136,8 +144,14 @@ pub(crate) struct Client<P: Protocol> {
 }
 
 impl<P: Protocol> Client<P> {
-    pub(crate) fn new(program: Box<dyn Program<P> + Send>, left: Option<u64>) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        program: Box<dyn Program<P> + Send>,
+        left: Option<u64>,
+    ) -> Self {
         Self {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            ended: 0,
             phase: Phase::Vacant,
             session: None,
             checked: None,

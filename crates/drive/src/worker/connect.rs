@@ -154,6 +154,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let exchange = &mut self.clients[slot as usize].exchange;
         let said = exchange.farewell.take().or(exchange.failure.take());
         let failure = said.unwrap_or(failure);
+        let place = exchange.place.take();
         if self.stage == Stage::Connecting {
             let address = self.connector.endpoint.text.clone();
             let hint = Config::connect_hint(&failure);
@@ -163,6 +164,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 hint,
             });
             return;
+        }
+        if !self.config.reconnect {
+            self.tell_end(slot, &failure, place.as_deref());
         }
         self.note_loss(slot, now, &failure);
         self.end_lost(slot, now, phase, &failure);
@@ -182,7 +186,8 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.cancel(slot);
         self.detach(slot);
         self.end_lost(slot, now, Phase::Vacant, failure);
-        if self.config.on_error == OnError::AbortClient {
+        if self.config.on_error != OnError::Continue {
+            self.tell_end(slot, failure, None);
             return self.give_up(slot, now, failure);
         }
         let client = &mut self.clients[slot as usize];

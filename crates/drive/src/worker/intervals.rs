@@ -36,6 +36,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     pub(super) fn hand_over(&mut self, end_ns: u64) {
         self.totals.merge(&self.record.counts);
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
         assert_eq!(
             self.totals.under_way(),
             self.active,

@@ -6,8 +6,11 @@ use std::os::fd::AsRawFd;
 use super::Worker;
 use super::client::{Client, Exchange, Phase, SendState};
 use crate::io::{Chunk, Event, Poller, Sending, Slot};
+use crate::protocol::report::Report;
 use crate::protocol::{Failure, Frontend as _, Message, Protocol, Session as _};
 use crate::record::{ErrorClass, Record};
+use crate::telling::{Kind, Line, Telling};
+use crate::workload::{Place, Program};
 
 /// Sends up to this size need no completion of their own: the kernel takes them at once, and the answer proves it.
 const QUIET_BYTES_MAX: usize = 16 * 1024;
@@ -137,6 +140,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         // Statements of a transaction that straddles the end of the warm-up belong to neither side.
         let counted = client.transaction.measured == self.measuring;
         let is_load = self.config.is_load;
+        let telling = self.config.telling.as_deref();
         let (mut ready, mut copy_in) = (false, false);
         let result = session.receive(self.poller.bytes(chunk), &mut |message| match message {
             Message::LoggedIn => ready = true,
@@ -146,6 +150,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 }
                 copy_in |= !is_load && matches!(message, Message::DataWanted);
                 program.message(&message);
+                if let Some(telling) = telling {
+                    overhear(telling, &message, exchange, &**program);
+                }
                 answer(&message, exchange, record, now, counted, is_load);
             }
         });
@@ -212,6 +219,35 @@ fn end_quiet_send<P: Protocol>(client: &mut Client<P>) {
     }
 }
 
+/// What is told of a message, now or when its transaction has failed.
+fn overhear<P: Protocol>(
+    telling: &Telling,
+    message: &Message<'_, P>,
+    exchange: &mut Exchange,
+    program: &(dyn Program<P> + Send),
+) {
+    match message {
+        Message::Notice(notice) => {
+            // As libpq: where it comes from is told of errors only.
+            let notice = Report {
+                context: None,
+                ..*notice
+            };
+            telling.tell(Line::new(Kind::Server, notice.text(program.sent())));
+        }
+        Message::Done => exchange.results += 1,
+        Message::Error(error) if exchange.failure.is_none() => {
+            let last = exchange.statements.len().saturating_sub(1);
+            exchange.place = Some(Box::new(Place {
+                statement: exchange.statements.get(exchange.ended.min(last)).copied(),
+                result: exchange.results,
+                report: error.report.text(program.sent()),
+            }));
+        }
+        _ => {}
+    }
+}
+
 /// One message of an answer, booked in the exchange.
 fn answer<P: Protocol>(
     message: &Message<'_, P>,
@@ -269,7 +305,7 @@ fn answer<P: Protocol>(
 }
 
 fn copy_failure() -> Failure {
-    Failure::script("COPY from or to the client is not possible in a script")
+    Failure::script("COPY is not supported in a script")
 }
 
 pub(super) fn connection_failure(error: &io::Error) -> Failure {

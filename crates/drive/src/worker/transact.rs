@@ -7,9 +7,9 @@ use super::{Stage, Worker};
 use crate::io::{Poller, Slot};
 use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
 use crate::record::booking::{Times, Unstarted};
-use crate::record::count_error;
+use crate::record::{ErrorClass, count_error};
 use crate::spec::OnError;
-use crate::workload::{End, Readiness, Step};
+use crate::workload::{End, Place, Readiness, Step};
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Start transactions on idle clients: all of them in a closed loop, those that are due under a rate.
@@ -91,6 +91,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 .is_some_and(|limit| now - intended_ns > limit)
             {
                 self.book_unstarted(intended_ns, Unstarted::Skipped);
+                self.log_skipped(slot, now);
                 if let Some(left) = &mut self.clients[slot as usize].left {
                     *left -= 1;
                 }
@@ -165,6 +166,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                     client.exchange.answers = answers;
                     client.exchange.ended = 0;
                     client.exchange.failure = None;
+                    client.exchange.results = 0;
                     client.exchange.sent_ns = 0;
                     client.phase = Phase::Exchanging;
                     client.until_ns = now + self.config.timeout_ns;
@@ -183,6 +185,12 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                     client.phase = Phase::Sleeping;
                     client.until_ns = now.saturating_add(ns);
                     return self.timers.push(Reverse((client.until_ns, slot)));
+                }
+                Step::Done
+                    if client.exchange.in_transaction
+                        && self.config.on_error != OnError::Continue =>
+                {
+                    return self.end_open(slot, now);
                 }
                 Step::Done if client.exchange.in_transaction => {
                     let failure =
@@ -259,32 +267,77 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     /// Try again, or count the failure.
     fn settle(&mut self, slot: Slot, now: u64, failure: &Failure) {
-        let client = &mut self.clients[slot as usize];
-        let tries = client.transaction.tries;
-        // As pgbench: what is over the latency limit already is not tried again.
+        let place = self.clients[slot as usize].exchange.place.take();
+        if self.may_repeat(slot, now, failure) {
+            return self.repeat(slot, now, failure, place.as_deref());
+        }
+        let aborts = !failure.is_retriable
+            && match self.config.on_error {
+                OnError::Continue => false,
+                OnError::AbortClient => true,
+                OnError::AbortUnlessServer => !matches!(failure.class, ErrorClass::Server(_)),
+            };
+        if !aborts {
+            self.tell_passed(slot, now, failure, place.as_deref(), false);
+            self.log_failed(slot, now, failure);
+        }
+        self.end_failed(slot, now, failure);
+        if aborts {
+            self.abort(slot, now, failure, place.as_deref());
+        }
+    }
+
+    /// The same transaction may succeed, and there is still time to find out.
+    fn may_repeat(&self, slot: Slot, now: u64, failure: &Failure) -> bool {
+        let transaction = &self.clients[slot as usize].transaction;
+        // As pgbench: what is over the latency limit already is not tried again, nor anything after the end.
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
-        let in_time = now.saturating_sub(client.transaction.intended_ns) <= limit_ns;
-        if failure.is_retriable
-            && tries < self.config.tries_max
+        let in_time = now.saturating_sub(transaction.intended_ns) <= limit_ns
+            && (self.config.telling.is_none() || self.may_begin(now));
+        failure.is_retriable
+            && transaction.tries < self.config.tries_max
             && in_time
             && self.stage != Stage::Stopping
-        {
-            if client.transaction.measured {
-                self.record.retries += 1;
-                self.record.retried += u64::from(tries == 1);
-            }
-            client.transaction.tries += 1;
-            client.program.retry();
-            return self.advance(slot, now);
+    }
+
+    fn repeat(&mut self, slot: Slot, now: u64, failure: &Failure, place: Option<&Place>) {
+        self.tell_passed(slot, now, failure, place, true);
+        let client = &mut self.clients[slot as usize];
+        if client.transaction.measured {
+            self.record.retries += 1;
+            self.record.retried += u64::from(client.transaction.tries == 1);
         }
-        let aborts = self.config.on_error == OnError::AbortClient && !failure.is_retriable;
-        self.end_failed(slot, now, failure);
-        if aborts && self.clients[slot as usize].phase != Phase::Gone {
-            self.idle.retain(|&idle| idle != slot);
-            self.connected -= usize::from(self.clients[slot as usize].session.is_some());
-            self.say_goodbye(slot);
-            self.give_up(slot, now, failure);
+        if let (Some(details), Some(statement)) = (
+            &mut self.record.details,
+            place.and_then(|place| place.statement),
+        ) {
+            details.repeated[statement as usize] += 1;
         }
+        client.transaction.tries += 1;
+        client.program.retry();
+        self.advance(slot, now);
+    }
+
+    /// The script is over, and its transaction is not: what was done counts, and the client ends.
+    fn end_open(&mut self, slot: Slot, now: u64) {
+        let failure =
+            Failure::script("end of script reached without completing the last transaction");
+        self.end_done(slot, now);
+        self.count(&failure, now);
+        self.abort(slot, now, &failure, None);
+    }
+
+    /// A client ends after an error, and says so.
+    fn abort(&mut self, slot: Slot, now: u64, failure: &Failure, place: Option<&Place>) {
+        let client = &self.clients[slot as usize];
+        if client.phase == Phase::Gone {
+            return;
+        }
+        self.idle.retain(|&idle| idle != slot);
+        self.connected -= usize::from(client.session.is_some());
+        self.say_goodbye(slot);
+        self.tell_end(slot, failure, place);
+        self.give_up(slot, now, failure);
     }
 
     /// Count an error that ended no transaction.
@@ -303,6 +356,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             failure,
             in_doubt: transaction.in_doubt,
         });
+        client.ended += 1;
         self.record
             .book_failed(&transaction.begun(), self.measuring);
         self.release(slot);
@@ -330,6 +384,13 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         };
         let rules = self.config.rules();
         record.book_done(&transaction.begun(), times, self.measuring, rules);
+        if let Some(details) = &mut record.details {
+            details.scripts[transaction.script].tried(transaction.tries);
+        }
+        self.clients[slot as usize].ended += 1;
+        if self.log.is_some() {
+            self.log_done(slot, times);
+        }
         self.release(slot);
         self.note_rest(now);
     }

@@ -1,6 +1,7 @@
 //! pgbench's scripts as programs.
 
 mod shell;
+mod words;
 mod work;
 
 use std::collections::VecDeque;
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use loadstone_gen::random::Prng;
 use loadstone_script::{
     Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, Statement, Symbols, VarId,
-    Vars, shell_command,
+    Vars, is_variable_name, shell_command,
 };
 
 use self::shell::Shell;
 pub(crate) use self::work::ScriptWork;
-use super::{End, LoadCount, Program, Step};
+use super::{ClientSeeds, End, LoadCount, Place, Program, Step};
 use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
+use crate::telling::{Line, Telling};
 
 /// The scripts of a run, parsed once and shared by all clients.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(crate) struct ScriptSet {
     names: Vec<Box<str>>,
     /// Longest time that a shell command may take.
     shell_limit_ns: u64,
+    /// Where lines for the user go; then shell commands write where we do, too.
+    telling: Option<Arc<Telling>>,
 }
 
 impl ScriptSet {
@@ -41,6 +45,7 @@ impl ScriptSet {
         symbols: Symbols,
         mode: QueryMode,
         shell_limit_ns: u64,
+        telling: Option<Arc<Telling>>,
     ) -> Self {
         let mut offsets = Vec::with_capacity(scripts.len());
         let mut names = Vec::new();
@@ -65,6 +70,7 @@ impl ScriptSet {
             offsets,
             names,
             shell_limit_ns,
+            telling,
         }
     }
 
@@ -102,10 +108,15 @@ struct Captured {
     rows: u64,
     /// Rows of the last complete result; `None` before the first.
     last_rows: Option<u64>,
+    /// Complete results.
+    results: u32,
+    /// The first column that has a row and no name of a variable.
+    unnamed: Option<Box<str>>,
 }
 
 pub(crate) struct ScriptProgram {
     set: Arc<ScriptSet>,
+    client: usize,
     vars: Vars,
     prng: Prng,
     chooser: Prng,
@@ -122,10 +133,15 @@ pub(crate) struct ScriptProgram {
     shell: Option<(usize, Shell)>,
     /// One that was asked to end with its transaction.
     ending: Option<Shell>,
+    /// What is told of the script's own failure.
+    trouble: Vec<Line>,
+    /// The last failure came before its statement was prepared.
+    unprepared: bool,
 }
 
 impl ScriptProgram {
-    pub(crate) fn new(set: Arc<ScriptSet>, vars: Vars, prng: Prng, chooser: Prng) -> Self {
+    pub(crate) fn new(set: Arc<ScriptSet>, vars: Vars, draw: &ClientSeeds) -> Self {
+        let (prng, chooser) = (draw.stream, draw.chooser);
         let prepared = match set.mode {
             QueryMode::Prepared => vec![false; set.commands()],
             _ => Vec::new(),
@@ -145,6 +161,9 @@ impl ScriptProgram {
             ranges: Vec::new(),
             shell: None,
             ending: None,
+            trouble: Vec::new(),
+            unprepared: false,
+            client: draw.client,
             set,
         }
     }
@@ -160,9 +179,13 @@ impl ScriptProgram {
                 let _ = writeln!(std::io::stderr(), "{text}");
             },
         };
-        self.machine
-            .next(&self.set.scripts[self.script], &mut context)
-            .map_err(|error| Failure::script(error.to_string()))
+        let next = self
+            .machine
+            .next(&self.set.scripts[self.script], &mut context);
+        next.map_err(|error| {
+            self.note_runtime_error(&error);
+            Failure::script(error.to_string())
+        })
     }
 
     fn send(&mut self, command: usize, frontend: &mut impl Frontend) -> Result<u32, Failure> {
@@ -172,6 +195,7 @@ impl ScriptProgram {
             return Err(Failure::script("internal: not a statement"));
         };
         self.expect_capture(statement);
+        self.unprepared = false;
         let encoded = match set.mode {
             QueryMode::Simple => {
                 self.texts.clear();
@@ -193,6 +217,7 @@ impl ScriptProgram {
             }
         };
         encoded?;
+        self.tell_sent(flat);
         u32::try_from(flat).map_err(|_| Failure::script("too many commands"))
     }
 
@@ -225,6 +250,7 @@ impl ScriptProgram {
             captured.values.clear();
             captured.last_rows = None;
             captured.rows = 0;
+            (captured.results, captured.unnamed) = (0, None);
             let (every_result, prefix) = match capture {
                 Capture::Gset { prefix } => (false, prefix),
                 Capture::Aset { prefix } => (true, prefix),
@@ -248,7 +274,11 @@ impl ScriptProgram {
                     let name = String::from_utf8_lossy(column.name);
                     let full = format!("{}{name}", captured.prefix);
                     // A name that no script mentions can never be read: its value is not kept.
-                    captured.columns.push(self.set.symbols.get(&full));
+                    let known = self.set.symbols.get(&full);
+                    captured.columns.push(known);
+                    if known.is_none() && !is_variable_name(&full) {
+                        captured.unnamed = Some(full.into());
+                    }
                 }
             }
             Message::Row(row) => {
@@ -267,6 +297,7 @@ impl ScriptProgram {
             Message::Done => {
                 captured.last_rows = Some(captured.rows);
                 captured.rows = 0;
+                captured.results += 1;
             }
             _ => {}
         }
@@ -277,11 +308,15 @@ impl ScriptProgram {
         captured.active = false;
         match captured.last_rows {
             Some(rows) if !captured.every_result && rows != 1 => {
-                return Err(Failure::script(format!(
-                    "\\gset expects one row, the query gave {rows}"
-                )));
+                let said = format!("expected one row, got {rows}");
+                return Err(self.result_failure(None, &said));
             }
             _ => {}
+        }
+        if let (Some(1..), Some(name)) = (captured.last_rows, &captured.unnamed) {
+            let wrong = format!("invalid variable name: \"{name}\"");
+            let said = format!("error storing into variable {name}");
+            return Err(self.result_failure(Some(&wrong), &said));
         }
         for (var, value) in captured.values.drain(..) {
             // Later columns of the same name win, as in pgbench.
@@ -300,10 +335,12 @@ impl ScriptProgram {
             CommandKind::SetShell { args, .. } => (args, true),
             _ => return Err(Failure::script("internal: not a shell command")),
         };
-        let line =
-            shell_command(args, &self.vars).map_err(|error| Failure::script(error.to_string()))?;
+        let line = shell_command(args, &self.vars).map_err(|error| {
+            self.shell_failure(command, &error, Failure::script(error.to_string()))
+        })?;
         self.ending = None; // makes it end before another begins
-        let shell = Shell::start(&line, reads)?;
+        let shell = Shell::start(&line, reads, self.set.telling.is_some())
+            .map_err(|failure| self.shell_failure(command, &failure.message.clone(), failure))?;
         let ns = shell.pause_ns();
         self.shell = Some((command, shell));
         Ok(Step::Sleep { ns })
@@ -314,16 +351,25 @@ impl ScriptProgram {
         let Some((command, shell)) = &mut self.shell else {
             return Ok(None);
         };
-        let Some(output) = shell.look(self.set.shell_limit_ns)? else {
-            let ns = shell.pause_ns();
-            return Ok(Some(Step::Sleep { ns }));
+        let command = *command;
+        let output = match shell.look(self.set.shell_limit_ns) {
+            Ok(Some(output)) => output,
+            Ok(None) => {
+                let ns = shell.pause_ns();
+                return Ok(Some(Step::Sleep { ns }));
+            }
+            Err(failure) => {
+                return Err(self.shell_failure(command, &failure.message.clone(), failure));
+            }
         };
-        let kind = &self.set.scripts[self.script].commands[*command].kind;
         self.shell = None;
-        if let CommandKind::SetShell { var, .. } = kind {
-            self.vars
-                .set_shell_result(*var, &output)
-                .map_err(|error| Failure::script(format!("\\setshell: {error}")))?;
+        if let CommandKind::SetShell { var, .. } =
+            self.set.scripts[self.script].commands[command].kind
+        {
+            self.vars.set_shell_result(var, &output).map_err(|error| {
+                let failure = Failure::script(format!("\\setshell: {error}"));
+                self.shell_failure(command, &error, failure)
+            })?;
         }
         Ok(None)
     }
@@ -383,6 +429,7 @@ impl<P: Protocol> Program<P> for ScriptProgram {
         self.script = self.set.choose(&mut self.chooser);
         self.at_start = self.prng;
         self.machine.reset();
+        self.tell_begin();
         self.script
     }
 
@@ -416,17 +463,31 @@ impl<P: Protocol> Program<P> for ScriptProgram {
     }
 
     fn answered(&mut self, failed: bool) -> Result<(), Failure> {
-        self.parsing.clear();
         if failed {
+            self.unprepared |= !self.parsing.is_empty();
+            self.parsing.clear();
             self.captured.active = false;
             self.syncs = 0;
             return Ok(());
         }
+        self.tell_received();
+        self.parsing.clear();
         if self.captured.active {
             self.store()
         } else {
             Ok(())
         }
+    }
+
+    fn sent(&self) -> &[u8] {
+        match self.set.mode {
+            QueryMode::Simple => &self.texts,
+            QueryMode::Extended | QueryMode::Prepared => self.last_prepared(),
+        }
+    }
+
+    fn words(&mut self, failure: &Failure, place: Option<&Place>, ends: bool) -> Vec<Line> {
+        self.lines(failure, place, ends)
     }
 
     fn reconnected(&mut self) {

@@ -1,5 +1,7 @@
 //! What a drive is to do: scripts, a load, or queries. Behind this enum the worker knows only programs.
 
+use std::sync::Arc;
+
 use loadstone_script::QueryMode;
 use serde_json::{Map, Value};
 
@@ -12,6 +14,7 @@ use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::spec::DriveSpec;
+use crate::telling::Telling;
 
 /// The work of a drive, made ready and shared by all its clients.
 #[derive(Debug)]
@@ -80,6 +83,14 @@ impl Work {
             Self::Scripts(scripts) => scripts.program(spec, draw),
             Self::Load(load) => load.program(draw),
             Self::Queries(queries) => queries.program(),
+        }
+    }
+
+    /// Where lines for the user go, if that is wanted.
+    pub(crate) fn telling(&self) -> Option<Arc<Telling>> {
+        match self {
+            Self::Scripts(scripts) => scripts.telling(),
+            Self::Load(_) | Self::Queries(_) => None,
         }
     }
 

@@ -192,7 +192,10 @@ fn gset_wants_exactly_one_row(io: &str) {
         ));
         assert_eq!(done_failed(&account), (0, 20));
         let words = account["errors"][0]["message"].as_str().unwrap();
-        assert!(words.contains(&format!("gave {}", rows.len())), "{words}");
+        assert_eq!(
+            words,
+            format!("\\gset: expected one row, got {}", rows.len())
+        );
     }
 }
 

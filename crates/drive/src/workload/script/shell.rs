@@ -37,9 +37,13 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// Start a command; `reads` when its output is wanted.
-    pub(super) fn start(line: &str, reads: bool) -> Result<Self, Failure> {
-        let stdout = if reads { Stdio::piped() } else { Stdio::null() };
+    /// Start a command; `reads` when its output is wanted, else `shows` when it goes where ours does.
+    pub(super) fn start(line: &str, reads: bool, shows: bool) -> Result<Self, Failure> {
+        let stdout = match (reads, shows) {
+            (true, _) => Stdio::piped(),
+            (false, true) => Stdio::inherit(),
+            (false, false) => Stdio::null(),
+        };
         let spawned = Command::new("sh")
             .args(["-c", line])
             .stdin(Stdio::null())
@@ -80,10 +84,11 @@ impl Shell {
         if status.success() {
             Ok(Some(String::from_utf8_lossy(&self.output).into_owned()))
         } else {
-            Err(Failure::script(format!(
-                "{:?} ended with {status}",
-                self.line
-            )))
+            let ended = format!("{:?} ended with {status}", self.line);
+            Err(Failure::script(match self.child.stdout {
+                Some(_) => format!("could not read result of shell command: {ended}"),
+                None => ended,
+            }))
         }
     }
 
@@ -169,7 +174,7 @@ mod tests {
     }
 
     fn output_of(line: &str) -> Result<String, Failure> {
-        let mut shell = Shell::start(line, true)?;
+        let mut shell = Shell::start(line, true, false)?;
         loop {
             if let Some(output) = shell.look(u64::MAX)? {
                 return Ok(output);
@@ -193,7 +198,7 @@ mod tests {
     fn one_that_takes_too_long_fails_and_leaves_nothing() {
         // A grandchild that does not heed the polite request.
         let line = "trap '' TERM; sleep 307 & sh -c 'trap \"\" TERM; sleep 307; sleep 307'";
-        let mut shell = Shell::start(line, false).unwrap();
+        let mut shell = Shell::start(line, false, false).unwrap();
         let mut failure = None;
         patience(|| {
             failure = shell.look(50_000_000).err();

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use loadstone_script::{CommandKind, QueryMode, Symbols, Value, Vars, parse};
+use loadstone_script::{CommandKind, QueryMode, Symbols, Value, Vars, parse, parse_as_pgbench};
 
 use super::{ScriptProgram, ScriptSet};
 use crate::clock::ns;
 use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::spec::{DriveSpec, ScriptSpec, Variable};
+use crate::telling::Telling;
 use crate::workload::{ClientSeeds, Labels, Program, ScriptLabel, StatementLabel};
 
 /// The scripts of a drive with their weights.
@@ -30,9 +31,13 @@ impl ScriptWork {
         let mut symbols = Symbols::new();
         // hash() and permute() read it even where no script names it.
         symbols.intern("default_seed");
+        let read = match spec.tell {
+            Some(_) => parse_as_pgbench,
+            None => parse,
+        };
         let scripts = asked
             .iter()
-            .map(|script| parse(&script.name, &script.text, mode, &mut symbols))
+            .map(|script| read(&script.name, &script.text, mode, &mut symbols))
             .collect::<Result<Vec<_>, _>>()?;
         let weights: Vec<u32> = asked.iter().map(|s| s.weight).collect();
         let set = Arc::new(ScriptSet::new(
@@ -41,12 +46,17 @@ impl ScriptWork {
             symbols,
             mode,
             ns(spec.timeout_s),
+            spec.tell.map(|asked| Arc::new(Telling::new(asked))),
         ));
         Ok(Self { set, weights })
     }
 
     pub(crate) fn mode(&self) -> QueryMode {
         self.set.mode
+    }
+
+    pub(crate) fn telling(&self) -> Option<Arc<Telling>> {
+        self.set.telling.clone()
     }
 
     pub(crate) fn labels(&self) -> Labels {
@@ -82,7 +92,7 @@ impl ScriptWork {
     ) -> Box<dyn Program<P> + Send> {
         let vars = self.variables(spec, draw.client, draw.default_seed);
         let set = Arc::clone(&self.set);
-        Box::new(ScriptProgram::new(set, vars, draw.stream, draw.chooser))
+        Box::new(ScriptProgram::new(set, vars, draw))
     }
 
     fn variables(&self, spec: &DriveSpec, client: usize, default_seed: i64) -> Vars {

@@ -1,0 +1,135 @@
+//! What is told the user line by line while a drive runs: why a client ended, what the server remarks, and, where
+//! that is asked for, each error and each step.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+/// So many lines wait for their reader; then whoever has another to tell waits, too. Nobody tells anything in a
+/// transaction that is measured and goes well.
+const LINES_MAX: usize = 65_536;
+
+/// What is told besides the ends of clients and the remarks of the server.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TellSpec {
+    /// Every error that is tried again or passed over.
+    pub errors: bool,
+    /// Every statement that is sent, and every answer.
+    pub steps: bool,
+    /// Failures are counted by their kind, per script and statement.
+    pub counts: bool,
+}
+
+/// What kind of line it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Something that ends a client.
+    Error,
+    /// More about the line before.
+    Detail,
+    /// Something that went on.
+    Note,
+    /// The server's own words.
+    Server,
+}
+
+/// One line, or what belongs together of several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Line {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+}
+
+impl Line {
+    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { kind, text }
+    }
+}
+
+/// The lines that wait for their reader, from all threads.
+#[derive(Debug)]
+pub(crate) struct Telling {
+    pub(crate) asked: TellSpec,
+    lines: Mutex<Waiting>,
+    room: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: Vec<Line>,
+    closed: bool,
+}
+
+impl Telling {
+    pub(crate) fn new(asked: TellSpec) -> Self {
+        Self {
+            asked,
+            lines: Mutex::default(),
+            room: Condvar::new(),
+        }
+    }
+
+    /// Tell a line; waits while too many are unread.
+    pub(crate) fn tell(&self, line: Line) {
+        let mut waiting = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        while waiting.lines.len() >= LINES_MAX && !waiting.closed {
+            waiting = self
+                .room
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if !waiting.closed {
+            waiting.lines.push(line);
+        }
+    }
+
+    /// All that was told and not read yet.
+    pub(crate) fn take(&self) -> Vec<Line> {
+        let mut waiting = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        self.room.notify_all();
+        std::mem::take(&mut waiting.lines)
+    }
+
+    /// Nobody will read any more: nobody waits for that.
+    pub(crate) fn close(&self) {
+        let mut waiting = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.closed = true;
+        self.room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_tells_too_much_waits_until_it_is_read_or_never_will_be() {
+        let telling = Arc::new(Telling::new(TellSpec::default()));
+        let teller = {
+            let telling = Arc::clone(&telling);
+            thread::spawn(move || {
+                for number in 0..3 * LINES_MAX {
+                    telling.tell(Line::new(Kind::Note, number.to_string()));
+                }
+            })
+        };
+        let mut read = 0;
+        while read < LINES_MAX + 1 {
+            let lines = telling.take();
+            assert!(lines.len() <= LINES_MAX);
+            for line in &lines {
+                assert_eq!(line.text, read.to_string());
+                read += 1;
+            }
+            thread::yield_now();
+        }
+        telling.close();
+        teller.join().unwrap();
+    }
+}
