@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SUITES = {"15": "bookworm", "17": "trixie"}
 """Debian's release that has this major's source package."""
 MUST_PASS = {
-    "15": {"001_pgbench_with_server.pl": 300, "002_pgbench_no_server.pl": 174},
-    "17": {"001_pgbench_with_server.pl": 13, "002_pgbench_no_server.pl": 174},
+    "15": {"001_pgbench_with_server.pl": 440, "002_pgbench_no_server.pl": 208},
+    "17": {"001_pgbench_with_server.pl": 454, "002_pgbench_no_server.pl": 208},
 }
-"""A lower number is a regression."""
+"""A lower number is a regression. Two of 17's assertions are about what a server of version 17 logs."""
 CANNOT = 77
 UNPRIVILEGED = "1000"
 TESTS = "src/bin/pgbench/t"
@@ -145,9 +145,9 @@ def _report(major: str, name: str, outcome: Outcome) -> bool:
 
 def read_tap(said: str) -> Outcome:
     """Count what a file of tests printed in the Test Anything Protocol."""
-    passed = len(re.findall(r"^ok ", said, re.MULTILINE))
-    failed = tuple(re.findall(r"^not ok \d+ - (.*)$", said, re.MULTILINE))
-    return Outcome(passed, failed, re.search(r"^1\.\.\d+", said, re.MULTILINE) is not None)
+    passed = re.findall(r"^ok |^not ok .* # TODO", said, re.MULTILINE)
+    failed = tuple(re.findall(r"^not ok \d+ - (?!.* # TODO)(.*)$", said, re.MULTILINE))
+    return Outcome(len(passed), failed, re.search(r"^1\.\.\d+", said, re.MULTILINE) is not None)
 
 
 def _sources(major: str, folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import beyond, results
 from loadstone.personalities.pgbench.scripts import Script
 from loadstone.personalities.pgbench.server import ServerFacts
+from loadstone.personalities.pgbench.told import teller
 from loadstone.personalities.pgbench.values import INT_MAX
 from loadstone.summary.histograms import Histogram
 
@@ -78,11 +80,27 @@ REFUSED = {
     "-q": BENCHMARKING,
     "-F 100 -S": BENCHMARKING,
     "--partitions=2": BENCHMARKING,
+    "--sampling-rate=2": 'pgbench: error: invalid sampling rate: "2"\n',
+    "--max-tries=-1": 'pgbench: error: invalid number of maximum tries: "-1"\n',
+    "--aggregate-interval=0": f"pgbench: error: --aggregate-interval {RANGE}",
+    "--sampling-rate=0.5": "pgbench: error: log sampling (--sampling-rate) is allowed only when logging "
+    "transactions (-l)\n",
+    "-l --sampling-rate=1 --aggregate-interval=2": "pgbench: error: log sampling (--sampling-rate) and "
+    "aggregation (--aggregate-interval) cannot be used at the same time\n",
+    "--aggregate-interval=2": "pgbench: error: log aggregation is allowed only when actually logging "
+    "transactions\n",
+    "--log-prefix=x": "pgbench: error: log file prefix (--log-prefix) is allowed only when logging "
+    "transactions (-l)\n",
+    "-l -T1 --aggregate-interval=2": "pgbench: error: number of seconds for aggregation (2) must not be "
+    "higher than test duration (1)\n",
+    "-l -T3 --aggregate-interval=2": "pgbench: error: duration (3) must be a multiple of aggregation "
+    "interval (2)\n",
+    "--progress-timestamp": "pgbench: error: --progress-timestamp is allowed only under --progress\n",
+    "--max-tries=0": "pgbench: error: an unlimited number of transaction tries can only be used with "
+    "--latency-limit or a duration (-T)\n",
     "-i -S": "pgbench: error: some of the specified options cannot be used in initialization (-i) mode\n",
 }
 """Arguments -> what pgbench 15 says of them."""
-
-LATER = ["-l", "--max-tries=3", "--failures-detailed", "--verbose-errors", "--progress-timestamp"]
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -112,18 +130,22 @@ def test_pgbench_itself_says_the_same(arguments: str) -> None:
     assert (peer.returncode, peer.stdout) == (1, "")
 
 
-@pytest.mark.parametrize("option", LATER)
-def test_what_is_not_here_yet_is_refused_and_not_ignored(option: str) -> None:
-    code, out, err = run(option)
-    assert (code, out) == (1, "")
-    assert "is not in this form of loadstone pgbench yet" in err
-    assert "pgbench: hint: " in err
-
-
-def test_the_letter_that_changed_its_meaning_is_refused() -> None:
-    code, _, err = run("-d", "base")
+def test_the_letter_that_changed_its_meaning_follows_the_emulated_version() -> None:
+    assert parsed("-d", "base").database == "base"
+    for version in ("15", "16"):
+        options = parsed("-d", "--emulate", version, "base")
+        assert (options.debug, options.database, options.emulate) == (True, "base", int(version))
+    assert not parsed("--emulate=18", "-dbase").debug
+    assert parsed("-d", "base", LOADSTONE_PGBENCH_EMULATE="16").debug
+    code, _, err = run("--emulate=9.6")
     assert code == 1
-    assert "--debug up to PostgreSQL 16 and --dbname since 17" in err
+    assert 'cannot emulate version "9.6"' in err
+
+
+def test_the_log_has_its_options() -> None:
+    options = parsed("-l", "--log-prefix=x", "--aggregate-interval=5", "-T10", "--max-tries", "0")
+    assert (options.log, options.log_prefix, options.aggregate_s, options.max_tries) == (True, "x", 5, 0)
+    assert parsed("-l", "--sampling-rate", "0.25").sampling_rate == 0.25
 
 
 def test_options_mean_what_they_mean_to_pgbench() -> None:
@@ -221,20 +243,21 @@ def test_texts_that_options_ask_for() -> None:
     assert run("--show-script=sel") == (0, "", shown)
     code, out, err = run("--help")
     assert (code, err) == (0, "")
-    assert out.startswith("loadstone pgbench runs")
+    assert out.startswith("loadstone pgbench is")
+    assert "  -d, --dbname=" in out
+    assert "  -d, --debug " in run("--help", "--emulate=15")[1]
     code, out, err = run("-V")
     assert (code, err) == (0, "")
-    assert re.fullmatch(r"pgbench \(Loadstone\) [0-9.]+\n", out)
+    assert re.fullmatch(r"pgbench \(PostgreSQL\) 17 \(Loadstone [0-9.]+\)\n", out)
 
 
 def test_every_option_is_in_the_help_and_on_the_page() -> None:
     _, told, _ = run("--help")
     page = (Path(__file__).parents[2] / "docs" / "pgbench.md").read_text(encoding="utf-8")
     for option in OPTIONS:
-        if option.kind != "later":
-            assert f"--{option.long}" in told
-            name = f"-{option.short}" if option.short else f"--{option.long}"
-            assert re.search(rf"(?<![-\w]){name}(?!\w)", page), f"docs/pgbench.md does not name {name}"
+        assert f"--{option.long}" in told
+        name = f"-{option.short}" if option.short else f"--{option.long}"
+        assert re.search(rf"(?<![-\w]){name}(?!\w)", page), f"docs/pgbench.md does not name {name}"
 
 
 def test_a_broken_script_is_shown_with_its_place(tmp_path: Path) -> None:
@@ -261,6 +284,11 @@ STATS = {"count": 10, "mean_ns": 2e6, "stddev_ns": 5e5, "min_ns": 1_000_000, "ma
 NOTHING = {"count": 0, "mean_ns": None, "stddev_ns": None, "min_ns": None, "max_ns": None}
 
 
+def details(repeated: int = 0, **outcomes: int) -> dict[str, Any]:
+    none = dict.fromkeys(("serialization", "deadlock", "other", "retried", "retries"), 0)
+    return {"scripts": [none | outcomes], "repeated": [0, repeated, 0]}
+
+
 def account(**changes: Any) -> dict[str, Any]:
     counts = {"scheduled": 10, "done": 10, "failed": 0, "skipped": 0, "dropped": 0}
     return {
@@ -277,6 +305,7 @@ def account(**changes: Any) -> dict[str, Any]:
         "errors": [],
         "scripts": [{"counts": counts, "service": STATS}],
         "statements": [{"script": 0, "index": 1, "failed": 0, "service": STATS}],
+        "details": details(),
     } | changes
 
 
@@ -305,28 +334,70 @@ def test_the_results_of_a_plain_run() -> None:
     ]
 
 
-def test_what_was_not_measured_carries_no_figure() -> None:
+def test_every_command_has_a_number_for_who_reads_it() -> None:
     lines = shown(Options(transactions=10, per_command=True), ServerFacts("18.6", 3, "hash", 4))
     assert lines[2:4] == ["partition method: hash", "partitions: 4"]
     assert lines[-4:] == [
         "statement latencies in milliseconds and failures:",
-        "             -           0  \\set x 1",
+        "         0.000           0  \\set x 1",
         "         2.000           0  select",
-        "             -           0  select 2;",
+        "         0.000           0  select 2;",
     ]
 
 
-def test_failures_are_serialization_failures_and_deadlocks() -> None:
-    errors = [
-        {"sqlstate": "40001", "message": "could not serialize", "count": 6},
-        {"sqlstate": "40P01", "message": "deadlock", "count": 4},
-        {"sqlstate": "22012", "message": "division by zero", "count": 1},
-    ]
-    lines = shown(Options(duration_s=2), ServerFacts("18.6", 1), errors=errors)
-    assert lines[6:9] == [
+def test_retries_have_a_column_and_lines_of_their_own() -> None:
+    statement = {"script": 0, "index": 1, "failed": 5, "service": STATS}
+    options = Options(transactions=10, per_command=True, max_tries=3)
+    changes = {"details": details(2, retried=1, retries=2), "statements": [statement]}
+    lines = shown(options, ServerFacts("18.6", 3), **changes)
+    assert "maximum number of tries: 3" in lines
+    assert "number of transactions retried: 1 (10.000%)" in lines
+    assert "total number of retries: 2" in lines
+    assert lines[-4] == "statement latencies in milliseconds, failures and retries:"
+    assert lines[-2] == "         2.000           3           2  select"
+    options.emulate = 18
+    lines = shown(options, ServerFacts("18.6", 3), **changes)
+    assert lines[-2] == "         2.000           3          2  select"
+
+
+def test_failures_are_counted_apart_and_in_the_average() -> None:
+    outcomes = details(serialization=6, deadlock=4, other=5)
+    options = Options(duration_s=2, failures_detailed=True)
+    lines = shown(options, ServerFacts("18.6", 1), details=outcomes)
+    assert lines[6:12] == [
         "duration: 2 s",
         "number of transactions actually processed: 10",
-        "number of failed transactions: 10 (50.000%)",
+        "number of failed transactions: 15 (60.000%)",
+        "number of serialization failures: 6 (24.000%)",
+        "number of deadlock failures: 4 (16.000%)",
+        "latency average = 80.000 ms (including failures)",
+    ]
+    options.continue_on_error, options.progress_s = True, 1
+    lines = shown(options, ServerFacts("18.6", 1), details=outcomes)
+    assert lines[11:13] == ["number of other failures: 5 (20.000%)", "latency average = 2.000 ms"]
+
+
+def test_a_script_of_several_has_its_block_in_each_versions_form() -> None:
+    half = {"counts": {"done": 5, "failed": 0}, "service": STATS}
+    changes = {
+        "scripts": [half, half],
+        "details": {"scripts": details(deadlock=5)["scripts"] * 2, "repeated": []},
+    }
+    options = Options(transactions=10, scripts=[Script("a.sql", ""), Script("b.sql", "")])
+    lines = shown(options, ServerFacts("18.6", 1), **changes)
+    place = lines.index("SQL script 2: b.sql")
+    assert lines[place + 1 : place + 4] == [
+        " - weight: 1 (targets 50.0% of total)",
+        " - 5 transactions (50.0% of total, tps = 2.500000)",
+        " - number of failed transactions: 5 (50.000%)",
+    ]
+    options.emulate = 18
+    lines = shown(options, ServerFacts("18.6", 1), **changes)
+    place = lines.index("SQL script 2: b.sql")
+    assert lines[place + 2 : place + 5] == [
+        " - 10 transactions (50.0% of total)",
+        " - number of transactions actually processed: 5 (tps = 2.500000)",
+        " - number of failed transactions: 5 (50.000%)",
     ]
 
 
@@ -366,7 +437,7 @@ def interval(start_ns: int, end_ns: int) -> dict[str, Any]:
     response = {"mean_ns": 2e6, "stddev_ns": 5e5}
     return {
         "start_ns": start_ns, "end_ns": end_ns, "done": 20, "failed": 1, "skipped": 2,
-        "response": response, "lag_mean_ns": 1e5,
+        "response": response, "lag_mean_ns": 1e5, "retried": 1, "retries": 4,
     }  # fmt: skip
 
 
@@ -381,3 +452,31 @@ def test_each_full_interval_is_shown_once() -> None:
     assert said == [
         "progress: 2.0 s, 10.0 tps, lat 2.000 ms stddev 0.500, 1 failed, lag 0.100 ms, 2 skipped\n"
     ]
+
+
+def test_progress_tells_retries_and_the_time_of_day() -> None:
+    said: list[str] = []
+    options = Options(progress_s=2, max_tries=2, progress_timestamp=True)
+    ProgressLines(options, said.append, 60.0).show(
+        {"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9, "deadline_ns": None}
+    )
+    found = re.fullmatch(r"progress: ([0-9]+\.[0-9]{3}) s, .*, 1 failed, 1 retried, 4 retries\n", said[0])
+    assert found
+    assert float(found[1]) == pytest.approx((time.time_ns() - time.monotonic_ns()) / 1e9 + 3, abs=5)
+
+
+def test_a_script_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "zero.sql"
+    file.write_bytes(b"select 1;\nselect\0 2;\n")
+    assert f"{file}:2: the script has a zero byte" in run("-f", str(file))[2]
+
+
+def test_lines_that_are_told_say_what_they_are() -> None:
+    said: list[str] = []
+    tell = teller(said.append)
+    tell([])
+    tell(
+        [{"kind": "error", "text": "a\nb\n"}, {"kind": "detail", "text": "c"}, {"kind": "note", "text": "d"}]
+    )
+    tell([{"kind": "server", "text": "NOTICE:  e"}])
+    assert said == ["pgbench: error: a\nb\npgbench: detail: c\npgbench: d\n", "NOTICE:  e\n"]

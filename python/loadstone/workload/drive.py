@@ -13,11 +13,13 @@ from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.results.json_files import to_json, write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from loadstone import model
     from loadstone.engine.library.client import Clients
     from loadstone.signals import Signals
+
+    Tell = Callable[[Sequence[Mapping[str, str]]], None]
 
 _POLL_S = 0.1
 _END_S = 5.0
@@ -83,13 +85,15 @@ def perform(
     show: Callable[[Progress], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
     library: Clients | None = None,
+    tell: Tell | None = None,
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
 
     `library` connects the clients where `document` has no `connection`.
 
     The first signal asks it to stop in order; whatever ends the waiting for it ends its threads as well, so
-    that nothing is written into its folder later. `on_step` is called with each complete step of a load in
+    that nothing is written into its folder later. `tell` takes the lines that the drive tells (`tell` in the
+    document), all of them before the end. `on_step` is called with each complete step of a load in
     order while the drive holds (`hold` in the document); what it raises stops the drive, and is raised.
     Raises LoadstoneError when the drive cannot begin.
     """
@@ -103,7 +107,7 @@ def perform(
         signals.during(drive.stop)
     try:
         drive.start()
-        return _await(drive, document.get("out_dir"), show, on_step)
+        return _await(drive, document.get("out_dir"), show, on_step, tell)
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error
     except BaseException:
@@ -121,6 +125,7 @@ def _await(
     out_dir: str | None,
     show: Callable[[Progress], None] | None,
     on_step: Callable[[Step], None] | None,
+    tell: Tell | None,
 ) -> dict[str, Any]:
     seen = 0
     while True:
@@ -130,6 +135,8 @@ def _await(
             steps = progress.get("steps", [])[seen:]
             seen += len(steps)
             _tell(drive, steps, on_step, account, out_dir)
+        if tell is not None:
+            tell(progress.get("told") or [])
         if account is not None:
             return account
         if progress["output_error"]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from loadstone import __version__
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
+from loadstone.personalities.pgbench.emulation import d_is_database, emulated
 from loadstone.personalities.pgbench.initialization.settings import HANDLERS as INIT_HANDLERS
 from loadstone.personalities.pgbench.initialization.settings import InitSettings
 from loadstone.personalities.pgbench.scripts import (
@@ -23,6 +23,7 @@ from loadstone.personalities.pgbench.scripts import (
     from_builtin,
     from_file,
 )
+from loadstone.personalities.pgbench.texts import help_text, version_text
 from loadstone.personalities.pgbench.values import INT_MAX, integer, whole
 
 if TYPE_CHECKING:
@@ -35,12 +36,12 @@ _TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
 _MODES: tuple[QueryMode, ...] = ("simple", "extended", "prepared")
 _SEEDS = 2**64
 
-Kind = Literal["here", "later", "initialization"]
+Kind = Literal["here", "initialization"]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One option of pgbench: whether it is here yet, and whether it takes a value."""
+    """One option of pgbench: what it is for, and whether it takes a value."""
 
     long: str
     short: str = ""
@@ -62,21 +63,18 @@ OPTIONS = (
     *_known("initialization", "F:fillfactor="),
     *_known("here", "h:host="),
     *_known("initialization", "i:initialize I:init-steps="),
-    *_known("here", "j:jobs="),
-    *_known("later", "l:log"),
-    *_known("here", "L:latency-limit= n:no-vacuum p:port= P:progress= M:protocol="),
+    *_known("here", "j:jobs= l:log L:latency-limit= n:no-vacuum p:port= P:progress= M:protocol="),
     *_known("initialization", "q:quiet"),
     *_known("here", "r:report-per-command R:rate= s:scale= S:select-only N:skip-some-updates T:time="),
     *_known("here", "t:transactions= U:username= v:vacuum-all"),
     *_known("initialization", "unlogged-tables tablespace= index-tablespace="),
-    *_known("later", "sampling-rate= aggregate-interval= progress-timestamp log-prefix="),
+    *_known("here", "sampling-rate= aggregate-interval= progress-timestamp log-prefix="),
     *_known("initialization", "foreign-keys"),
     *_known("here", "random-seed= show-script="),
     *_known("initialization", "partitions= partition-method="),
-    *_known("later", "failures-detailed max-tries= verbose-errors exit-on-abort debug"),
-    *_known("here", "dbname= out="),
+    *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
+    *_known("here", "d:dbname= emulate= out="),
 )
-_SHORT = {option.short: option for option in OPTIONS if option.short}
 _LONG = {option.long: option for option in OPTIONS}
 
 
@@ -107,8 +105,20 @@ class Options:
     user: str = ""
     database: str | None = None
     out: Path | None = None
-    later: list[str] = field(default_factory=list)
-    """Options that are not here yet, as they were written."""
+    emulate: int = 17
+    """Major version of the pgbench that is imitated."""
+    log: bool = False
+    log_prefix: str | None = None
+    sampling_rate: float | None = None
+    aggregate_s: int | None = None
+    progress_timestamp: bool = False
+    failures_detailed: bool = False
+    max_tries: int = 1
+    """Tries of a transaction; 0 is without limit."""
+    verbose_errors: bool = False
+    exit_on_abort: bool = False
+    continue_on_error: bool = False
+    debug: bool = False
     initialize: bool = False
     init: InitSettings = field(default_factory=InitSettings)
     initialization: bool = False
@@ -128,13 +138,15 @@ class Options:
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Understand the arguments; raises ComplaintError, or AnswerGivenError when a text was asked for."""
-    _answer_first(arguments)
-    options = Options()
+    version = emulated(arguments, environment)
+    _answer_first(arguments, version)
+    options = Options(emulate=version)
     _set_seed(options, environment.get("PGBENCH_RANDOM_SEED"), "PGBENCH_RANDOM_SEED environment variable")
-    given, rest = _split(arguments)
+    short = _short(version)
+    given, rest = _split(arguments, short)
     for written, value in given:
-        option = _SHORT[written[1:]] if len(written) == 2 else _LONG[written[2:]]  # noqa: PLR2004 - "-x"
-        _take(options, option, written, value)
+        option = short[written[1:]] if len(written) == 2 else _LONG[written[2:]]  # noqa: PLR2004 - "-x"
+        _take(options, option, value)
     _take_database(options, rest)
     _check_kind(options)
     if not options.initialize:
@@ -144,27 +156,28 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     return options
 
 
-def _answer_first(arguments: Sequence[str]) -> None:
+def _answer_first(arguments: Sequence[str], version: int) -> None:
     if arguments and arguments[0] in {"-?", "--help"}:
-        raise AnswerGivenError(out=Path(__file__).with_name("help.txt").read_text(encoding="utf-8"))
+        raise AnswerGivenError(out=help_text(version))
     if arguments and arguments[0] in {"-V", "--version"}:
-        raise AnswerGivenError(out=f"{PROGRAM} (Loadstone) {__version__}\n")
+        raise AnswerGivenError(out=version_text(version))
 
 
-def _split(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    short = "d" + "".join(o.short + (":" if o.takes_value else "") for o in OPTIONS if o.short)
+def _short(version: int) -> dict[str, Known]:
+    short = {option.short: option for option in OPTIONS if option.short}
+    if not d_is_database(version):
+        short["d"] = _LONG["debug"]
+    return short
+
+
+def _split(arguments: Sequence[str], short: Mapping[str, Known]) -> tuple[list[tuple[str, str]], list[str]]:
+    letters = "".join(letter + (":" if option.takes_value else "") for letter, option in short.items())
     try:
-        given, rest = getopt.gnu_getopt(
-            list(arguments), short, [o.long + ("=" if o.takes_value else "") for o in OPTIONS]
+        return getopt.gnu_getopt(
+            list(arguments), letters, [o.long + ("=" if o.takes_value else "") for o in OPTIONS]
         )
     except getopt.GetoptError as error:
         raise ComplaintError(_as_in_c(error, arguments), _TRY_HELP, bare=True) from None
-    if any(written == "-d" for written, _ in given):
-        raise ComplaintError(
-            "-d means --debug up to PostgreSQL 16 and --dbname since 17",
-            "Write the long name of the one you mean.",
-        )
-    return given, rest
 
 
 def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
@@ -185,11 +198,8 @@ def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
     return f"unrecognized option '{written}'"
 
 
-def _take(options: Options, option: Known, written: str, value: str) -> None:
-    if option.kind == "later":
-        options.later.append(written)
-        options.benchmarking = True
-    elif option.long == "initialize":
+def _take(options: Options, option: Known, value: str) -> None:
+    if option.long == "initialize":
         options.initialize = True
     elif option.kind == "initialization":
         options.initialization = True
@@ -214,11 +224,6 @@ def _check_kind(options: Options) -> None:
         return
     if options.initialization:
         raise ComplaintError("some of the specified options cannot be used in benchmarking mode")
-    if options.later:
-        raise ComplaintError(
-            f"{options.later[0]} is not in this form of loadstone pgbench yet",
-            "Leave it out, or use PostgreSQL's own pgbench for it.",
-        )
 
 
 def _check_together(options: Options) -> None:
@@ -228,6 +233,39 @@ def _check_together(options: Options) -> None:
         raise ComplaintError("specify either a number of transactions (-t) or a duration (-T), not both")
     if not options.duration_s and not options.transactions:
         options.transactions = DEFAULT_TRANSACTIONS
+    _check_log(options)
+    if options.progress_timestamp and not options.progress_s:
+        raise ComplaintError("--progress-timestamp is allowed only under --progress")
+    if not options.max_tries and not (options.latency_limit_ms or options.duration_s):
+        raise ComplaintError(
+            "an unlimited number of transaction tries can only be used with --latency-limit "
+            "or a duration (-T)"
+        )
+    if options.exit_on_abort and options.continue_on_error:
+        raise ComplaintError("--exit-on-abort and --continue-on-error exclude each other")
+
+
+def _check_log(options: Options) -> None:
+    sampling, seconds = options.sampling_rate, options.aggregate_s
+    if sampling and not options.log:
+        raise ComplaintError("log sampling (--sampling-rate) is allowed only when logging transactions (-l)")
+    if sampling and seconds:
+        raise ComplaintError(
+            "log sampling (--sampling-rate) and aggregation (--aggregate-interval) "
+            "cannot be used at the same time"
+        )
+    if seconds and not options.log:
+        raise ComplaintError("log aggregation is allowed only when actually logging transactions")
+    if options.log_prefix is not None and not options.log:
+        raise ComplaintError("log file prefix (--log-prefix) is allowed only when logging transactions (-l)")
+    duration = options.duration_s
+    if duration and seconds and seconds > duration:
+        raise ComplaintError(
+            f"number of seconds for aggregation ({seconds}) must not be higher than "
+            f"test duration ({duration})"
+        )
+    if duration and seconds and duration % seconds:
+        raise ComplaintError(f"duration ({duration}) must be a multiple of aggregation interval ({seconds})")
 
 
 def _positive(complaint: str, text: str) -> float:
@@ -237,6 +275,21 @@ def _positive(complaint: str, text: str) -> float:
     if not (value > 0.0 and math.isfinite(value)):
         raise ComplaintError(f'{complaint}: "{text}"')
     return value
+
+
+def _sampling(options: Options, text: str) -> None:
+    options.sampling_rate = _positive("invalid sampling rate", text)
+    if options.sampling_rate > 1.0:
+        raise ComplaintError(f'invalid sampling rate: "{text}"')
+
+
+def _max_tries(options: Options, text: str) -> None:
+    # As C's atoi reads it: the number at the beginning, or 0.
+    found = re.match(r"\s*[+-]?[0-9]+", text)
+    tries = whole(found.group()) if found else 0
+    if not 0 <= tries <= INT_MAX:
+        raise ComplaintError(f'invalid number of maximum tries: "{text}"')
+    options.max_tries = tries
 
 
 def _weighted(text: str) -> tuple[str, int]:
@@ -326,7 +379,7 @@ def _flag(name: str, *, value: bool = True) -> Callable[[Options, str], None]:
     return _setter(name, lambda _: value)
 
 
-_COMMON = {"host", "port", "username", "dbname", "no-vacuum", "scale", "jobs"}
+_COMMON = {"host", "port", "username", "dbname", "no-vacuum", "scale", "jobs", "debug", "emulate"}
 """Options that initialization understands too; `-j` only ours: pgbench has one connection for it."""
 
 _HANDLERS: dict[str, Callable[[Options, str], None]] = {
@@ -355,4 +408,16 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "username": _setter("user", str),
     "dbname": _setter("database", str),
     "out": _setter("out", Path),
+    "emulate": lambda _options, _text: None,  # it was read before
+    "log": _flag("log"),
+    "log-prefix": _setter("log_prefix", str),
+    "sampling-rate": _sampling,
+    "aggregate-interval": _number("aggregate_s", "--aggregate-interval"),
+    "progress-timestamp": _flag("progress_timestamp"),
+    "failures-detailed": _flag("failures_detailed"),
+    "max-tries": _max_tries,
+    "verbose-errors": _flag("verbose_errors"),
+    "exit-on-abort": _flag("exit_on_abort"),
+    "continue-on-error": _flag("continue_on_error"),
+    "debug": _flag("debug"),
 }

@@ -59,12 +59,20 @@ class ProgressLines:
 
     def _figures(self, row: Mapping[str, Any], at_s: float, length_s: float) -> str:
         response = row["response"] or {"mean_ns": 0.0, "stddev_ns": 0.0}
+        at = f"{self._epoch_s(row):.3f}" if self._options.progress_timestamp else f"{at_s:.1f}"
         figures = (
-            f"{at_s:.1f} s, {row['done'] / length_s:.1f} tps, lat {response['mean_ns'] / 1e6:.3f} ms "
+            f"{at} s, {row['done'] / length_s:.1f} tps, lat {response['mean_ns'] / 1e6:.3f} ms "
             f"stddev {response['stddev_ns'] / 1e6:.3f}, {row['failed']} failed"
         )
         if self._options.rate_per_s:
             figures += f", lag {(row['lag_mean_ns'] or 0.0) / 1e6:.3f} ms"
             if self._options.latency_limit_ms:
                 figures += f", {row['skipped']} skipped"
+        if self._options.max_tries != 1:
+            figures += f", {row['retried']} retried, {row['retries']} retries"
         return figures
+
+    @staticmethod
+    def _epoch_s(row: Mapping[str, Any]) -> float:
+        """Seconds since 1970 of the interval's end."""
+        return float(row["end_ns"] + time.time_ns() - time.monotonic_ns()) / 1e9

@@ -1,7 +1,8 @@
-"""The results: pgbench 15's block, line by line, then what pgbench does not measure."""
+"""The results: pgbench's block, line by line, then what pgbench does not measure."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
@@ -16,15 +17,22 @@ if TYPE_CHECKING:
 
 RETRIABLE = frozenset({"40001", "40P01"})
 """Serialization failure and deadlock: what pgbench counts as a failed transaction."""
+_STATE = re.compile("[0-9A-Z]{5}")
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
-_NONE = "-"
+_DETAILED_FROM = 18
+"""Since this version a script's block counts its transactions by what became of them."""
 Account = dict[str, Any]
 
 
-def aborting_errors(account: Account) -> list[Mapping[str, Any]]:
+def aborting_errors(options: Options, account: Account) -> list[Mapping[str, Any]]:
     """Return the errors that ended clients."""
-    return [error for error in account["errors"] if error["sqlstate"] not in RETRIABLE]
+    return [error for error in account["errors"] if not _is_passed(options, error["sqlstate"])]
+
+
+def _is_passed(options: Options, state: str) -> bool:
+    """Tell whether a client goes on after an error: errors that no server reported have a longer name."""
+    return state in RETRIABLE or (options.continue_on_error and _STATE.fullmatch(state) is not None)
 
 
 def results(
@@ -32,13 +40,13 @@ def results(
 ) -> str:
     """Return pgbench's block; `commands` are those of each script, measured or not."""
     lines = [*_head(options, found, account), *_counts(options, account)]
-    if _attempted(account) > 0:
+    if account["counts"]["done"] + account["counts"]["skipped"] > 0:
         lines += [*_latency(options, account), *_speed(options, account)]
         for number in range(len(options.scripts)):
             if len(options.scripts) > 1:
                 lines += _script(options, account, number)
             if options.per_command:
-                lines += _commands(options, account, number, commands[number])
+                lines += _commands(options, account, number, commands[number], commands[:number])
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -68,7 +76,8 @@ def _head(options: Options, found: ServerFacts, account: Account) -> Iterator[st
     yield f"query mode: {options.mode}"
     yield f"number of clients: {options.clients}"
     yield f"number of threads: {account['threads']}"
-    yield "maximum number of tries: 1"
+    if options.max_tries:
+        yield f"maximum number of tries: {options.max_tries}"
 
 
 def _counts(options: Options, account: Account) -> Iterator[str]:
@@ -80,8 +89,8 @@ def _counts(options: Options, account: Account) -> Iterator[str]:
     else:
         yield f"number of transactions per client: {options.transactions}"
         yield f"{processed}: {counts['done']}/{(options.transactions or 0) * options.clients}"
-    yield f"number of failed transactions: {_share(_failures(account), attempted)}"
-    if attempted and options.latency_limit_ms:
+    yield from _failed(options, _all_outcomes(account), attempted)
+    if counts["done"] + counts["skipped"] > 0 and options.latency_limit_ms:
         if options.rate_per_s:
             yield f"number of transactions skipped: {_share(counts['skipped'], attempted)}"
         late = f"{account['late']}/{counts['done']} ({_percent(account['late'], max(1, counts['done']))}%)"
@@ -89,8 +98,12 @@ def _counts(options: Options, account: Account) -> Iterator[str]:
 
 
 def _latency(options: Options, account: Account) -> Iterator[str]:
-    response = account["response"]
-    if response["count"]:
+    response, failures = account["response"], _failures(account)
+    if failures and not options.detailed:
+        # As pgbench: what cannot be told apart is one average.
+        average_ms = 1e3 * _seconds(account) * options.clients / _attempted(account)
+        yield f"latency average = {average_ms:.3f} ms (including failures)"
+    elif response["count"]:
         yield f"latency average = {response['mean_ns'] / 1e6:.3f} ms"
         if options.detailed:
             yield f"latency stddev = {response['stddev_ns'] / 1e6:.3f} ms"
@@ -114,14 +127,24 @@ def _speed(options: Options, account: Account) -> Iterator[str]:
 
 def _script(options: Options, account: Account, number: int) -> Iterator[str]:
     script, measured = options.scripts[number], account["scripts"][number]
-    done, failed = measured["counts"]["done"], measured["counts"]["failed"]
-    total = account["counts"]["done"]
+    done, outcomes = measured["counts"]["done"], account["details"]["scripts"][number]
+    attempted, total = done + _failed_count(outcomes), account["counts"]["done"]
+    speed = f"tps = {done / _seconds(account):.6f}"
+    if options.emulate >= _DETAILED_FROM:
+        done, total = attempted, _attempted(account)
     targeted = 100 * script.weight / sum(s.weight for s in options.scripts)
     share = f"{100 * done / total:.1f}" if total else "NaN"
     yield f"SQL script {number + 1}: {script.name}"
     yield f" - weight: {script.weight} (targets {targeted:.1f}% of total)"
-    yield f" - {done} transactions ({share}% of total, tps = {done / _seconds(account):.6f})"
-    yield f" - number of failed transactions: {_share(failed, done + failed)}"
+    if options.emulate >= _DETAILED_FROM:
+        yield f" - {done} transactions ({share}% of total)"
+        if done:
+            yield f" - number of transactions actually processed: {measured['counts']['done']} ({speed})"
+    else:
+        yield f" - {done} transactions ({share}% of total, {speed})"
+    if done or options.emulate < _DETAILED_FROM:
+        for line in _failed(options, outcomes, attempted):
+            yield f" - {line}"
     service = measured["service"]
     if service["count"]:
         yield f" - latency average = {service['mean_ns'] / 1e6:.3f} ms"
@@ -129,16 +152,27 @@ def _script(options: Options, account: Account, number: int) -> Iterator[str]:
 
 
 def _commands(
-    options: Options, account: Account, number: int, commands: Sequence[Mapping[str, Any]]
+    options: Options,
+    account: Account,
+    number: int,
+    commands: Sequence[Mapping[str, Any]],
+    earlier: Sequence[Sequence[Mapping[str, Any]]],
 ) -> Iterator[str]:
-    yield f"{' - ' if len(options.scripts) > 1 else ''}statement latencies in milliseconds and failures:"
+    counted = " and failures" if options.max_tries == 1 else ", failures and retries"
+    yield f"{' - ' if len(options.scripts) > 1 else ''}statement latencies in milliseconds{counted}:"
+    repeated = account["details"]["repeated"]
+    first = sum(len(others) for others in earlier)
+    gap = " " if options.emulate >= _DETAILED_FROM else "  "
     measured = {s["index"]: s for s in account["statements"] if s["script"] == number}
     for index, command in enumerate(commands):
         statement = measured.get(index)
         count = statement["service"]["count"] if statement else 0
-        figure = f"{statement['service']['mean_ns'] / 1e6:.3f}" if statement and count else _NONE
-        failed = statement["failed"] if statement else 0
-        yield f"   {figure:>11}  {failed:10d}  {_first_line(command['text'])}"
+        # Readers expect a number, also of what was not measured.
+        latency_ms = statement["service"]["mean_ns"] / 1e6 if statement and count else 0.0
+        again = repeated[first + index]
+        failed = statement["failed"] - again if statement else 0
+        retries = "" if options.max_tries == 1 else f"{again:10d}  "
+        yield f"   {latency_ms:11.3f}  {failed:10d}{gap}{retries}{_first_line(command['text'])}"
 
 
 def _percentiles(account: Account, responses: Histogram | None) -> Iterator[str]:
@@ -152,8 +186,30 @@ def _percentiles(account: Account, responses: Histogram | None) -> Iterator[str]
         yield f" - too few samples ({count}) for {', '.join(left_out)}"
 
 
+def _failed(options: Options, outcomes: Mapping[str, int], attempted: int) -> Iterator[str]:
+    """Lines about failures and retries, of a script or of all."""
+    yield f"number of failed transactions: {_share(_failed_count(outcomes), attempted)}"
+    if options.failures_detailed:
+        yield f"number of serialization failures: {_share(outcomes['serialization'], attempted)}"
+        yield f"number of deadlock failures: {_share(outcomes['deadlock'], attempted)}"
+        if options.continue_on_error:
+            yield f"number of other failures: {_share(outcomes['other'], attempted)}"
+    if options.max_tries != 1:
+        yield f"number of transactions retried: {_share(outcomes['retried'], attempted)}"
+        yield f"total number of retries: {outcomes['retries']}"
+
+
+def _all_outcomes(account: Account) -> dict[str, int]:
+    scripts = account["details"]["scripts"]
+    return {name: sum(outcomes[name] for outcomes in scripts) for name in scripts[0]}
+
+
+def _failed_count(outcomes: Mapping[str, int]) -> int:
+    return outcomes["serialization"] + outcomes["deadlock"] + outcomes["other"]
+
+
 def _failures(account: Account) -> int:
-    return sum(error["count"] for error in account["errors"] if error["sqlstate"] in RETRIABLE)
+    return _failed_count(_all_outcomes(account))
 
 
 def _attempted(account: Account) -> int:

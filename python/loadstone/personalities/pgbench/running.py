@@ -16,12 +16,13 @@ from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
 from loadstone.personalities.pgbench.scripts import commands_of
 from loadstone.personalities.pgbench.server import connection_of, prepare
+from loadstone.personalities.pgbench.told import teller
 from loadstone.results.json_files import try_to_write
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from loadstone.model import Connection, Value
     from loadstone.personalities.pgbench.options import Options
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from loadstone.summary.histograms import Histogram
 
     Write = Callable[[str], object]
+    Tell = Callable[[Sequence[Mapping[str, str]]], None]
 
 PERCENTILE_SAMPLES = 20
 """Fewest responses of which even the median has the ten samples beyond it that a percentile needs."""
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
+
+_UNLIMITED = 2**32 - 1
 
 
 def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
@@ -44,38 +48,34 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     with _folder(options.out) as folder:
         found = prepare(connection, options, err)
         lines = ProgressLines(options, err, LONGEST_S)
-        account = _perform(_document(options, found, connection, folder), signals, lines)
+        document = _document(options, found, connection, folder)
+        account = _perform(document, signals, lines, teller(err))
         lines.catch_up(folder / "series.jsonl", account)
-        for error in aborting_errors(account):
-            err(f"{PROGRAM}: error: {_who_aborted(error)}\n")
+        if options.exit_on_abort and aborting_errors(options, account):
+            return ExitCode.FAILED
         out(results(options, found, account, commands))
         out(beyond(account, _responses(folder / "latency.hlog", account["response"]["count"])))
-    return _conclude(account, signals, err)
+    return _conclude(options, account, signals, err)
 
 
-def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines) -> dict[str, Any]:
+def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines, tell: Tell) -> dict[str, Any]:
     try:
-        return perform(document, signals, lines.show)
+        return perform(document, signals, lines.show, tell=tell)
     except RunFailedError as error:
         # There is no account: nothing was run, as a rule because a client could not connect.
         raise ComplaintError(error.message, error.hint) from error
 
 
-def _conclude(account: dict[str, Any], signals: Signals, err: Write) -> int:
+def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: Write) -> int:
     if account.get("output_error"):
         err(f"{PROGRAM}: warning: not all was written down: {account['output_error']}\n")
     if signals.received is not None:
         err(f"{PROGRAM}: error: Run was stopped by a signal; the above results are incomplete.\n")
         return InterruptedRun(signals.received).exit_code
-    if account["state"] == "aborted" or aborting_errors(account):
+    if account["state"] == "aborted" or aborting_errors(options, account):
         err(f"{PROGRAM}: error: Run was aborted; the above results are incomplete.\n")
         return ExitCode.FAILED
     return ExitCode.OK
-
-
-def _who_aborted(error: Mapping[str, Any]) -> str:
-    clients = "1 client" if error["count"] == 1 else f"{error['count']} clients"
-    return f"{clients} aborted: {error['message']} ({error['sqlstate']})"
 
 
 @contextmanager
@@ -110,9 +110,24 @@ def _document(options: Options, found: ServerFacts, connection: Connection, fold
         variables=variables,
     )
     return drive_document(drive, connection, folder) | {
-        "on_error": "abort_client",
+        "on_error": "abort_unless_server" if options.continue_on_error else "abort_client",
+        "exit_on_abort": options.exit_on_abort,
+        "tries_max": options.max_tries or _UNLIMITED,
+        "tell": {"errors": options.verbose_errors, "steps": options.debug, "counts": True},
+        "log": _log(options),
         "connect_per_transaction": options.connect,
         "interval_s": float(options.progress_s or 1),
+    }
+
+
+def _log(options: Options) -> dict[str, Any] | None:
+    if not options.log:
+        return None
+    return {
+        "prefix": options.log_prefix if options.log_prefix is not None else "pgbench_log",
+        "sampling_rate": options.sampling_rate or 1.0,
+        "interval_s": options.aggregate_s,
+        "detailed": options.failures_detailed,
     }
 
 

@@ -37,6 +37,11 @@ def from_file(name: str, weight: int = 1) -> Script:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise ComplaintError(f'could not open file "{name}": {error.strerror}') from error
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise ComplaintError(
+            f"{name}:{line}: the script has a zero byte", "Remove it: pgbench passes over all that follows."
+        )
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -63,7 +68,7 @@ def builtin_source(prefix: str) -> str:
 def commands_of(script: Script, mode: str, variables: list[str]) -> list[dict[str, Any]]:
     """Return the script's commands (line, text, kind); raises ComplaintError with the place of an error."""
     try:
-        report = json.loads(_core.check_script(script.name, script.text, mode, variables))
+        report = json.loads(_core.check_script(script.name, script.text, mode, variables, late=True))
     except _core.ScriptError as error:
         raise _where(script, error) from error
     commands: list[dict[str, Any]] = report["commands"]

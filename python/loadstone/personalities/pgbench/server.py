@@ -113,6 +113,7 @@ def prepare(connection: Connection, options: Options, err: Callable[[str], objec
     """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
     needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
     with connected(connection, needs) as control:
+        control.add_notice_handler(_shown(err))
         version = control.info.parameter_status("server_version") or "unknown"
         found = ServerFacts(version, options.scale or 1)
         if options.builtin:
@@ -196,3 +197,12 @@ def _try(control: connections.PostgresControl, statement: str, err: Callable[[st
 
 def _as_libpq(error: psycopg.Error) -> str:
     return f"{error.diag.severity or 'ERROR'}:  {str(error).strip()}"
+
+
+def _shown(err: Callable[[str], object]) -> Callable[[psycopg.errors.Diagnostic], None]:
+    """Return what shows a notice as libpq does."""
+
+    def show(notice: psycopg.errors.Diagnostic) -> None:
+        err(f"{notice.severity}:  {notice.message_primary}\n")
+
+    return show
