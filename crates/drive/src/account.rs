@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::CpuTime;
 use crate::collector::{Collected, merge_outages};
 use crate::config::Config;
-use crate::record::WindowCounts;
+use crate::record::{Record, WindowCounts};
 use crate::spec::DriveSpec;
 use crate::stall::Stall;
 use crate::timeline::Timeline;
@@ -97,14 +97,18 @@ pub(crate) fn write(
             account.insert("client_cpu".to_owned(), Value::Null);
             account.insert("loop".to_owned(), Value::Null);
         }
-        if let Some(details) = &totals.details {
-            account.insert("details".to_owned(), json!(details));
-        }
         account.extend(config.work.account(totals));
+        account.extend(details(totals));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Failures and retries apart, where that was asked for.
+fn details(totals: &Record) -> Option<(String, Value)> {
+    let details = totals.details.as_ref()?;
+    Some(("details".to_owned(), json!(details)))
 }
 
 /// CPU time of the driver's threads, and of the thread that makes the rows of a load.

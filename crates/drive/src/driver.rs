@@ -6,8 +6,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use loadstone_gen::random::SeedSequence;
-
 use crate::account::{self, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
@@ -22,7 +20,7 @@ use crate::error::DriveError;
 use crate::io::Poller;
 use crate::io::epoll::EpollPoller;
 use crate::io::uring::UringPoller;
-use crate::journal::{self, Form, Logbook, Writer};
+use crate::journal::{Form, Logbook, Logs};
 use crate::limits;
 use crate::output::Output;
 use crate::pace::Schedule;
@@ -252,11 +250,11 @@ impl<P: Protocol> Run<P> {
         if let Some(load) = self.config.work.load() {
             load.begin()?;
         }
-        let (logs, writers) = self.logs(threads)?;
+        let logs = self.logs(threads)?;
         let (reports, inbox) = channel();
         let mut record_pool = Vec::with_capacity(threads);
         let handles = self
-            .assignments(threads, &reports, &canceller, &mut record_pool, logs)
+            .assignments(threads, &reports, &canceller, &mut record_pool, logs.books)
             .into_iter()
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
@@ -282,7 +280,11 @@ impl<P: Protocol> Run<P> {
         if let Some(load) = self.config.work.load() {
             load.finish();
         }
-        let unwritten = writers.into_iter().filter_map(|w| w.finish().err()).last();
+        let unwritten = logs
+            .writers
+            .into_iter()
+            .filter_map(|w| w.finish().err())
+            .last();
         let (timeline, mut collected) = collected?;
         collected.output_error = collected.output_error.or(unwritten);
         let connect_wall_ns = timeline.start_ns.saturating_sub(START_DELAY_NS + begun_ns);
@@ -296,10 +298,9 @@ impl<P: Protocol> Run<P> {
     }
 
     /// The log of each worker, if one is wanted.
-    fn logs(&self, threads: usize) -> Result<(Vec<Option<Logbook>>, Vec<Writer>), DriveError> {
-        let mut writers = Vec::new();
+    fn logs(&self, threads: usize) -> Result<Logs, DriveError> {
         let Some(log) = &self.spec.log else {
-            return Ok(((0..threads).map(|_| None).collect(), writers));
+            return Ok(Logs::none(threads));
         };
         let form = Form {
             interval_s: log.interval_s,
@@ -308,15 +309,7 @@ impl<P: Protocol> Run<P> {
             may_skip: self.config.latency_limit_ns.is_some(),
             may_retry: self.config.tries_max != 1,
         };
-        let mut logs = Vec::new();
-        for worker in 0..threads {
-            // A stream of its own: the clients draw the same, whether a log is written or not.
-            let mut seeds = SeedSequence::new(!self.spec.seed ^ worker as u64);
-            let (logbook, writer) = journal::open(log, form, worker, seeds.next_prng())?;
-            logs.push(Some(logbook));
-            writers.push(writer);
-        }
-        Ok((logs, writers))
+        Logs::open(log, form, threads, self.spec.seed)
     }
 
     fn timeline(&self) -> Timeline {
@@ -344,24 +337,22 @@ impl<P: Protocol> Run<P> {
             .zip(schedules)
             .zip(logs)
             .enumerate()
-            .map(
-                |(number, ((clients, schedule), log)): (usize, ((Vec<Client<P>>, Schedule), _))| {
-                    let (give, take) = sync_channel(RECORDS_PER_WORKER);
-                    record_pool.push(give);
-                    Assignment {
-                        number,
-                        clients,
-                        schedule,
-                        config: Arc::clone(&self.config),
-                        connector: Arc::clone(&self.connector),
-                        control: Arc::clone(&self.control),
-                        reports: reports.clone(),
-                        cancels: canceller.sender(),
-                        record_pool: take,
-                        log,
-                    }
-                },
-            )
+            .map(|(number, ((clients, schedule), log))| {
+                let (give, take) = sync_channel(RECORDS_PER_WORKER);
+                record_pool.push(give);
+                Assignment {
+                    number,
+                    clients,
+                    schedule,
+                    config: Arc::clone(&self.config),
+                    connector: Arc::clone(&self.connector),
+                    control: Arc::clone(&self.control),
+                    reports: reports.clone(),
+                    cancels: canceller.sender(),
+                    record_pool: take,
+                    log,
+                }
+            })
             .collect()
     }
 

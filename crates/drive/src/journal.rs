@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use loadstone_gen::random::Prng;
+use loadstone_gen::random::{Prng, SeedSequence};
 use serde::Deserialize;
 
 use crate::clock;
@@ -69,6 +69,7 @@ pub(crate) struct Entry {
 
 /// Which columns there are.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Form {
     pub(crate) interval_s: Option<u64>,
     pub(crate) detailed: bool,
@@ -143,8 +144,41 @@ impl Writer {
     }
 }
 
+/// The logs of all workers.
+pub(crate) struct Logs {
+    pub(crate) books: Vec<Option<Logbook>>,
+    pub(crate) writers: Vec<Writer>,
+}
+
+impl Logs {
+    pub(crate) fn none(workers: usize) -> Self {
+        Self {
+            books: (0..workers).map(|_| None).collect(),
+            writers: Vec::new(),
+        }
+    }
+
+    /// Open all files, or none is written to.
+    pub(crate) fn open(
+        spec: &LogSpec,
+        form: Form,
+        workers: usize,
+        seed: u64,
+    ) -> Result<Self, DriveError> {
+        let (mut books, mut writers) = (Vec::new(), Vec::new());
+        for worker in 0..workers {
+            // A stream of its own: the clients draw the same, whether a log is written or not.
+            let mut seeds = SeedSequence::new(!seed ^ worker as u64);
+            let (book, writer) = open(spec, form, worker, seeds.next_prng())?;
+            books.push(Some(book));
+            writers.push(writer);
+        }
+        Ok(Self { books, writers })
+    }
+}
+
 /// Open the log of one worker.
-pub(crate) fn open(
+fn open(
     spec: &LogSpec,
     form: Form,
     worker: usize,

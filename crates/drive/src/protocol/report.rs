@@ -77,9 +77,10 @@ fn put_place(out: &mut String, sql: &str, position: usize) {
     }
     // An error may lie behind the last character.
     let column = column.unwrap_or(line.len());
-    let begin = match line.len() > SHOWN_MAX {
-        true => column.saturating_sub(SHOWN_BEFORE),
-        false => 0,
+    let begin = if line.len() > SHOWN_MAX {
+        column.saturating_sub(SHOWN_BEFORE)
+    } else {
+        0
     };
     let end = line.len().min(begin + SHOWN_MAX);
     let cut = |is_cut: bool| if is_cut { "..." } else { "" };

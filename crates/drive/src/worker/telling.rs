@@ -20,7 +20,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let lines = self.clients[slot as usize]
             .program
             .words(failure, place, true);
-        lines.into_iter().for_each(|line| telling.tell(line));
+        for line in lines {
+            telling.tell(line);
+        }
         if self.config.exit_on_abort && !self.control.stop_asked() {
             let text = format!("Run was aborted due to an error in thread {}", self.number);
             telling.tell(Line::new(Kind::Error, text));
@@ -42,11 +44,14 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         };
         let client = &mut self.clients[slot as usize];
         let lines = client.program.words(failure, place, false);
-        lines.into_iter().for_each(|line| telling.tell(line));
+        for line in lines {
+            telling.tell(line);
+        }
         let (transaction, number) = (&client.transaction, client.number);
-        let does = match repeats {
-            true => "repeats the transaction after the error",
-            false => "ends the failed transaction",
+        let does = if repeats {
+            "repeats the transaction after the error"
+        } else {
+            "ends the failed transaction"
         };
         let mut text = format!("client {number} {does} (try {}", transaction.tries);
         if self.config.tries_max < u32::MAX {
@@ -62,9 +67,10 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     /// A transaction has ended as it should.
     pub(super) fn log_done(&mut self, slot: Slot, times: Times) {
-        let begun_ns = match self.config.under_a_rate {
-            true => self.clients[slot as usize].transaction.intended_ns,
-            false => times.started_ns,
+        let begun_ns = if self.config.under_a_rate {
+            self.clients[slot as usize].transaction.intended_ns
+        } else {
+            times.started_ns
         };
         let latency_ns = times.ended_ns.saturating_sub(begun_ns);
         let lag_ns = times.started_ns.saturating_sub(begun_ns);
