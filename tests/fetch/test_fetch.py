@@ -9,6 +9,7 @@ import lzma
 import os
 import signal
 import socket
+import ssl
 import tarfile
 import threading
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +52,7 @@ def serve() -> Iterator[Callable[[dict[str, bytes]], str]]:
     """A repository on a port of its own: files by path."""
     servers = []
 
-    def start(files: dict[str, bytes]) -> str:
+    def start(files: dict[str, bytes], authority: trustme.CA | None = None) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 content = files.get(self.path)
@@ -63,9 +65,13 @@ def serve() -> Iterator[Callable[[dict[str, bytes]], str]]:
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if authority is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=partial(server.serve_forever, poll_interval=0.02), daemon=True).start()
         servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
+        return f"{'https' if authority else 'http'}://127.0.0.1:{server.server_port}"
 
     yield start
     for server in servers:
@@ -132,6 +138,20 @@ def test_a_build_arrives_whole_from_a_repository(
     assert fetch_postgres(VERSION, destination, mirror) == destination
     assert (destination / "bin" / "postgres").read_bytes() == b"ELF!"
     assert left_beside(destination) == [VERSION]
+
+
+def test_a_certificate_authority_of_the_system_is_trusted_and_an_unknown_one_is_not(
+    serve: Callable[..., str], destination: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, authority = build(), trustme.CA()
+    mirror = serve(published(content, sha512=sha512(content)), authority)
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    error = refused(mirror, destination, UnreachableError)
+    assert "certificate verify failed" in error.message
+    authority.cert_pem.write_to_path(str(tmp_path / "authorities.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authorities.pem"))
+    assert fetch_postgres(VERSION, destination, mirror) == destination
 
 
 def test_other_users_can_read_what_was_packed_for_one(tmp_path: Path, destination: Path) -> None:

@@ -39,7 +39,7 @@ def _of_file(path: Path) -> Iterator[str]:
 
 
 def _name(path: Path, document: Any) -> str:
-    one_by_one = path.name == "drive.json" and "runs" in (document.get("asking") or {})
+    one_by_one = path.name == "drive.json" and "runs" in (document.get("plain_queries") or {})
     return "drive.json of queries that ran one by one" if one_by_one else path.name
 
 

