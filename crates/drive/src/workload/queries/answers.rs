@@ -1,7 +1,7 @@
 //! The answers that were given, once for each distinct query.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,8 @@ pub(super) struct Answers {
     max: usize,
     pub(super) rows_max: usize,
     check_repeats: bool,
-    state: Mutex<State>,
+    /// Most queries only look whether their answer is known; they must not wait for each other.
+    state: RwLock<State>,
 }
 
 impl Answers {
@@ -51,7 +52,7 @@ impl Answers {
             max: spec.answers_max,
             rows_max: spec.rows_max,
             check_repeats: spec.check_repeats,
-            state: Mutex::default(),
+            state: RwLock::default(),
         }
     }
 
@@ -60,7 +61,7 @@ impl Answers {
         if self.mode == AnswerMode::None {
             return Want::Count;
         }
-        let state = self.lock();
+        let state = self.read();
         let is_known = state.known.contains_key(&key);
         let has_room = state.given.len() < self.max;
         match self.mode {
@@ -73,15 +74,13 @@ impl Answers {
 
     /// Keep the digest, or compare it with the one that is kept: what differs, in words.
     pub(super) fn digest(&self, key: Key, number: u64, digest: Digest) -> Option<String> {
-        let mut state = self.lock();
-        if let Some(&at) = state.known.get(&key) {
-            let (first, Answer::Digest(before)) = &state.given[at] else {
-                return None;
-            };
-            let words = before.difference(&digest).filter(|_| self.check_repeats)?;
-            return Some(format!(
-                "query {first} gave another answer than before: {words} (before: here; now: there)"
-            ));
+        if let Some(found) = self.read().find(key) {
+            return self.difference(found, &digest);
+        }
+        let mut state = self.write();
+        // Another client may have kept its own meanwhile.
+        if let Some(found) = state.find(key) {
+            return self.difference(found, &digest);
         }
         state.keep(key, number, Answer::Digest(digest), self.max);
         None
@@ -89,7 +88,7 @@ impl Answers {
 
     /// Keep the rows of the first answer.
     pub(super) fn rows(&self, key: Key, number: u64, rows: Value) {
-        let mut state = self.lock();
+        let mut state = self.write();
         if !state.known.contains_key(&key) {
             state.keep(key, number, Answer::Rows(rows), self.max);
         }
@@ -97,15 +96,15 @@ impl Answers {
 
     /// An answer came that is not kept for want of room.
     pub(super) fn counted(&self, key: Key) {
-        if self.mode != AnswerMode::None {
-            let mut state = self.lock();
+        if self.mode != AnswerMode::None && !self.read().known.contains_key(&key) {
+            let mut state = self.write();
             state.left_out += u64::from(!state.known.contains_key(&key));
         }
     }
 
     /// The answers by the queries' numbers, and how many were not kept.
     pub(super) fn account(&self) -> (Vec<Value>, u64) {
-        let state = self.lock();
+        let state = self.read();
         let mut answers: Vec<&(u64, Answer)> = state.given.iter().collect();
         answers.sort_by_key(|(number, _)| *number);
         let answers = answers.into_iter().map(|(number, answer)| match answer {
@@ -119,12 +118,30 @@ impl Answers {
         (answers.collect(), state.left_out)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn difference(&self, (first, known): &(u64, Answer), digest: &Digest) -> Option<String> {
+        let Answer::Digest(before) = known else {
+            return None;
+        };
+        let words = before.difference(digest).filter(|_| self.check_repeats)?;
+        Some(format!(
+            "query {first} gave another answer than before: {words} (before: here; now: there)"
+        ))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    fn find(&self, key: Key) -> Option<&(u64, Answer)> {
+        self.known.get(&key).map(|&at| &self.given[at])
+    }
+
     fn keep(&mut self, key: Key, number: u64, answer: Answer, max: usize) {
         if self.given.len() >= max {
             self.left_out += 1;
