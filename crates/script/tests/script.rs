@@ -216,7 +216,7 @@ fn shell_commands_take_variables() {
         flow("\\set n 4\n\\shell echo :n ::n a:n 'b c'\n\\setshell x expr :n \\\n + 1"),
         "shell echo 4 :n a:n 'b c' | setshell expr 4 + 1"
     );
-    assert_eq!(flow("\\shell echo :n"), "error: undefined variable \"n\"");
+    assert_eq!(flow("\\shell echo :n"), "error: undefined variable \":n\"");
     let args = [
         ShellArg::Text("x".repeat(254).into()),
         ShellArg::Text("y".into()),
