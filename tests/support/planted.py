@@ -127,7 +127,7 @@ def plant(engine: str, target: str) -> None:
     with _with_control(target) as opened, closing(opened.connect("planter")) as control:
 
         def run(text: str) -> None:
-            control.execute(text.encode())
+            control.execute(text)
 
         for name in names():
             place = f'{MAIN[engine]}"{name}"'
