@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 LIMIT_S = 600
 """15 MB at 25 kB/s; a connection slower than that counts as dead."""
 _SILENCE_S = 60
-_POLL_S = 0.1
 _CLIENT_ERRORS = range(400, 500)
 _NOT_FOUND = 404
 
@@ -46,15 +45,13 @@ def _wait(receive: Callable[[], bytes], jar: str, limit_s: float) -> bytes:
             results.put(error)
 
     threading.Thread(target=work, name="download", daemon=True).start()
-    for _ in range(max(1, round(limit_s / _POLL_S))):
-        try:
-            result = results.get(timeout=_POLL_S)
-        except queue.Empty:
-            continue
-        if isinstance(result, BaseException):
-            raise result
-        return result
-    raise UnreachableError(jar, f"it did not arrive within {limit_s:g} seconds")
+    try:
+        result = results.get(timeout=limit_s)
+    except queue.Empty:
+        raise UnreachableError(jar, f"it did not arrive within {limit_s:g} seconds") from None
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def _receive(artifact: Artifact, base: str, algorithms: tuple[str, ...]) -> bytes:
@@ -111,12 +108,11 @@ def _get(session: requests.Session, address: str) -> bytes:
 
 
 def _trouble(jar: str, base: str, error: requests.RequestException) -> Exception:
-    host = urlsplit(base).hostname
-    status = None if error.response is None else error.response.status_code
-    if status is None:
+    host, response = urlsplit(base).hostname, error.response
+    if response is None:
         return UnreachableError(jar, f"{_reason(error)} (asked {host})")
-    reason = f"{host} answered {status} {error.response.reason if error.response is not None else ''}".strip()
-    return MissingError(jar, reason) if status in _CLIENT_ERRORS else UnreachableError(jar, reason)
+    kind = MissingError if response.status_code in _CLIENT_ERRORS else UnreachableError
+    return kind(jar, f"{host} answered {response.status_code} {response.reason}".strip())
 
 
 def _reason(error: BaseException) -> str:
