@@ -91,7 +91,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """After a drive phase: `count_sql` (one integer) must have grown by rows_per_transaction x done."""
+    """After a script phase: `count_sql` (one integer) must have grown by rows_per_transaction x done."""
 
     count_sql: str
     rows_per_transaction: int
@@ -386,9 +386,9 @@ class PlannedPhase:
     bulk: BulkLoad | None = None
     """For kind `load` in place of `load`: rows of a plain table."""
     query: QueryMix | None = None
-    """For kind `query` the phase itself; beside a load, the queries that run while it loads."""
+    """For kind `queries` the phase itself; in a load, the queries that run while it loads."""
     plain_queries: PlainQueries | None = None
-    """For kind `query` in place of `query`: plain SQL; beside a bulk load, what is asked while it loads."""
+    """For kind `queries` in place of `query`: plain SQL; in a bulk load, what runs while it loads."""
     row_check: RowCheck | None = None
     checks: tuple[tuple[str, str, str], ...] = ()
     """(name, SQL giving one value, expected value as text): verified after the phase."""

@@ -101,7 +101,7 @@ class PhaseFolder:
         write_atomic(self.path / "drive.json", text)
 
     def read_drive(self) -> documents.Drive | documents.QueriesInTurnDrive | None:
-        """Return drive.json; None when the phase has none (no drive phase, or killed before its end)."""
+        """Return drive.json; None when the phase has none (nothing to drive, or killed before its end)."""
         found = self._drive()
         return None if found is None else found[1]
 

@@ -101,7 +101,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One interval of one tag; times in seconds since the drive phase's start."""
+    """One interval of one tag; times in seconds since the phase's start."""
 
     tag: str
     start_s: float

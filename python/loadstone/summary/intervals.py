@@ -34,7 +34,7 @@ class LatencyLog:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A stretch of time in seconds since the drive phase's start."""
+    """A stretch of time in seconds since the phase's start."""
 
     start_s: float
     end_s: float

@@ -149,7 +149,7 @@ class Phase(Struct, frozen=True):
     start_ns: Ns | None = None
     end_ns: Ns | None = None
     statements: Annotated[
-        list[Statement] | None, Meta(description="of sql phases, and the setup of drive phases")
+        list[Statement] | None, Meta(description="of sql phases, and the setup of script phases")
     ] = None
     headline: Annotated[
         Literal["tps", "rows_per_s", "metrics_per_s"] | None, Meta(description="the main figure")
