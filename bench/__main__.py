@@ -18,6 +18,7 @@ from bench import (
     initialization,
     load,
     peer,
+    pgbench,
     queries,
     query_times,
     rows,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "peer",
+    "pgbench",
     "initialization",
     "startup",
     "ceiling",
@@ -48,27 +50,40 @@ PARTS = (
 def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="interleaved runs of each side (default 5)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of each run (default 5)")
+    parser.add_argument("--rounds", type=int, help="interleaved runs of each side (default 5; pgbench: 3)")
+    parser.add_argument("--seconds", type=float, help="length of each run (default 5; pgbench: 1)")
     parser.add_argument("--target", default="pg", help="private server to measure on (default pg)")
     parser.add_argument("--only", choices=PARTS, help="run one part")
+    parser.add_argument("--quick", action="store_true", help="of pgbench: a few rows of every kind")
+    parser.add_argument(
+        "--pick",
+        nargs="+",
+        metavar="WORD",
+        choices=pgbench.words(),
+        default=[],
+        help=f"of pgbench: only rows with these words, of each kind: {' '.join(pgbench.words())}",
+    )
     given = parser.parse_args()
+    rounds = given.rounds or 5
     print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
     parts: dict[str, Callable[[], None]] = {
-        "peer": lambda: peer.run(given.target, given.rounds, given.seconds),
-        "initialization": lambda: initialization.run(given.target, given.rounds),
-        "startup": lambda: startup.run(given.target, given.rounds),
-        "ceiling": lambda: ceiling.run(given.rounds),
+        "peer": lambda: peer.run(given.target, rounds, given.seconds or 5.0),
+        "pgbench": lambda: pgbench.run(
+            given.target, given.rounds, given.seconds, pgbench.QUICK if given.quick else given.pick
+        ),
+        "initialization": lambda: initialization.run(given.target, rounds),
+        "startup": lambda: startup.run(given.target, rounds),
+        "ceiling": lambda: ceiling.run(rounds),
         "connections": connections.run,
-        "generate": lambda: generate.run(given.rounds),
+        "generate": lambda: generate.run(rounds),
         "rows": rows.run,
-        "load": lambda: load.run(given.rounds),
-        "bulk": lambda: bulk.run(given.target, given.rounds),
-        "flights": lambda: flights.run(given.target, given.rounds),
-        "queries": lambda: queries.run(given.rounds),
-        "query_times": lambda: query_times.run(given.target, given.rounds),
+        "load": lambda: load.run(rounds),
+        "bulk": lambda: bulk.run(given.target, rounds),
+        "flights": lambda: flights.run(given.target, rounds),
+        "queries": lambda: queries.run(rounds),
+        "query_times": lambda: query_times.run(given.target, rounds),
         "in_flight": in_flight.run,
-        "fit": lambda: fit.run(given.rounds),
+        "fit": lambda: fit.run(rounds),
     }
     for name in PARTS:
         if given.only in (None, name):
