@@ -421,6 +421,8 @@ class TargetName:
     """Settings that its URL gives to every session."""
     given: str = ""
     """The short name of a private server, or where a file is."""
+    settings: str = ""
+    """Settings of this target alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from loadstone.target import parse_targets
 
 TITLE = "PostgreSQL 18.6"
 WORDS = st.sampled_from(["", "a", " a", "a (b)", "b", "5432", "a, b", "a #1", TITLE])
-NAMES = st.builds(TargetName, *[WORDS] * 7) | st.builds(TargetName, *[st.text(max_size=5)] * 7)
+NAMES = st.builds(TargetName, *[WORDS] * 8) | st.builds(TargetName, *[st.text(max_size=5)] * 8)
 
 
 def labels_of(*texts: str) -> list[str]:
@@ -56,6 +56,7 @@ def test_no_two_labels_are_alike_whatever_the_targets(names: list[TargetName]) -
         ),
         (["pg", "pg:/opt/b/bin"], [" (pg18)", " (pg:/opt/b/bin)"]),
         (["pg", "postgres://u@db/x"], [" (pg18)", " (db)"]),
+        (["pg", "pg?setting.jit=off"], [" (pg18)", " (jit=off)"]),
         (["pg", "pg"], [" #1", " #2"]),
     ],
 )

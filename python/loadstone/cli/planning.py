@@ -37,8 +37,8 @@ def planning_options(command: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             metavar="URL",
             help="Server to measure: pg (a private PostgreSQL, the default), pg10 … pg18, pg:/path/to/bin, "
-            "postgres://…, or another URL that `loadstone engines` lists. May be given several times, to "
-            "compare the servers.",
+            "postgres://…, or another URL that `loadstone engines` lists. ?setting.NAME=VALUE at its end is "
+            "a setting of this target alone. May be given several times, to compare the servers.",
         ),
         click.option(
             "--size",

@@ -13,7 +13,7 @@ from loadstone.model import TargetName
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_OPTIONAL = ("host", "port", "database", "user", "options", "given")
+_OPTIONAL = ("host", "port", "database", "user", "options", "settings", "given")
 """What a name may add to engine and version, the most telling first."""
 _WHERE = re.compile(r" \(| at |, | on ")
 
@@ -67,7 +67,7 @@ def _label(title: str, target: TargetName, parts: Sequence[str]) -> str:
         words.append(f"{f'[{host}]' if ':' in host else host}:{values.pop('port')}")
     if parts and not values and (given := _plain(target.given)):
         words.append(given)  # a private server has no host, port, database to be told by
-    plain = ("host", "given")
+    plain = ("host", "settings", "given")
     words += [text if part in plain else f"{part} {text}" for part, text in values.items()]
     return f"{title} ({', '.join(words)})" if words else title
 

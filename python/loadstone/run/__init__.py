@@ -28,6 +28,7 @@ from loadstone.run.remembered import asked_document
 from loadstone.run.request import Listener, Outcome, Request
 from loadstone.run.resume import ResumeState, open_broken, options_of
 from loadstone.run.targets import Opener, wishes_of
+from loadstone.run.turns import in_turn
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import parse_targets
 from loadstone.workload.calibrate import calibrate_for
@@ -142,7 +143,7 @@ def _begin(
         exit_code=None,
         reason=None,
         command=redact_command(list(request.command)),
-        options=options_of(request),
+        options=options_of(request, targets),
         asked=asked_document(request, targets),
     )
 
@@ -296,10 +297,11 @@ class _Run:
     def _phases(self, servers: Sequence[Server], plan: Plan) -> None:
         self.listener.planned(plan)
         kept = {s.id: self._kept(s, t.phases) for s, t in zip(servers, plan.targets, strict=True)}
-        # Targets take turns phase by phase, so that a slow drift of the machine meets all of them alike.
+        # Targets take turns phase by phase, and repeat by repeat in another order, so that neither a slow
+        # drift of the machine nor what the turn before leaves behind meets one of them more than others.
         for phases in zip(*(target.phases for target in plan.targets), strict=True):
             before: list[PhaseRun] = []
-            for server, phase in zip(servers, phases, strict=True):
+            for server, phase in in_turn(list(zip(servers, phases, strict=True))):
                 run = self._run_of(server, phase)
                 if phase.key in kept[server.id]:
                     run.keep()

@@ -115,11 +115,13 @@ def open_broken(path: Path, request: Request, plan: Plan, targets: Sequence[Targ
     return ResumeState(folder)
 
 
-def options_of(request: Request) -> dict[str, Any]:
+def options_of(request: Request, targets: Sequence[Target]) -> dict[str, Any]:
     """Return the options beside the plan's that must stay as they are, for run.json."""
+    own = {target.id: dict(target.settings) for target in targets if target.settings}
     return {
         "storage": str(request.storage.absolute()) if request.storage else None,
         "settings": dict(request.settings),
+        **({"target_settings": own} if own else {}),
         "io": request.io,
     }
 
@@ -151,7 +153,9 @@ def _differences(folder: RunFolder, request: Request, plan: Plan, targets: Seque
         if new.id not in private:
             yield from _changed(f"{new.id}'s", {"URL": was.url}, {"URL": new.url})
         yield from _changed_phases(was, new)
-    yield from _changed("the option", folder.run.get("options") or {}, redact_document(options_of(request)))
+    yield from _changed(
+        "the option", folder.run.get("options") or {}, redact_document(options_of(request, targets))
+    )
 
 
 def as_asked(plan: Plan, targets: Sequence[Target]) -> Plan:

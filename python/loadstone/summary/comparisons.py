@@ -19,10 +19,11 @@ from loadstone.results.documents.summary import (
     Sweep,
     SweepRow,
 )
+from loadstone.summary.ratios import paired
 from loadstone.summary.statistics import CONFIDENCE, Interval, ratio_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from loadstone.results.documents.summary import DriveFigures, PhaseFigures, Rate, StoredFigures, Value
 
@@ -45,15 +46,51 @@ def group_repeats(phases: Sequence[PhaseFigures]) -> list[Group]:
     return [_group(group) for group in members.values()]
 
 
-def compare_targets(groups: Sequence[Group], targets: Sequence[str]) -> None:
-    """Give every group of a later target its ratio to the first target's, with its 95 % interval."""
+def compare_targets(
+    groups: Sequence[Group], targets: Sequence[str], phases: Sequence[PhaseFigures] = ()
+) -> None:
+    """Give every group of a later target its ratio to the first target's, with its 95 % interval.
+
+    Targets of one run take their turns in each repeat: where there are enough repeats, they are compared in
+    pairs, and what slows down a whole repeat does not count. `phases` are the repeats.
+    """
     if len(targets) < 2:  # noqa: PLR2004 - one target has nothing to be compared with
         return
     first = {_identity(group, ""): group for group in groups if group.target == targets[0]}
     for group in groups:
         base = first.get(_identity(group, ""))
         if base is not None and base is not group:
-            group.ratio_to_first = _ratio(headline_of(group), headline_of(base))
+            ours, bases = (_by_repeat(one, phases) for one in (group, base))
+            group.ratio_to_first = _paired_ratio(ours, bases) or _ratio(headline_of(group), headline_of(base))
+
+
+def _by_repeat(group: Group, phases: Sequence[PhaseFigures]) -> dict[tuple[int, int], float]:
+    """Return the headline of each complete repeat, and round of it."""
+    wanted = {(group.target, folder) for folder in group.phases}
+    rates = {
+        (phase.repeat, phase.round or 0): headline_rate(phase.drive, group.headline)
+        for phase in phases
+        if phase.drive and phase.state == "complete" and (phase.target, phase.folder) in wanted
+    }
+    return {repeat: rate.value for repeat, rate in rates.items() if rate and rate.value}
+
+
+def headline_rate(drive: DriveFigures, headline: str) -> Rate | None:
+    """Return the rate of one phase that stands first, by the name that its scenario uses."""
+    return {"rows_per_s": drive.rows_per_s, "metrics_per_s": drive.metrics_per_s}.get(headline) or drive.tps
+
+
+def _paired_ratio(
+    ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]
+) -> RateRatio | None:
+    """Return our rate over the base's by pairs of repeats; None with too few."""
+    pairs = sorted({*ours} & {*base})
+    if len(pairs) < ENOUGH_REPEATS:
+        return None
+    found = paired([base[repeat] for repeat in pairs], [ours[repeat] for repeat in pairs])
+    low, high = (float(end) for end in found.interval(CONFIDENCE))
+    value = math.exp(float(found.centre))
+    return RateRatio(value=value, low=low, high=high, differs=not low <= 1 <= high, confidence=CONFIDENCE)
 
 
 def compare_published(group: Group, source_cores: float | None, cores: int | None) -> list[Compared]:

@@ -196,7 +196,7 @@ def _outage(outage: TimedOutage, origin_ns: int) -> TimedOutage:
 
 def _groups(files: RunFiles, phases: Sequence[PhaseFigures]) -> list[Group]:
     groups = group_repeats(phases)
-    compare_targets(groups, [target.target.id for target in files.targets])
+    compare_targets(groups, [target.target.id for target in files.targets], phases)
     cores = {scenario.id: scenario.source.cores for scenario in files.plan.scenarios if scenario.source}
     for group in groups:
         group.published = compare_published(group, cores.get(group.scenario or ""), _cores(files))

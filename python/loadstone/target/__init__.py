@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,10 @@ from loadstone.model import TargetName
 from loadstone.private_server import NEWEST, check_short_name, is_short_name, short_names
 from loadstone.results.redact import redact
 from loadstone.target.opening import OpenTarget, is_local, open_target
+from loadstone.target.settings import settings_in_words, shown_settings, split_settings, with_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from loadstone.engine.library.engine import Place
     from loadstone.model import Connection
@@ -50,13 +51,15 @@ class Target:
     """Where the database is that a Python driver opens."""
     notes: tuple[str, ...] = ()
     """What the user should know of how the target was understood."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of this target alone: they win over those of all targets."""
 
     def name(self, title: str) -> TargetName:
         """Return what it can be named by; `title` is the engine, with its version once that is known."""
         reached = self.connection or (self.place.server if self.place is not None else None)
         if reached is None:
             given = self.label.removeprefix(_PRIVATE) if self.place is None else self.place.label
-            return TargetName(title, given=given)
+            return TargetName(title, given=given, settings=self.settings_in_words)
         return TargetName(
             title,
             reached.host,
@@ -64,10 +67,19 @@ class Target:
             reached.database,
             reached.user,
             redact(reached.parameters.get("options", "")),
+            settings=self.settings_in_words,
         )
 
+    @property
+    def settings_in_words(self) -> str:
+        """Its own settings as labels show them; empty where it has none."""
+        return settings_in_words(self.settings)
+
     def without_password(self) -> str:
-        """Return a text that names the same target wherever it is given, but for its password."""
+        """Return a text that names the same target wherever it is given, but for its secrets."""
+        return with_settings(self._place_without_password(), shown_settings(self.settings))
+
+    def _place_without_password(self) -> str:
         if self.connection is not None:
             return conninfo_url(engine_named(self.engine).schemes[0], self.connection)
         if self.place is not None and self.place.path is not None:
@@ -75,7 +87,7 @@ class Target:
         if self.embedded is not None and "/" in self.embedded:
             prefix, _, path = self.embedded.partition(":")
             return f"{prefix}:{Path(path).expanduser().absolute()}"
-        return self.url
+        return split_settings(self.url)[0]
 
 
 def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
@@ -99,7 +111,7 @@ def _with_ports(targets: Sequence[Target]) -> list[Target]:
         connection = target.connection
         if connection is not None and len(ports[target.id]) > 1:
             words = (*_whereabouts(target.engine, connection), str(connection.port), connection.database)
-            found.append(replace(target, id=_slug("-".join(words))))
+            found.append(replace(target, id=_slug("-".join((*words, target.settings_in_words)))))
         else:
             found.append(target)
     return found
@@ -107,7 +119,15 @@ def _with_ports(targets: Sequence[Target]) -> list[Target]:
 
 def parse_target(text: str) -> Target:
     """Understand the text of one `--target`; raises LoadstoneError that says what could have been written."""
-    text = text.strip()
+    place, settings = split_settings(text.strip())
+    target = _parse_place(place)
+    if not settings:
+        return target
+    named = replace(target, url=with_settings(target.url, shown_settings(settings)), settings=settings)
+    return replace(named, id=_slug(f"{target.id}-{named.settings_in_words}"))
+
+
+def _parse_place(text: str) -> Target:
     if is_short_name(text):
         return _embedded(text)
     by_driver = _DRIVER_SCHEME.fullmatch(text)

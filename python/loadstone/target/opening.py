@@ -110,12 +110,13 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
 
     `storage` and `keep` are for private servers: where the data lies, whether the server stays when the
     context ends. So are a scenario's `wishes`, and `adopt`, a killed run's data to go on with. `settings` are
-    set on private servers, and for our sessions on others. Raises LoadstoneError for everything that would
-    keep the clients from working.
+    set on private servers, and for our sessions on others; a target's own win. Raises LoadstoneError for
+    everything that would keep the clients from working.
     """
+    settings = {**(settings or {}), **target.settings}
     if target.place is not None:
         folder = PrivateFolder(storage, keep=keep, adopt=adopt) if target.place.needs_folder else None
-        with _open_by_driver(target, clients, target.place, folder, settings or {}) as opened:
+        with _open_by_driver(target, clients, target.place, folder, settings) as opened:
             yield opened
         return
     engine = _family(engine_named(target.engine))
@@ -124,7 +125,7 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
             target.embedded,
             clients,
             storage,
-            settings or {},
+            settings,
             keep,
             memory_bytes=wishes.memory_bytes,
             wished=wishes.settings,
@@ -167,7 +168,7 @@ def _open_by_driver(
                 engine.refuse_too_many_clients(control, clients)
         yield OpenTarget(
             id=target.id,
-            label=f"{engine.label(identity)}, {target.label}",
+            label=f"{engine.label(identity)}, {target.label}{_own_settings(target)}",
             name=target.name(engine.label(identity)),
             url=target.url,
             engine=engine,
@@ -190,7 +191,8 @@ def _open_embedded(
     opened = _look(target, engine, server.connection, clients)
     return replace(
         opened,
-        label=f"{engine.label(opened.identity)} ({'system' if ':' in server.order.name else 'embedded'})",
+        label=f"{engine.label(opened.identity)} ({'system' if ':' in server.order.name else 'embedded'})"
+        + _own_settings(target),
         url=redacted_url(engine.schemes[0], server.connection),
         local=True,
         server=server,
@@ -198,6 +200,11 @@ def _open_embedded(
         notes=(*target.notes, *server.reaped, *server.notes),
         memory_limit_bytes=server.memory_limit_bytes,
     )
+
+
+def _own_settings(target: Target) -> str:
+    words = target.settings_in_words
+    return f", {words}" if words else ""
 
 
 def _engine_of_build(engine: PostgresFamily, connection: Connection) -> PostgresFamily:
@@ -217,7 +224,7 @@ def _look(target: Target, engine: PostgresFamily, connection: Connection, client
         engine = engine.with_functions(control)
     return OpenTarget(
         id=target.id,
-        label=f"{engine.label(identity)} at {target.label}",
+        label=f"{engine.label(identity)} at {target.label}{_own_settings(target)}",
         name=target.name(engine.label(identity)),
         url=target.url,
         engine=engine,

@@ -34,6 +34,7 @@ class TargetParts(Struct, frozen=True):
     user: Words = ""
     options: Words = ""
     given: Annotated[Words, Meta(description="the target as it was given")] = ""
+    settings: Annotated[Words, Meta(description="settings of this target alone")] = ""
 
 
 class Target(Struct, frozen=True):
