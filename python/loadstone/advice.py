@@ -34,13 +34,13 @@ def advice_text(folder: Path, wanted: Mapping[str, str], target: str | None = No
     phases = [phase for phase in summary.phases if (phase.steps and phase.steps.advice)]
     if not phases:
         raise LoadstoneError(
-            f"{folder} holds no load in steps in which a knee was looked for",
+            f"'{folder}' has no load in steps, so there is no knee to advise on",
             "Run one: loadstone run index-import.",
         )
     chosen = [phase for phase in phases if _is_wanted(phase, wanted, target)]
     if not chosen:
         there = "; ".join(dict.fromkeys(_named(phase) for phase in phases))
-        raise LoadstoneError("no load in steps is of that variant and target", f"There is: {there}.")
+        raise LoadstoneError("no load in steps has that variant and target", f"Choose one of these: {there}.")
     return "\n".join(_section(phase) for phase in chosen)
 
 
@@ -48,12 +48,12 @@ def refuse_unverifiable(request: Request) -> None:
     """Raise LoadstoneError when no scenario of the request could follow an advice; touches nothing."""
     if not list(_partitionable(request)):
         raise LoadstoneError(
-            f"--verify needs a scenario with a parameter {PARAMETER}, and none of these has it",
-            "index-import has one.",
+            f"--verify needs a scenario with the parameter '{PARAMETER}', and none of these has it",
+            "Use index-import, which has it.",
         )
     if request.overrides.get(PARAMETER, "0") != "0":
         raise LoadstoneError(
-            f"--verify sets {PARAMETER} to what the first run advises",
+            f"--verify sets '{PARAMETER}' itself, from the advice of the first run",
             f"Leave out --set {PARAMETER}, or leave out --verify.",
         )
 
@@ -66,7 +66,7 @@ def verify(request: Request, outcome: Outcome, listener: Listener) -> Outcome:
     """
     folder = outcome.folder.path
     if outcome.exit_code:
-        listener.said("the run did not end well: its advice is not verified")
+        listener.said("the run did not succeed: its advice is not verified")
         return outcome
     rows = advised_rows(summarise(folder))
     if rows is None:

@@ -156,4 +156,4 @@ def test_too_little_address_space_is_told() -> None:
     limit = 300 << 20
     done = call("scenarios", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     assert (done.returncode, done.stdout) == (1, "")
-    assert "400 MiB of address space are needed" in done.stderr
+    assert "Loadstone needs 400 MiB of address space" in done.stderr

@@ -122,7 +122,7 @@ def test_a_broken_verification_is_gone_on_with(advised: Outcome, request_of: Req
 def test_a_run_that_ended_badly_is_not_verified(advised: Outcome, request_of: Request) -> None:
     failed = Outcome(advised.folder, ExitCode.FAILED)
     assert verify(request_of, failed, listener := Listening()) is failed
-    assert listener.said_words == ["the run did not end well: its advice is not verified"]
+    assert listener.said_words == ["the run did not succeed: its advice is not verified"]
     assert not (advised.folder.path / "verify").exists()
 
 

@@ -148,7 +148,7 @@ def test_a_killed_run_is_marked_incomplete(tmp_path: Path) -> None:
     kill(folder, "001-one-table-single", keep_intervals=8)
     text = "".join(Page(write_report(folder).read_text(encoding="utf-8")).text)
     assert "Incomplete" in text
-    assert "rebuilt from their intervals" in text
+    assert "computed from their intervals" in text
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_hardly_any_data_still_gives_a_page(tmp_path: Path, phase: Phase) -> Non
 def test_a_phase_of_a_second_has_no_course_over_time(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(seconds=1, warmup=0),)))
     html = write_report(folder).read_text(encoding="utf-8")
-    assert "Too short for a course over time" in html
+    assert "Too short for a chart over time" in html
     assert "Throughput over time" not in html
     assert "Latency distribution" in html
 

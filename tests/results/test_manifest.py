@@ -116,7 +116,7 @@ def test_a_folder_without_a_manifest_is_reported_and_what_it_lost_too(folder: Pa
     summary = summarise(folder)
     assert summary["verdict"][0]["level"] == "good"
     assert [w["message"] for w in summary["warnings"] if w["kind"] == "NoManifest"] == [
-        "No manifest: whether the files of this folder are whole was not checked."
+        "There is no manifest, so the files of this folder were not checked for damage."
     ]
     (folder / FIRST / "drive.json").unlink()
     shutil.rmtree(folder / SECOND)

@@ -47,7 +47,7 @@ def test_the_fixture_has_the_old_names() -> None:
 
 def test_an_old_run_is_whole(summary: dict[str, Any]) -> None:
     answers = {entry["question"]: entry["answer"] for entry in summary["verdict"]}
-    assert answers["Did the run reach its end?"] == "Complete"
+    assert answers["Did the run finish?"] == "Complete"
     assert answers["Are the answers right?"] == "Checked"
     kinds = [phase["kind"] for phase in summary["phases"]]
     assert kinds == ["sql", *["script"] * 2, *["load"] * 2, *["queries"] * 3, "load", "queries", "size"]

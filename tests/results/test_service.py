@@ -146,8 +146,8 @@ def test_a_pause_of_our_own_is_the_clients(account: tuple[Path, dict[str, Any]])
     loop = account[1]["loop"] | {"pauses": {"count": 1, "total_ns": 4 * NS}}
     summary = summary_with(account, loop=loop, stall=None)
     assert next(w["message"] for w in summary["warnings"] if w["kind"] == "ClientPaused") == (
-        "Loadstone itself was stopped for 4.0 of the measured 20.0 s: "
-        "the latencies of that time are its own, not the server's."
+        "Loadstone itself was suspended for 4.0 of the measured 20.0 s: "
+        "latencies in that time are Loadstone's, not the server's."
     )
     assert summary["verdict"][2]["level"] == "warning"
 

@@ -133,7 +133,7 @@ def test_a_partition_stays_below_the_low_end_and_its_rate_is_that_before_the_kne
     assert rate["value"] == pytest.approx(STEP_ROWS / 2, rel=0.03)
     assert (advice["column"], advice["by"]) == ("l", "time")
     words = " ".join(advice["sentences"])
-    for words_of_it in ("starts to slow down at", "95 % interval", "rows a second", "in the order of l"):
+    for words_of_it in ("starts to slow down at", "95 % interval", "rows per second", "in the order of l"):
         assert words_of_it in words
 
 
@@ -165,7 +165,7 @@ def test_without_a_knee_no_partition_is_advised_and_what_was_not_measured_is_sai
     assert advice["partition_rows"] is None
     assert advice["ddl"] == ""
     words = " ".join(advice["sentences"])
-    assert "Up to 3.9 M rows import needs no partitions" in words
+    assert "Import needs no partitions up to 3.9 M rows" in words
     assert "not measured" in words
     assert advice["rows_per_s"]["low"] < advice["rows_per_s"]["high"]
 
@@ -204,7 +204,7 @@ def test_where_steps_scatter_nothing_is_advised() -> None:
     assert found["knee"]["outcome"] == "unclear"
     advice = advised(found, loaded())
     assert advice["partition_rows"] is None
-    assert "Nothing is advised" in " ".join(advice["sentences"])
+    assert "No advice" in " ".join(advice["sentences"])
     assert judge_flat(part(StepsFigures, found))[0] is not True
 
 
@@ -327,8 +327,8 @@ def test_nothing_is_verified_where_nothing_is_advised_or_the_run_failed(tmp_path
 def test_verifying_is_refused_before_the_run_where_it_cannot_be(tmp_path: Path) -> None:
     shown = call("run", "iot-feed", "--verify", "--out", tmp_path / "out")
     assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "parameter partition_rows" in shown.stderr
+    assert "parameter 'partition_rows'" in shown.stderr
     assert not (tmp_path / "out").exists()
-    with pytest.raises(LoadstoneError, match="sets partition_rows"):
+    with pytest.raises(LoadstoneError, match="sets 'partition_rows'"):
         advice.refuse_unverifiable(request(tmp_path, overrides={"partition_rows": "5"}))
     advice.refuse_unverifiable(request(tmp_path))

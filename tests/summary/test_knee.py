@@ -179,7 +179,7 @@ def test_too_few_steps_are_said_with_the_number_needed(steps: int) -> None:
     found = found_in([1.0 + at for at in range(steps)])
     assert isinstance(found, NoKnee)
     assert found.outcome == "too_few"
-    assert f"needs {FEWEST_STEPS} steps, there are {steps}" in found.reason
+    assert f"needs {FEWEST_STEPS} steps, and there are {steps}" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_too_few_different_sizes_are_refused_with_the_number_needed() -> None:
     found = fit_usl([1, 2, 4, 4, 4, 2], [1.0, 2.0, 3.0, 3.1, 3.2, 2.1])
     assert found.law is None
     assert found.reason is not None
-    assert f"needs {FEWEST_SIZES} different numbers of clients, there are 3" in found.reason
+    assert f"needs {FEWEST_SIZES} different numbers of clients, and there are 3" in found.reason
 
 
 def test_what_the_law_does_not_describe_is_refused() -> None:

@@ -72,7 +72,7 @@ def test_a_rate_of_a_handful_has_no_interval(tmp_path: Path) -> None:
     few = only_drive(build(tmp_path / "few", Run(phases=(Phase(samples_ns=UNIFORM[:1], seconds=9),))))
     assert few["tps"]["value"] == 1
     assert (few["tps"]["low"], few["tps"]["high"]) == (None, None)
-    assert few["tps"]["reason"] == "only 9 done; at least 10 are needed"
+    assert few["tps"]["reason"] == "only 9 transactions done; at least 10 are needed"
     enough = only_drive(build(tmp_path / "enough", Run(phases=(Phase(samples_ns=UNIFORM[:1], seconds=10),))))
     assert enough["tps"]["low"] == 1
 

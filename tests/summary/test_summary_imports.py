@@ -36,7 +36,7 @@ def line(second: int, done: int, mean_ms: float, *, warmup: bool = False) -> dic
 
 
 def growing() -> list[dict[str, Any]]:
-    """Queries of an empty table for six seconds, then of a nearly whole one."""
+    """Queries of an empty table for six seconds, then of a nearly complete one."""
     return [
         *(line(at, 1000, 1.0) for at in range(6)),
         line(6, 10, 90.0),
@@ -58,13 +58,13 @@ def test_queries_beside_a_load_count_in_its_last_third() -> None:
     assert found
     assert (found.done, found.seconds, found.qps) == (24, 3, 8)
     assert found.mean_ns == pytest.approx((10 * 90 + 8 * 120 + 6 * 150) / 24 * 1e6)
-    assert "when the table was nearly whole" in found.words
+    assert "when the table was nearly complete" in found.words
 
 
 def test_a_load_in_one_batch_is_not_said_to_have_been_nearly_whole() -> None:
     found = summarise_late(part(Drive, load(batches=1)), asked(growing()))
     assert found
-    assert "nearly whole" not in found.words
+    assert "nearly complete" not in found.words
 
 
 def test_intervals_longer_than_a_third_leave_the_last_one() -> None:

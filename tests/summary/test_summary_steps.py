@@ -120,7 +120,7 @@ def test_too_few_steps_are_said_with_the_number_needed(tmp_path: Path) -> None:
     for indexes in KNEES:
         steps = steps_of(summarise(run), indexes)
         assert steps["knee"]["outcome"] == "too_few"
-        assert "needs 10 steps, there are 2" in steps["knee"]["reason"]
+        assert "needs 10 steps, and there are 2" in steps["knee"]["reason"]
         assert steps["advice"]["partition_rows"] is None
 
 

@@ -184,7 +184,7 @@ def test_costs_are_the_hour_over_what_an_hour_brings(summary: dict[str, Any], pa
     loads = {load["clients"]: load["per_thousand"] for load in cost["loads"]}
     assert loads[1] == pytest.approx(1 / 80)
     assert "PostgreSQL 18.6 at 3.6 an hour" in words(page)
-    assert "No price was given for HeavyDB 8.0." in words(page)
+    assert "There is no price for HeavyDB 8.0." in words(page)
 
 
 def test_without_prices_there_are_no_costs(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_an_engine_in_our_process_is_marked_beside_its_figures(summary: dict[str
     assert target(summary, "duckdb")["client_share"] is None
     assert target(summary, "pg18")["client_share"] == pytest.approx(0.35 / 1.6)
     assert {"InOurProcess", "ClientWorkedBetweenQueries"} <= kinds(summary)
-    assert "DuckDB 2.0.0: works inside Loadstone's own process" in words(page)
+    assert "DuckDB 2.0.0: runs inside Loadstone's process" in words(page)
 
 
 def test_few_runs_are_warned_of_and_enough_are_not(tmp_path: Path, summary: dict[str, Any]) -> None:

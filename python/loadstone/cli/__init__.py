@@ -20,7 +20,11 @@ def main() -> None:
     """Run the command line and exit: the console script's entry point."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if 0 <= limit < _ADDRESS_SPACE:
-        _end(f"{_ADDRESS_SPACE >> 20} MiB of address space are needed, and ulimit -v allows {limit >> 20}", 1)
+        _end(
+            f"Loadstone needs {_ADDRESS_SPACE >> 20} MiB of address space, but ulimit -v allows only "
+            f"{limit >> 20}",
+            1,
+        )
     try:
         _main()
     except KeyboardInterrupt:
@@ -30,7 +34,7 @@ def main() -> None:
     except ImportError as error:
         if "cannot allocate memory" not in str(error) and "failed to map" not in str(error):
             raise
-        _end("there is not enough memory to load our libraries", _FAILED)
+        _end("there is not enough memory to load Loadstone's libraries", _FAILED)
 
 
 def _main() -> None:

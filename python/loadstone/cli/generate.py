@@ -24,14 +24,14 @@ ROWS = 2**53 - 1
     type=click.IntRange(0, ROWS),
     default=0,
     show_default=True,
-    help="Number of the first row, counted from 0.",
+    help="Number of the first row, counting from 0.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(-(2**63), 2**63 - 1),
     default=1,
     show_default=True,
-    help="Seed of every value.",
+    help="Seed of all random values.",
 )
 @click.option(
     "--option",
@@ -39,7 +39,7 @@ ROWS = 2**53 - 1
     multiple=True,
     metavar="NAME=VALUE",
     callback=pairs,
-    help="An option of the set, such as table=union of types. May be given several times.",
+    help="Option of the data set, such as table=union for types. May be given several times.",
 )
 @click.option(
     "--format",
@@ -54,7 +54,7 @@ ROWS = 2**53 - 1
     type=click.Choice(get_args(Compression)),
     default="none",
     show_default=True,
-    help="Compress each file; in Parquet its pages.",
+    help="Compress each file; in Parquet, compress its pages.",
 )
 @click.option(
     "--step-rows",
@@ -69,7 +69,7 @@ ROWS = 2**53 - 1
     "--out",
     required=True,
     metavar="PATH",
-    help="New file, or with --step-rows new folder; - is standard output.",
+    help="New file, or with --step-rows a new folder; - is standard output.",
 )
 @click.option(
     "--overwrite", is_flag=True, help="Replace the file, or the folder if it contains nothing else."
@@ -79,8 +79,8 @@ ROWS = 2**53 - 1
     type=click.IntRange(0, 256),
     default=0,
     metavar="N",
-    show_default="one a core",
-    help="Threads that generate rows.",
+    show_default="one per core",
+    help="Number of threads that generate rows.",
 )
 def command(name: str, rows: int, first: int, seed: int, options: dict[str, str], **given: Any) -> None:
     """Write rows of a built-in data set to files.
@@ -106,7 +106,7 @@ def command(name: str, rows: int, first: int, seed: int, options: dict[str, str]
         with Signals() as signals:
             account = generate(what, files, signals)
     except InterruptedRun as signalled:
-        terminal.say(f"{signalled}: nothing incomplete is left")
+        terminal.say(f"{signalled}: the incomplete output was removed")
         sys.exit(int(signalled.exit_code))
     if account["state"] == "reader_gone":
         end_as_by_sigpipe()

@@ -68,13 +68,13 @@ def planning_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.IntRange(1, 1000),
             default=1,
             show_default=True,
-            help="How often to run everything.",
+            help="Number of times to run everything.",
         ),
         click.option(
             "--allow-shell",
             is_flag=True,
             help="Allow scripts of scenarios that are not built in to run commands on this machine "
-            "(\\shell and \\setshell).",
+            "(\\\\shell and \\\\setshell).",
         ),
     ]
     for option in reversed(options):

@@ -35,15 +35,16 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Resume the interrupted run in DIR, with the same options. Only passwords must be given again.",
 )
-@click.option("--storage", type=click.Path(path_type=Path), help="Where private servers keep their data.")
+@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the data of private servers.")
 @click.option(
     "--setting",
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
     callback=pairs,
-    help="Setting of private servers, such as fsync=off. On your own server: a setting that a session may "
-    "change, such as work_mem=64MB, for all of Loadstone's connections. May be given several times.",
+    help="Setting of private servers, such as fsync=off. On your own server: a setting that a session "
+    "may change, such as work_mem=64MB, for all of Loadstone's connections. May be given several "
+    "times.",
 )
 @click.option("--keep", is_flag=True, help="Keep private servers running, and keep the schema loadstone.")
 @click.option("--replace", is_flag=True, help="Drop a schema loadstone that Loadstone did not create.")
@@ -53,9 +54,9 @@ if TYPE_CHECKING:
     "prices",
     multiple=True,
     metavar="TARGET=N/h",
-    help="Price of an hour of a target, such as pg18=2.50/h, in any currency: the report then shows the cost "
-    "of imports and queries. TARGET is the target as given, or its id in the report. May be given "
-    "several times.",
+    help="Price per hour of a target, such as pg18=2.50/h, in any currency: the report then shows the "
+    "cost of imports and queries. TARGET is the target as given, or its id in the report. May be "
+    "given several times.",
 )
 @click.option(
     "--verify",

@@ -68,7 +68,7 @@ class Results(_Guarded):
         super()._failed(error)
         raise ResultsLostError(
             f"the results could not be written to standard output: {error.strerror}",
-            "Send them where there is room, to a reader that reads to the end.",
+            "Write to a disk with free space, or to a program that reads all of it.",
         ) from error
 
 

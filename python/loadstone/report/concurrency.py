@@ -178,7 +178,7 @@ def verdict_words(target: str, found: WidthVerdict | None) -> str:
         return ""
     width = f"from {found.from_clients:g} to {found.to_clients:g} clients"
     more = f"{formats.times(found.qps_ratio)} the queries a second"
-    slower = f" at {formats.times(found.latency_ratio)} the latency" if found.latency_ratio else ""
+    slower = f", {formats.times(found.latency_ratio)} the latency" if found.latency_ratio else ""
     if found.fills_machine:
         share = formats.percent(_share(found.cpu_alone))
         return (

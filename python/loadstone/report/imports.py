@@ -167,7 +167,7 @@ def _compression(identity: str, sizes: Sequence[SizeRow], published: Sequence[Pu
         if figure.metric == "ratio"
     ]
     of = "text" if all(size.figures.plain_of == "text" for size in sizes) else "the values"
-    return systems((identity, "Compression"), f"bytes of {of} for each byte of the table", bars)
+    return systems((identity, "Compression"), f"bytes of {of} per byte of the table", bars)
 
 
 def _sized(ratio: Published, published: Sequence[Published]) -> str:

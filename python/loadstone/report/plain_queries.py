@@ -224,10 +224,10 @@ def _ranges(entry: PlainQueriesFigures) -> tuple[list[str], set[Kind]]:
         known = [times for figures in every if (times := _times(figures, kind)).low_s is not None]
         counts = sorted({times.n for times in known if times.whole_range})
         if len(counts) == 1 and all(times.whole_range for times in known):
-            said.append(f"Of {kind} runs there are {counts[0]}")
+            said.append(f"{counts[0]} {kind} runs")
             bare.add(kind)
         elif counts:
-            said.append("“All of n”")
+            said.append("“all of n”")
     return list(dict.fromkeys(said)), bare
 
 
@@ -341,11 +341,14 @@ def _told(target: PlainQueriesTarget) -> list[str]:
     words = []
     if caches and not caches.emptied:
         because = f": {caches.note.rstrip('.')}" if caches.note else ""
-        words.append(f"the caches could not be emptied{because}. Cold times are of a first run only")
+        words.append(
+            f"the caches could not be emptied{because}. Cold times are those of a first run, whatever "
+            "was cached"
+        )
     elif caches and caches.note:
         words.append(f"before each cold run, {caches.note}")
     if target.in_process:
-        words.append("works inside Loadstone's own process: no way between client and server is in its times")
+        words.append("runs inside Loadstone's process: its times include no network or protocol")
     # What failed or was wrong stands beside its query.
     if not any(query.failed or query.wrong for query in target.queries):
         words += target.incomplete

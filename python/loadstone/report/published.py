@@ -110,7 +110,7 @@ def systems(
     published = any(bar.published for bar in bars)
     unlike = {bar.unlike: COLOURS[bar.series] for bar in bars if bar.unlike}
     broken = [(words, colour, "faint") for words, colour in unlike.items()]
-    scaled = " The axis is logarithmic: lengths of bars do not compare, their ends do." if wide else ""
+    scaled = " The axis is logarithmic: compare the ends of the bars, not their lengths." if wide else ""
     return Chart(
         *identity,
         f"{identity[1]}, {unit}: {'; '.join(_words(bar, several=several) for bar in bars)}.",

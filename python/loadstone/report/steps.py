@@ -232,10 +232,10 @@ def _built(members: Sequence[StepsMember]) -> list[str]:
     """Say what the indexes that were made after the rows took, and what rows and indexes came to."""
     found = [(member, _built_of(member.phase)) for member in members]
     return [
-        f"{member.label + ': ' if member.label else ''}{built.indexes} "
-        f"index{'' if built.indexes == 1 else 'es'} made after the rows in "
-        f"{formats.duration(built.indexes_s)}, the rows in {formats.duration(built.rows_s)}: "
-        f"{formats.duration(built.whole_s)} in all, {formats.rate(built.rows_per_s)} rows a second."
+        f"{(member.label + ': ' if member.label else '')}{built.indexes} "
+        f"index{('' if built.indexes == 1 else 'es')} built after the rows: rows "
+        f"{formats.duration(built.rows_s)}, indexes {formats.duration(built.indexes_s)}, "
+        f"{formats.duration(built.whole_s)} in total, {formats.rate(built.rows_per_s)} rows per second."
         for member, built in found
         if built
     ]
@@ -248,8 +248,8 @@ def _limits(members: Sequence[StepsMember]) -> list[str]:
         for member in members
     }
     return [
-        f"Memory of the server and of its files' page cache was limited to {formats.size(limit)} by a "
-        "control group: where import slows down depends on that."
+        "A control group limited the memory of the server and of its files' page cache to "
+        f"{formats.size(limit)}: with another limit, import slows down at another number of rows."
         for limit in sorted(limit for limit in found if limit)
     ]
 
@@ -336,10 +336,10 @@ def _flat_s_per_row(steps: StepsFigures) -> float | None:
 
 def _knee_cell(knee: KneeFigures | None) -> str:
     if knee is None:
-        return "not looked for"
+        return "not searched for"
     if knee.found:
         return f"{formats.about_rows(knee.rows)} rows"
-    words = {"steady": "grows from the start", "unclear": "not clear", "too_few": "too few steps"}
+    words = {"steady": "grows from the start", "unclear": "unclear", "too_few": "too few steps"}
     return words.get(knee.outcome) or f"none up to {formats.rows(knee.up_to_rows)}"
 
 

@@ -156,7 +156,7 @@ def _legend_words(members: Sequence[StepsMember], extras: Extras) -> str:
     if extras.rules:
         words.append("Dotted line: the knee; shaded: its interval.")
     if extras.dots:
-        words.append("Cross: a step that failed or was broken off, at the time until then.")
+        words.append("Cross: a step that failed or was interrupted, with the time that it took until then.")
     return " ".join(words)
 
 
@@ -172,13 +172,13 @@ def _slowdown(identity: str, members: Sequence[StepsMember]) -> Chart | None:
     return curves(
         identity=(
             f"{identity}-slowdown",
-            "Slowdown, beside the published curves",
+            "Slowdown, compared with the published curves",
             "; ".join(_course(line) for line in drawn) + ".",
         ),
         lines=drawn,
         axes=(
             logarithmic("rows in the table after the step", xs),
-            logarithmic("time of a row, over that of the first steps", ys),
+            logarithmic("time per row, relative to the first steps", ys),
         ),
         height=280,
         note=_comparable(members),
@@ -208,17 +208,19 @@ def _slowdown_table(lines: Sequence[Curve]) -> Table:
         for line in lines
         for x, y in list(zip(line.x, line.y, strict=True))[:: max(1, -(-len(line.x) // 12))]
     ]
-    return Table(("line", "rows in the table", "slowdown"), rows, "About a dozen points of each line.")
+    return Table(
+        ("line", "About a dozen points of each line.", "slowdown"), rows, "About a dozen points of each line."
+    )
 
 
 def _comparable(members: Sequence[StepsMember]) -> str:
     curve = next(curve for member in members for curve in member.steps.curves)
     note = f" ({curve.note})" if curve.note else ""
     return (
-        f"The published curves are of another machine{note} and of steps of "
-        f"{formats.rows(curve.step_rows)} rows. To stand side by side, every line is divided by the "
-        f"median time of a row in its own first {FIRST_STEPS} steps, and both axes are logarithmic: compare "
-        "where a line turns upwards, not how fast either machine is."
+        f"The published curves were measured on another machine{note}, with steps of "
+        f"{formats.rows(curve.step_rows)} rows. To make them comparable, each line is divided by the "
+        f"median time per row of its own first {FIRST_STEPS} steps, and both axes are logarithmic: "
+        "compare where the lines turn upwards, not how fast the machines are."
     )
 
 
@@ -253,9 +255,9 @@ def _step_seconds(step: StepFigures) -> float | None:
 _ROWS_BEFORE = "rows in the table before the step"
 _PANELS: tuple[tuple[tuple[str, str, str], Figure], ...] = (
     (("index", "Indexes after the step", "MiB"), lambda step: over(step.index_bytes, MEBI)),
-    (("wal", "Write-ahead log per row", "bytes a row"), lambda step: over(step.wal_bytes, step.rows)),
+    (("wal", "Write-ahead log per row", "bytes per row"), lambda step: over(step.wal_bytes, step.rows)),
     (
-        ("hits", "Found in the server's cache", "% of blocks"),
+        ("hits", "Blocks found in the server's cache", "% of blocks"),
         lambda step: None if step.hit_ratio is None else 100 * step.hit_ratio,
     ),
 )

@@ -246,8 +246,8 @@ def _stacks(
     known = [table for table in tables if table.figures.per_row.total and table.figures.per_row.logical]
     if not known:
         return None
-    unit = "bytes on disk for each logical byte" if per_logical else "bytes a row"
-    title = "Disk space for each byte of data" if per_logical else "Disk space of a row"
+    unit = "bytes on disk per logical byte" if per_logical else "bytes per row"
+    title = "Disk space per byte of data" if per_logical else "Disk space per row"
     title = f"{title}: {part}" if part else title
     rows = [_bar(table, per_logical=per_logical) for table in known]
     shown = formats.fitted([row.label for row in rows], LABEL_LIMIT // LETTER_WIDTH)
@@ -291,7 +291,8 @@ def _stacks(
         {"points": points, "marks": [_marks(shown, rows)]},
         _table(known),
         "half",
-        "Upright mark: logical bytes." + (" Diamond: what the file system gave." if is_told else ""),
+        "Vertical mark: logical bytes."
+        + (" Diamond: bytes that the file system allocated." if is_told else ""),
         [(kind.label, kind.colour) for _, kind in drawn],
     )
 
@@ -331,7 +332,12 @@ def _bar(table: TableRow, *, per_logical: bool) -> Bar:
 
 
 def _table(tables: Sequence[TableRow]) -> Table:
-    head = ("table", *(f"{kind.label}, B a row" for kind in KINDS), "logical, B a row", "allocated, B a row")
+    head = (
+        "table",
+        *(f"{kind.label}, B per row" for kind in KINDS),
+        "logical, B per row",
+        ("allocated, B per row"),
+    )
     rows = [
         (
             table.label,

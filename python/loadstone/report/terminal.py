@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_BUILT = ("Indexes after", "With them")
+_BUILT = ("Index build", "Rate with indexes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,14 @@ def _storage(summary: Summary) -> RenderableType | None:
         return None
     table = Table(title="On disk", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("Phase and variant", min_width=18, overflow="fold")
-    for name in ("Rows", "Logical a row", "On disk a row", "Over logical", "Allocated", "WAL over logical"):
+    for name in (
+        "Rows",
+        "Logical per row",
+        "On disk per row",
+        "On disk / logical",
+        "Allocated",
+        "WAL / logical",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     title = ""
     for phase, held, look in found:

@@ -131,7 +131,7 @@ def _courses(identity: str, members: Sequence[Member]) -> Chart | None:
         lines=lines,
         axes=(Axis("seconds since the transaction began"), linear("rows", lines)),
         width="half",
-        note="One line a transaction; its commit comes after its last point.",
+        note="One line per transaction; its commit follows its last point.",
         table=Table(("transaction", "rows", "seconds"), rows),
     )
 
@@ -156,7 +156,7 @@ def _marks(identity: str, members: Sequence[Member], mark_rows: int | None) -> C
         identity=(f"{identity}-marks", f"Time of {formats.rows(mark_rows)} rows, median", f"{words}."),
         lines=drawn,
         axes=(
-            Axis("rows of the transaction by then"),
+            Axis("rows inserted so far in the transaction"),
             linear(f"ms for {formats.rows(mark_rows)} rows", drawn),
         ),
         width="half",

@@ -89,7 +89,7 @@ def judge_flat(steps: StepsFigures) -> tuple[bool | None, str]:
     knee = knee_of(steps.points, steps.step_rows)
     ratio = _last_over_first(points)
     if ratio is None or knee.outcome == "too_few":
-        return None, f"Whether it stays flat cannot be told: {len(points)} steps are too few."
+        return None, f"Whether import stays fast is unknown: {len(points)} steps are too few."
     value, low, high = ratio
     figures = (
         f"the last third of {len(points)} steps takes {value:.3g} times as long as the first third "
@@ -119,24 +119,33 @@ def _advice(sentences: Sequence[str], *, rows: int | None = None, rate: Rate | N
 def _sentences(knee: KneeFigures, rows: int | None, rate: Rate | None) -> list[str]:
     if knee.outcome == "knee":
         if rows is None:
-            return ["The interval reaches down to the first rows: no partition is sure to stay below it."]
+            return [
+                (
+                    "The interval reaches down to the first rows: no size of partition is certain to stay "
+                    "below the knee."
+                )
+            ]
         return [
-            f"Keep a partition at {in_words(rows)} rows or fewer: that is below the low end of the interval.",
+            (
+                f"Keep each partition at {in_words(rows)} rows or fewer: that is below the low end of "
+                "the interval."
+            ),
             *_rate_sentence("Up to there", rate),
         ]
     if knee.outcome == "steady":
         if rows is None:
-            return ["The smaller a partition the faster the import; no size is measured that stays flat."]
+            return ["The smaller the partitions, the faster the import; no measured size stays flat."]
         seen = (
-            f"No size stays flat, smaller partitions are faster. Up to {in_words(rows)} rows no step took "
-            f"over {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read off: without interval)."
+            f"No size stays flat, but smaller partitions are faster. Up to {in_words(rows)} rows no "
+            f"step took over {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read from the "
+            "steps, without an interval)."
         )
         return [seen, *_rate_sentence("Up to there", rate)]
     if knee.outcome == "none":
         up_to = in_words(knee.up_to_rows or 0)
         unknown = "More rows, other indexes, less memory and rows in another order were not measured."
-        return [f"Up to {up_to} rows import needs no partitions. {unknown}"]
-    unclear = "Nothing is advised: measure again on a quieter machine, or with larger steps."
+        return [f"Import needs no partitions up to {up_to} rows. {unknown}"]
+    unclear = "No advice: measure again on a quieter machine, or with larger steps."
     return [unclear if knee.outcome == "unclear" else "Load more, or smaller, steps."]
 
 
@@ -146,15 +155,15 @@ def _rate_sentence(where: str, rate: Rate | None) -> list[str]:
     interval = ""
     if rate.low is not None:
         interval = f" ({100 * CONFIDENCE:g} % interval {rate.low:,.0f} to {rate.high:,.0f})"
-    return [f"{where} import is to be expected at {rate.value:,.0f} rows a second{interval}."]
+    return [f"{where}, expect about {rate.value:,.0f} rows per second{interval}."]
 
 
 def _circumstances(knee: KneeFigures, steps: StepsFigures) -> list[str]:
     limit = steps.memory_limit_bytes
     if not limit or knee.outcome not in ("knee", "steady"):
         return []
-    memory = f"{limit / 2**20:,.0f} MiB, its page cache included"
-    return [f"The server's memory was limited to {memory}: with more of it import slows down later."]
+    memory = f"{limit / 2**20:,.0f} MiB, including its page cache"
+    return [f"The server's memory was limited to {memory}: with more memory, import slows down later."]
 
 
 def _before(steps: StepsFigures, rows: int) -> list[StepFigures]:
@@ -207,13 +216,13 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
     """Add column, kind and DDL of the partitions; what stands against them becomes a sentence."""
     table, bulk = loaded.table, loaded.bulk
     if table is None or bulk is None:
-        return _adding(advice, "The run ended before it wrote down the table's columns: there is no DDL.")
+        return _adding(advice, "The run ended before it recorded the table's columns, so there is no DDL.")
     column = table.sequence
     if not column:
         return _adding(
             advice,
-            "No column is known to grow with the rows: choose one that does, a time or a serial number, and "
-            f"let each range of it hold about {in_words(rows)} rows.",
+            "No column is known to grow with the rows: choose one that does, such as a time or a serial "
+            f"number, and partition by ranges of about {in_words(rows)} rows.",
         )
     total = bulk.rows.rows or 0
     where = TableOptions(
@@ -241,10 +250,11 @@ def _adding(advice: Advice, sentence: str) -> Advice:
 def _bounds_sentence(table: PlainTable, by: str, rows: int, needed: int) -> str:
     column, step = table.sequence, table.sequence_step or 0
     span = str(timedelta(microseconds=step * rows)) if by == "time" else f"{step * rows:,}"
-    more = f"; the rows that were loaded fill {needed}" if needed else ""
+    more = f"; the rows of this load fill {needed}" if needed else ""
     return (
-        f"The bounds are ranges of {column}, {span} each at the rhythm of these data{more}. Rows must arrive "
-        f"about in the order of {column}: then only the newest partition's indexes are written to."
+        f"The partitions are ranges of {column}, each {span} wide at the rate of these data{more}. Rows "
+        f"must arrive roughly in the order of {column}: then only the newest partition's indexes are "
+        "written to."
     )
 
 

@@ -54,7 +54,7 @@ def _of_series(phase: PhaseFiles, where: str) -> Iterator[str]:
     ):
         at = _overlap(lines)
         if at is not None:
-            yield f"{name}/series.jsonl, line {at}: the interval begins before the line before it ends"
+            yield f"{name}/series.jsonl, line {at}: the interval begins before the previous one ends"
 
 
 def _overlap(lines: Sequence[Interval]) -> int | None:

@@ -55,6 +55,6 @@ def _percentile(waits: np.ndarray[tuple[int], np.dtype[np.int64]], percentile: f
         return Percentile(
             percentile=percentile,
             value_ns=None,
-            reason=f"needs {needed:,} samples, there are {len(waits):,}",
+            reason=f"needs {needed:,} samples, and there are {len(waits):,}",
         )
     return Percentile(percentile=percentile, value_ns=float(np.percentile(waits, percentile)), reason=None)

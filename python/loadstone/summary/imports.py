@@ -82,7 +82,7 @@ def _compare(loads: Sequence[ImportFigures], sizes: Sequence[ImportSize], first:
     for size in sizes:
         if size.target != first and row and size.row_bytes:
             value = size.row_bytes / row
-            size.ratio_to_first = Ratio(value=value, low=None, high=None, method="of the bytes of a row")
+            size.ratio_to_first = Ratio(value=value, low=None, high=None, method="ratio of the bytes per row")
 
 
 def _import(load: ImportFigures) -> str:
@@ -95,8 +95,8 @@ def _ratio(ours: Rate, base: Rate) -> Ratio | None:
         return None
     value = ours.value / base.value
     if ours.low is None or ours.high is None or base.high is None or not base.low:
-        return Ratio(value=value, low=None, high=None, method="without an interval on one side")
-    method = "least over largest to largest over least of both intervals"
+        return Ratio(value=value, low=None, high=None, method="one of the two has no interval")
+    method = "from low / high to high / low of both intervals"
     return Ratio(value=value, low=ours.low / base.high, high=ours.high / base.low, method=method)
 
 

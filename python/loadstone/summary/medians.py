@@ -81,7 +81,7 @@ def ratio_of_medians(ours: Sequence[float], base: Sequence[float]) -> Ratio | No
     value = float(median(ours)) / float(median(base))
     fewest = min(len(ours), len(base))
     if fewest == 1 or min(base) <= 0:
-        return Ratio(value=value, low=None, high=None, method="a single run on one side: no interval")
+        return Ratio(value=value, low=None, high=None, method="one side has a single run: no interval")
     if fewest < FEWEST_SURE:
         words = f"from the ranges of {len(ours)} and {len(base)} runs"
         return Ratio(value=value, low=min(ours) / max(base), high=max(ours) / min(base), method=words)

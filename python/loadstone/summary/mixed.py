@@ -50,5 +50,8 @@ def summarise_late(load: Drive | None, asked: Sequence[Interval]) -> LateQueries
 def _words(load: Drive | None) -> str:
     batches = load and load.load and load.load.batches
     if batches is not None and batches < FEWEST_BATCHES:
-        return "in the last third of the import, whose few batches let it see half of the rows at most"
-    return "in the last third of the import, when the table was nearly whole"
+        return (
+            "in the last third of the import; it had so few batches that the queries saw at most half "
+            "of the rows"
+        )
+    return "in the last third of the import, when the table was nearly complete"

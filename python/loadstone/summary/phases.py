@@ -211,7 +211,7 @@ def summarise_drive(files: PhaseFiles, origin_ns: int) -> DriveFigures | None:
 
 
 CLOSED = "Closed loop: a transaction starts when its client is free; response and service time are the same."
-OPEN = "Response time counts from the intended start, service time from the real start."
+OPEN = "Response time is measured from the intended start, service time from the real start."
 
 
 def _counts(counts: Counts | WarmupCounts) -> OutcomeCounts:
@@ -246,7 +246,7 @@ def _percentile(histogram: Histogram, percentile: float) -> Percentile:
         value_ns = histogram.percentile_ns(percentile)
         return Percentile(percentile=percentile, value_ns=value_ns, reason=None)
     needed = round(SUPPORT / (1 - percentile / 100))
-    few = f"needs {needed:,} samples, there are {histogram.count:,}"
+    few = f"needs {needed:,} samples, and there are {histogram.count:,}"
     reason = few if histogram.count else "no samples"
     return Percentile(percentile=percentile, value_ns=None, reason=reason)
 
@@ -257,7 +257,9 @@ def _tps(drive: Drive, measured_s: float, rates: list[float]) -> Rate:
     done = drive.counts.done
     if done < FEWEST_DONE:
         # Most intervals hold none then, and look steady.
-        return _bare(done / measured_s, 0, f"only {done} done; at least {FEWEST_DONE} are needed")
+        return _bare(
+            done / measured_s, 0, f"only {done} transactions done; at least {FEWEST_DONE} are needed"
+        )
     return _rate(done / measured_s, rates)
 
 
@@ -296,7 +298,7 @@ def _over_steps(value: float, rates: list[float]) -> Rate:
     rate = _rate(value, rates)
     if rate.low is None or rate.high is None or rate.high - rate.low <= value:
         return rate
-    return _bare(value, len(rates), "the rate changes from step to step: see their course")
+    return _bare(value, len(rates), "the rate changes from step to step: see the steps")
 
 
 def _rate(value: float, rates: list[float]) -> Rate:
@@ -395,7 +397,7 @@ def _reconstructed(files: PhaseFiles) -> Drive | None:
     log = read_latencies(files.folder.latency_path, [], start_ns)
     return Drive(
         state="interrupted",
-        reason="the process was killed before the driver wrote its account",
+        reason="the process was killed before the driver wrote its result",
         clients=max((line.connected or 0 for line in files.series), default=0),
         start_ns=start_ns,
         measure_ns=lines[0].start_ns if lines else files.series[-1].end_ns,

@@ -52,7 +52,7 @@ def batch_means(rates: Sequence[float], centre: float) -> Interval | str:
     half = _quantile(k - 1) * se
     method = f"batch means: {k} batches of {batch} intervals, Student's t, {CONFIDENCE:.0%}"
     if widen > 1:
-        method += f", widened by {widen:.2f} for correlation that remained"
+        method += f", widened by {widen:.2f} for remaining correlation"
     relative = se / centre if centre else 0.0
     return Interval(
         centre, max(0.0, centre - half), centre + half, len(values), batch, k - 1, relative, method

@@ -48,7 +48,7 @@ def _entry(question: str, level: str, answer: str, detail: str) -> Verdict:
 
 def _complete(summary: Summary) -> Verdict:
     state, skipped = summary.run.state or "killed", len(summary.skipped)
-    question = "Did the run reach its end?"
+    question = "Did the run finish?"
     lost = [warning.message for warning in summary.warnings if warning.kind == "ServiceLost"]
     if state == "complete" and lost:
         return _entry(question, "bad", "Failed", lost[0])
@@ -65,7 +65,7 @@ def _complete(summary: Summary) -> Verdict:
 
 def _how(state: str) -> str:
     return {"killed": "the process was killed", "interrupted": "it was interrupted"}.get(
-        state, "it has not ended"
+        state, "it has not finished"
     )
 
 
@@ -130,4 +130,4 @@ def _durable(summary: Summary) -> Verdict:
     if not settings:
         return _entry(question, "unknown", "Unknown", "durability settings were not recorded")
     count = len({str(s.setting) for _, s in settings})
-    return _entry(question, "good", "Durable", f"all of {count} settings that matter are safe")
+    return _entry(question, "good", "Durable", f"all {count} relevant settings are safe")

@@ -52,9 +52,9 @@ ENDS = 3
 WINDOW = 5
 DRAWN_IN = 2.0
 METHOD = (
-    "piecewise curve with a change point on the logarithm of the seconds of each step, single slow steps "
-    f"drawn in; interval and tests by block bootstrap of the residuals ({RESAMPLES} resamples), tests at "
-    f"level {100 * LEVEL:g} %"
+    "piecewise curve with a change point on the logarithm of the seconds of each step, single slow "
+    f"steps limited to {DRAWN_IN:g} standard deviations; interval and tests by block bootstrap of the "
+    f"residuals ({RESAMPLES} resamples), tests at level {100 * LEVEL:g} %"
 )
 
 __all__ = ["FEWEST_STEPS", "METHOD", "Knee", "NoKnee", "find_knee", "in_words"]
@@ -142,7 +142,7 @@ def find_knee(rows_before: Sequence[float], seconds: Sequence[float]) -> Knee | 
     rows, taken = np.asarray(rows_before, dtype=float), np.asarray(seconds, dtype=float)
     _check(rows, taken)
     if len(rows) < FEWEST_STEPS:
-        reason = f"A knee cannot be looked for: that needs {FEWEST_STEPS} steps, there are {len(rows)}."
+        reason = f"A knee cannot be searched for: that needs {FEWEST_STEPS} steps, and there are {len(rows)}."
         return NoKnee("too_few", reason, float(rows[-1]) if len(rows) else 0.0, None, len(rows))
     return _Search(rows, np.log(taken)).outcome()
 
@@ -297,26 +297,26 @@ class _Search:
 
     def _grows(self, ratio: float, p_grows: float, p_steady: float) -> NoKnee:
         reason = (
-            f"It grows steadily from the beginning: the last of {self.n} steps takes {ratio:.3g} times as "
-            f"long as the first, and a knee explains that no better than chance would (p = {p_steady:.2g})."
+            f"It grows steadily from the beginning: the last of {self.n} steps takes {ratio:.3g} times "
+            f"as long as the first, and a knee explains that no better than chance (p = {p_steady:.2g})."
         )
         evidence = f"Against a constant: p = {p_grows:.3f}."
         return NoKnee("steady", reason, float(self.rows[-1]), None, self.n, evidence)
 
     def _unclear(self, ratio: float, p_grows: float) -> NoKnee:
         reason = (
-            f"No knee is shown up to {in_words(float(self.rows[-1]))} rows, but the steps scatter too much "
-            f"to rule one out: as fitted, the last takes {ratio:.3g} times as long as the first "
-            f"(p = {p_grows:.2g})."
+            f"No knee was found up to {in_words(float(self.rows[-1]))} rows, but the steps scatter too "
+            f"much to rule one out: in the fit, the last step takes {ratio:.3g} times as long as the "
+            f"first (p = {p_grows:.2g})."
         )
         return NoKnee("unclear", reason, float(self.rows[-1]), None, self.n)
 
     def _none(self, p_constant: float, ratio: float) -> NoKnee:
         reason = f"No knee up to {in_words(float(self.rows[-1]))} rows."
         evidence = (
-            f"Over {self.n} steps a knee explains the seconds no better than chance would "
-            f"(p = {p_constant:.2g}), or by less than {100 * (LEAST_GROWTH - 1):g} %; fitted from first to "
-            f"last step: {ratio:.3g} times."
+            f"Over {self.n} steps a knee explains the seconds no better than chance (p = "
+            f"{p_constant:.2g}), or changes them by less than {100 * (LEAST_GROWTH - 1):g} %; in the "
+            f"fit, the last step takes {ratio:.3g} times as long as the first."
         )
         middle = float(np.exp(np.median(self.y)))
         return NoKnee("none", reason, float(self.rows[-1]), middle, self.n, evidence)

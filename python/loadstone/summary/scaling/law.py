@@ -112,15 +112,16 @@ def fit_usl(n: Sequence[float], tps: Sequence[float]) -> Scaling:
     different = len(set(clients.tolist()))
     if different < FEWEST_SIZES:
         return _without(
-            f"The scalability law needs {FEWEST_SIZES} different numbers of clients, there are {different}."
+            f"The scalability law needs {FEWEST_SIZES} different numbers of clients, and there are "
+            f"{different}."
         )
     found = _fitted(clients, rates)
     off = rates / law(clients, *found) - 1
     error = float(np.sqrt(np.mean(off**2)))
     if error > POOR:
         return _without(
-            f"The scalability law does not describe these measurements: they lie {100 * error:.3g} % off on "
-            f"average, and {100 * POOR:g} % is the most."
+            f"The scalability law does not describe these measurements: it is off by {100 * error:.3g} "
+            f"% on average, and the limit is {100 * POOR:g} %."
         )
     return _told(clients, rates, found, error)
 
@@ -211,17 +212,17 @@ def _range(value: float, again: Floats) -> Range:
 
 def _no_peak(at_peak: float, top: float, sigma: float) -> str:
     if at_peak < 1 or sigma >= 1 - 1e-6:
-        return "More clients bring nothing: all of the work waits for its turn (sigma = 1)."
+        return "More clients bring nothing: all of the work is serialised (sigma = 1)."
     if at_peak <= NEAR * top:
-        return f"Level at {top:g}: the interval of kappa holds 0, so that no peak is shown."
-    return f"Still rising at {top:g}: no peak within {NEAR:g} times the clients that were measured."
+        return f"Level at {top:g}: the interval of kappa contains 0, so no peak is shown."
+    return f"Still rising at {top:g}: no peak within {NEAR:g} times the measured clients."
 
 
 def _peak_sentence(told: Law) -> str:
     if told.peak_n is None or told.peak_tps is None:
         return ""
     ends = [
-        f"{end:.3g}" if end is not None else "no end in sight" for end in (told.peak_n.low, told.peak_n.high)
+        f"{end:.3g}" if end is not None else "no upper limit" for end in (told.peak_n.low, told.peak_n.high)
     ]
     return (
         f"The peak is at {told.peak_n.value:.3g} clients ({100 * CONFIDENCE:g} % interval {ends[0]} to "

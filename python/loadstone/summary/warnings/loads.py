@@ -55,10 +55,10 @@ def rows_were_the_limit(phase: PhaseFigures) -> Warning | None:
     if starved is None or starved < STARVED:
         return None
     return warning(
-        f"Making the rows may have been the limit: the connections waited for them {min(1.0, starved):.0%} "
-        "of the time.",
+        "Generating rows may have been the limit: the connections waited for rows "
+        f"{min(1.0, starved):.0%} of the time.",
         "Use fewer connections, load rows from files that `loadstone generate` wrote, or drive the load "
-        "from another machine: the server can take more than this.",
+        "from another machine: the server may be able to load more.",
     )
 
 
@@ -70,9 +70,9 @@ def memory_limited(phase: PhaseFigures) -> Warning | None:
     if not limit or not ((phase.steps and phase.steps.points) or phase.storage):
         return None
     return warning(
-        f"The server and the page cache of its files had {limit / _MEBI:,.0f} MiB of memory "
-        "together, by a control group: a knee found here is that of so much memory.",
-        "Run the size `full`, or a server without such a limit, for the knee of this machine.",
+        "A control group limited the memory of the server and of its files' page cache to "
+        f"{limit / _MEBI:,.0f} MiB: a knee found here applies to that amount of memory.",
+        "To find the knee of this machine, run the size `full` or use a server without such a limit.",
         "info",
     )
 
@@ -84,9 +84,9 @@ def short_steps(steps: Sequence[StepFigures]) -> Warning | None:
     if not short or len(steps) == 1:
         return None
     return warning(
-        f"{len(short)} of {len(steps)} steps took less than {SHORT_STEP_S:g} s: "
-        "one checkpoint or one pause of the machine is a large part of such a step.",
-        "Take more rows a step (--set step_rows=N), or read the course of many steps, not single ones.",
+        f"{len(short)} of {len(steps)} steps took less than {SHORT_STEP_S:g} s: a single checkpoint or "
+        "pause of the machine is a large part of such a step.",
+        "Use more rows per step (--set step_rows=N), or judge the trend over many steps, not single ones.",
     )
 
 
@@ -98,9 +98,9 @@ def client_used_more(steps: Sequence[StepFigures]) -> Warning | None:
     if not ours:
         return None
     return warning(
-        f"Loadstone used more CPU than the server in {len(ours)} of {len(steps)} steps "
-        f"({named(ours)}; up to {max(shares.values()):.0%} of what both used): on one machine that slows "
-        "the server down.",
+        f"Loadstone used more CPU than the server in {len(ours)} of {len(steps)} steps ({named(ours)}; "
+        f"up to {max(shares.values()):.0%} of the CPU time of both): on one machine that slows the "
+        "server down.",
         "Send rows in binary form (method copy_binary), or drive the load from another machine.",
     )
 
@@ -115,10 +115,11 @@ def checkpoints_in_steps(steps: Sequence[StepFigures]) -> Warning | None:
     if slower < SLOWER:
         return None
     return warning(
-        f"Checkpoints began in {len(met)} of {len(steps)} steps ({named([steps[at].step for at in met])}), "
-        f"which took {slower:.2g} times as long as those beside them (median).",
-        "Do not take such a step for the knee. With larger steps, or a smaller max_wal_size, each step "
-        "has its share of checkpoints.",
+        f"Checkpoints began in {len(met)} of {len(steps)} steps "
+        f"({named([steps[at].step for at in met])}); these took {slower:.2g} times as long as the steps "
+        "next to them (median).",
+        "Do not mistake such a step for the knee. With larger steps, or a smaller max_wal_size, "
+        "checkpoints are spread evenly over the steps.",
         "info",
     )
 
@@ -127,9 +128,9 @@ def checkpoints_in_steps(steps: Sequence[StepFigures]) -> Warning | None:
 def shared_disk(disk: str) -> Warning:
     """Say that what we write down lies on the server's disk."""
     return warning(
-        f"The results are written to the disk that holds the server's data ({disk}): our own "
-        "writes, about a kilobyte a second, are among those counted for it.",
-        "Name a folder on another disk with --out, or in memory, where single writes must be told apart.",
+        f"The results are written to the same disk as the server's data ({disk}): the disk figures "
+        "include Loadstone's own writes, about a kilobyte a second.",
+        "If single writes matter, choose a folder on another disk or in memory with --out.",
         "info",
     )
 

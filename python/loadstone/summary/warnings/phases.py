@@ -71,7 +71,7 @@ def check_failed(check: Check) -> Warning | None:
         return None
     return warning(
         f"The check “{check.name}” failed: expected {check.expected}, found {check.actual}.",
-        "A fast wrong answer is a failure: look into the server's log before using any figure.",
+        "A fast wrong answer is a failure: check the server's log before you use any figure.",
         "error",
     )
 
@@ -85,8 +85,8 @@ def phase_incomplete(phase: PhaseFigures) -> Warning | None:
     reason = phase.reason or (phase.drive and phase.drive.reason)
     because = f": {reason}" if reason else ""
     return warning(
-        f"The phase did not end as planned ({state}){because}. Its figures end there.",
-        "Do not set its figures beside those of a whole phase.",
+        f"The phase did not finish as planned ({state}){because}. Its figures end there.",
+        "Do not compare its figures with those of a complete phase.",
     )
 
 
@@ -94,8 +94,8 @@ def phase_incomplete(phase: PhaseFigures) -> Warning | None:
 def service_lost(text: str) -> Warning:
     """Say that the server did not serve all clients to the end."""
     return warning(
-        f"The server did not serve the phase to its end: {text}.",
-        "Look into the server's log at that time; the figures of this phase include it: do not use them.",
+        f"The server did not stay available for the whole phase: {text}.",
+        "Check the server's log for that time. Do not use the figures of this phase: they include it.",
         "error",
     )
 
@@ -108,7 +108,7 @@ def counts_do_not_add_up(driven: Driven) -> Warning | None:
         return None
     return warning(
         f"The counts do not add up: {equation.text}.",
-        "Do not use this phase's figures; report this run folder as a defect of Loadstone.",
+        "Do not use this phase's figures; report this run folder as a bug of Loadstone.",
         "error",
     )
 
@@ -119,8 +119,8 @@ def nothing_done(driven: Driven) -> Warning | None:
     if driven.drive.counts.done:
         return None
     return warning(
-        "Not one transaction was completed in the measured time.",
-        "Look at the errors of this phase; without any, a transaction takes longer than the phase.",
+        "No transaction was completed in the measured window.",
+        "Look at the errors of this phase. If there are none, a transaction takes longer than the phase.",
         "error",
     )
 
@@ -135,7 +135,7 @@ def errors_happened(driven: Driven) -> Warning | None:
     first = f"{worst.sqlstate} {worst.message}" if worst else "not recorded"
     return warning(
         f"{drive.counts.failed:,} of {_begun(drive):,} transactions failed, most often with: {first}.",
-        "See the table of errors by SQLSTATE; mend their cause, or count failures into your conclusion.",
+        "See the table of errors by SQLSTATE. Remove their cause, or mention the failures with the figures.",
     )
 
 
@@ -146,9 +146,10 @@ def work_dropped(driven: Driven) -> Warning | None:
     if not (counts.skipped or drive.late or (counts.dropped and _has_rate(drive))):
         return None
     return warning(
-        f"The server did not keep up with the rate: of {_begun(drive):,} scheduled transactions "
-        f"{counts.skipped:,} were skipped, {counts.dropped:,} dropped at the end, {drive.late:,} too late.",
-        "Lower the rate until nothing is skipped: that is the load this server really holds.",
+        f"The server did not keep up with the rate: of {_begun(drive):,} scheduled transactions, "
+        f"{counts.skipped:,} were skipped, {counts.dropped:,} were dropped at the end, and "
+        f"{drive.late:,} were late.",
+        "Lower the rate until no transaction is skipped: that is the load that this server can handle.",
     )
 
 
@@ -159,8 +160,9 @@ def in_doubt(driven: Driven) -> Warning | None:
     if not count:
         return None
     return warning(
-        f"{count:,} transactions are in doubt: sent, and the connection lost before the answer.",
-        "The tables may hold up to that many more than were acknowledged; the check allows for it.",
+        f"{count:,} transactions are in doubt: they were sent, but the connection was lost before the "
+        "answer.",
+        "The tables may contain up to that many more than were acknowledged; the check allows for it.",
     )
 
 
@@ -177,7 +179,7 @@ def outage(driven: Driven) -> Warning | None:
     times = "once" if len(outages) == 1 else f"{len(outages)} times"
     return warning(
         f"The server could not be reached {times}, for up to {longest_s:.1f} s{until}.",
-        "Look into the server's log at that time; the throughput figure includes the outage.",
+        "Check the server's log for that time; the throughput figure includes the outage.",
     )
 
 
@@ -188,9 +190,9 @@ def client_paused(driven: Driven) -> Warning | None:
     if not drive.measured_s or drive.pauses_s < PAUSED * drive.measured_s:
         return None
     return warning(
-        f"Loadstone itself was stopped for {drive.pauses_s:.1f} of the measured {drive.measured_s:.1f} s: "
-        "the latencies of that time are its own, not the server's.",
-        "Do not suspend it, leave it CPU time, and measure again.",
+        f"Loadstone itself was suspended for {drive.pauses_s:.1f} of the measured "
+        f"{drive.measured_s:.1f} s: latencies in that time are Loadstone's, not the server's.",
+        "Do not suspend it, make sure that it gets CPU time, and measure again.",
     )
 
 
@@ -217,9 +219,9 @@ def client_may_have_been_late(driven: Driven) -> Warning | None:
     if not lag or not median or lag < LAG_SHARE * median:
         return None
     return warning(
-        f"Loadstone may have been the limit: its event loop took up to {lag / NS_PER_MS:.3g} ms "
-        f"(99th percentile) before it saw new answers, with a median latency of {median / NS_PER_MS:.3g} ms.",
-        "Use more threads, fewer clients, or a machine of its own: latencies here are upper bounds.",
+        f"Loadstone may have been the limit: its event loop took up to {lag / NS_PER_MS:.3g} ms (99th "
+        f"percentile) to see new answers, and the median latency is {median / NS_PER_MS:.3g} ms.",
+        "Use more threads, fewer clients, or a separate machine: the latencies shown are upper bounds.",
     )
 
 
@@ -243,7 +245,7 @@ def log_incomplete(driven: Driven) -> Warning | None:
     if not counted or logged >= counted:
         return None
     return warning(
-        f"The latency log holds {logged:,} of {counted:,} samples; percentiles come from those.",
+        f"The latency log has {logged:,} of {counted:,} samples; percentiles are computed from those.",
         "This is normal for a killed run; otherwise check that the disk with the run folder was not full.",
     )
 
@@ -261,8 +263,8 @@ def too_few_samples(driven: Driven) -> Warning | None:
     ):
         return None
     return warning(
-        f"{driven.drive.logged:,} samples are too few for the {OFTEN_WANTED:g}th percentile, "
-        f"which needs about {NEEDED:,}; it is left out.",
+        f"{driven.drive.logged:,} samples are too few for the {OFTEN_WANTED:g}th percentile, which "
+        f"needs about {NEEDED:,}; it is not shown.",
         "Measure longer (--set duration=SECONDS) if you need it.",
         "info",
     )
@@ -301,7 +303,8 @@ def unsteady(driven: Driven) -> Warning | None:
     moved = f"it {direction} by {abs(found.change):.0%} from the first to the last third"
     return warning(
         f"Throughput was not steady: {moved}{inside}.",
-        "Warm up and measure for longer (several checkpoint intervals), and look at the course over time.",
+        "Warm up and measure for longer (several checkpoint intervals), and look at the chart of "
+        "throughput over time.",
     )
 
 

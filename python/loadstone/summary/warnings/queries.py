@@ -88,9 +88,10 @@ def in_our_process(asked: OnTarget) -> Warning | None:
     if not asked.target.in_process or all(target.in_process for target in asked.entry.targets):
         return None
     return warning(
-        "This engine works inside Loadstone's own process: its times hold no way between a client and a "
-        "server, which those of the other targets do.",
-        "That way is a fraction of a millisecond on one machine: mind it where a query takes few of them.",
+        "This engine runs inside Loadstone's process: its times include no network or protocol between "
+        "client and server; those of the other targets do.",
+        "On one machine that is a fraction of a millisecond: consider it for queries that take only a "
+        "few milliseconds.",
         "info",
     )
 
@@ -104,8 +105,8 @@ def caches_not_emptied(asked: OnTarget) -> Warning | None:
     because = f": {caches.note.rstrip('.')}" if caches.note else ""
     return warning(
         f"The caches could not be emptied before the first run of each query{because}.",
-        "Read its cold times as those of a first run with warm caches. A private server's are emptied by "
-        "a restart, with its files out of the page cache.",
+        "Read its cold times as those of a first run with warm caches. For cold caches use a private "
+        "server: Loadstone restarts it and removes its files from the page cache.",
     )
 
 
@@ -116,10 +117,9 @@ def client_worked_between_queries(asked: OnTarget) -> Warning | None:
     if share is None or share < SHARE_BETWEEN_QUERIES:
         return None
     return warning(
-        f"Loadstone itself used {share:.0%} of the CPU time that it and the server used while the "
-        "queries were asked.",
-        "Times of short queries hold some of that. Drive from another machine where they matter, or look "
-        "at the longer queries.",
+        f"Loadstone itself used {share:.0%} of the CPU time that it and the server used during the queries.",
+        "Times of short queries include some of it. If they matter, drive from another machine, or "
+        "compare the longer queries.",
     )
 
 
@@ -135,9 +135,9 @@ def few_runs(asked: OnTarget) -> Warning | None:
         return None
     runs = f"{warm} warm" if cold is None else f"{cold} cold and {warm} warm"
     return warning(
-        f"There are only {runs} runs of a query: to tell a median from chance takes at least "
-        f"{FEWEST_COLD} cold and {FEWEST_WARM} warm ones.",
-        "Ask more rounds, or more warm runs a round, before calling one target faster.",
+        f"There are only {runs} runs of a query: to tell a difference of medians from chance, you need "
+        f"at least {FEWEST_COLD} cold and {FEWEST_WARM} warm ones.",
+        "Run more rounds, or more warm runs per round, before you call one target faster.",
     )
 
 
@@ -148,8 +148,8 @@ def queries_failed(query: PlainQueryFigures) -> Warning | None:
         return None
     return warning(
         f"{query.name}: {query.failed.rstrip('.')}.",
-        "Its median is of the runs that were done, if any; after a failure the rest of the round was "
-        "skipped. Mend the cause, or read the query as one that this engine does not hold.",
+        "Its median includes only the runs that succeeded, if any; after a failure the rest of the "
+        "round was skipped. Fix the cause, or treat the query as unsupported by this engine.",
     )
 
 
@@ -159,10 +159,9 @@ def no_gpu_seen(query: PlainQueryFigures) -> Warning | None:
     if not query.plan_says_gpu or query.gpu != "CPU":
         return None
     return warning(
-        f"{query.name}: the plan says that a GPU works on it, and none was seen at work while it ran. "
-        "It is marked “CPU”.",
-        "Install nvidia-ml-py so that GPUs are watched, and see that the engine has not fallen back to "
-        "the CPU; very short queries may need more runs to be seen.",
+        f"{query.name}: the plan uses a GPU, but no GPU activity was seen while it ran. It is marked “CPU”.",
+        "Install nvidia-ml-py so that Loadstone can watch GPUs, and check that the engine did not fall "
+        "back to the CPU. For very short queries, use more runs.",
     )
 
 
@@ -173,9 +172,9 @@ def rounds_differ(target: PlainQueriesTarget) -> Warning | None:
     if not names:
         return None
     return warning(
-        "Rounds differ by more than chance: every warm run of one round was slower than every one of "
-        f"another ({', '.join(names)}).",
-        "The interval takes all runs as one sample and is too narrow then: look at the runs of each "
+        "Rounds differ by more than chance: all warm runs of one round were slower than all of another "
+        f"({', '.join(names)}).",
+        "The interval treats all runs as one sample and is too narrow here: look at the runs of each "
         "round, and measure again on a quiet machine.",
     )
 
@@ -189,10 +188,9 @@ def not_slower_while_asked(found: ImportBeside) -> Warning | None:
     if not found.load.mixed or not best or rate < best:
         return None
     return warning(
-        f"The import while queries were asked ({rate:,.0f} rows/s) was at least as fast as the "
-        f"import alone ({best:,.0f} rows/s): one import differs from the next by more than the "
-        "queries cost.",
-        "Repeat the run (--repeat 3) before reading anything out of the difference of the two.",
+        f"The import with concurrent queries ({rate:,.0f} rows/s) was at least as fast as the import "
+        f"alone ({best:,.0f} rows/s): imports vary by more than the queries cost.",
+        "Repeat the run (--repeat 3) before you draw a conclusion from this difference.",
     )
 
 
@@ -204,10 +202,10 @@ def client_busy_between(target: WidthTarget) -> Warning | None:
         return None
     counts = "; ".join(f"{point.in_flight or 0:.3g} of {point.clients}" for point in busy)
     return warning(
-        "Between answers the client was busy: in the mean fewer queries were under way than there were "
-        f"clients ({counts}).",
-        "The engine would answer more: read its queries a second as the least that it does, and its "
-        "latency as that of the number under way.",
+        "The clients limited throughput, not the engine: on average fewer queries were in flight than "
+        f"there were clients ({counts}).",
+        "The engine can answer more: read its queries per second as a lower bound, and its latency as "
+        "that with the number of queries in flight.",
     )
 
 

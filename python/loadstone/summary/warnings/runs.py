@@ -56,14 +56,14 @@ def run_incomplete(files: RunFiles) -> Warning | None:
         "killed": "The run was killed before its end",
         "interrupted": "The run was interrupted",
         "failed": "The run failed",
-        "running": "The run is still going on",
+        "running": "The run has not finished",
     }
     because = f": {files.run.reason}" if files.run.reason else ""
-    hint = "Run it again to the end before comparing its figures with others."
+    hint = "Run it to its end before you compare its figures with others."
     if files.state == "running":
-        hint = "Make the report again when the run has ended."
+        hint = "Run `loadstone report` again when the run has finished."
     begun = words.get(files.state, files.state)
-    return warning(f"{begun}{because}. What was recorded until then is shown.", hint)
+    return warning(f"{begun}{because}. The figures are those recorded until then.", hint)
 
 
 @of_damage
@@ -82,8 +82,8 @@ def no_manifest(files: RunFiles) -> Warning | None:
     if files.findings.checked:
         return None
     return warning(
-        "No manifest: whether the files of this folder are whole was not checked.",
-        "An older version of Loadstone wrote it; runs of this version are checked.",
+        "There is no manifest, so the files of this folder were not checked for damage.",
+        "An older version of Loadstone wrote this folder; folders of this version are checked.",
         "info",
     )
 
@@ -115,8 +115,8 @@ def mixed_builds(files: RunFiles) -> Warning | None:
         return None
     named = "; ".join(builds)
     return warning(
-        f"The targets are built differently: {named}. Part of any difference may come from that.",
-        "Compare servers from the same packager, or mention the builds beside the figures.",
+        f"The targets were compiled differently: {named}. That may explain a part of any difference.",
+        "Compare servers from the same packager, or mention the builds next to the figures.",
     )
 
 
@@ -127,8 +127,8 @@ def durability_off(setting: Durability) -> Warning | None:
         return None
     name, because = setting.setting, f" ({setting.why})" if setting.why else ""
     return warning(
-        f"Not durable: {name} = {setting.value}{because}. All figures of this target profit from it.",
-        f"Turn {name} on for figures that hold in production, or say it beside every figure.",
+        f"Not durable: {name} = {setting.value}{because}. This improves all figures of this target.",
+        f"Turn {name} on for figures that apply to production, or mention it next to every figure.",
     )
 
 
@@ -138,7 +138,7 @@ def cleartext_password(target: Target) -> Warning | None:
     if target.authentication not in {"password", "cleartext"} or target.encrypted:
         return None
     return warning(
-        "The server asked for the password in plain text, over a connection without TLS.",
+        "The server requested the password in plain text over a connection without TLS.",
         "Use scram-sha-256 in pg_hba.conf, or sslmode=verify-full, and change the password.",
     )
 
@@ -149,7 +149,7 @@ def not_encrypted(target: Target) -> Warning | None:
     if not _is_unencrypted(target):
         return None
     return warning(
-        "The connection to this remote server was not encrypted: its figures leave out the cost of TLS.",
+        "The connection to this remote server was not encrypted: its figures do not include the cost of TLS.",
         "Add sslmode=require to the URL if production uses TLS.",
         "info",
     )
