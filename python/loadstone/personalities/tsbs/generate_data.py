@@ -101,7 +101,9 @@ def _make(values: Values, document: dict[str, Any], signals: Signals, err: Write
         from loadstone.workload.tsbs.files import write_tables  # noqa: PLC0415 - pyarrow, for its formats alone
 
         folder = values.text("file")
-        return write_tables(document, format_, folder, compress, overwrite=values.on("overwrite"))
+        return write_tables(
+            document, format_, folder, signals, compress=compress, overwrite=values.on("overwrite")
+        )
     sys.stdout.flush()
     output = {"path": values.text("file")} if values.text("file") else {"fd": sys.stdout.fileno()}
     specification = {

@@ -19,6 +19,8 @@ from loadstone.errors import LoadstoneError, RunFailedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from loadstone.signals import Signals
+
     Writer = Any
     Open = Callable[[Path, pa.Schema, str], Writer]
 
@@ -51,11 +53,18 @@ _OPENERS: dict[str, Open] = {"parquet": _parquet, "arrow": _arrow}
 
 
 def write_tables(
-    document: Mapping[str, Any], format_: str, folder: str, compress: str = "", *, overwrite: bool = False
+    document: Mapping[str, Any],
+    format_: str,
+    folder: str,
+    signals: Signals,
+    *,
+    compress: str = "",
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write the tables of a DATA document into a new folder, one file a table; return the account.
 
-    The folder is complete or not there. Raises LoadstoneError when it cannot begin, RunFailedError later.
+    The folder is complete or not there. Raises LoadstoneError when it cannot begin, RunFailedError later,
+    InterruptedRun after a signal, which is looked for between two batches of rows.
     """
     begun = time.monotonic()
     try:
@@ -66,8 +75,8 @@ def write_tables(
     path = Path(folder)
     _refuse_existing(path, list(tables), overwrite=overwrite)
     try:
-        with _new_folder(path) as part:
-            _write(stream, tables, format_, part, compress)
+        with _no_raising(signals), _new_folder(path) as part:
+            _write(stream, tables, format_, part, compress, signals)
             size = sum(found.stat().st_size for found in part.iterdir())
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error
@@ -106,6 +115,16 @@ def _refuse_existing(path: Path, names: list[str], *, overwrite: bool) -> None:
 
 
 @contextmanager
+def _no_raising(signals: Signals) -> Iterator[None]:
+    """Leave a signal to `Signals.check`: raised between two steps, it would leave a new folder behind."""
+    signals.during(lambda: None)
+    try:
+        yield
+    finally:
+        signals.during(None)
+
+
+@contextmanager
 def _new_folder(path: Path) -> Iterator[Path]:
     part = path.with_name(path.name + ".part")
     try:
@@ -132,7 +151,12 @@ def _to_disk(path: Path) -> None:
 
 
 def _write(
-    stream: _core.DataStream, tables: Mapping[str, Mapping[str, Any]], format_: str, part: Path, compress: str
+    stream: _core.DataStream,
+    tables: Mapping[str, Mapping[str, Any]],
+    format_: str,
+    part: Path,
+    compress: str,
+    signals: Signals,
 ) -> None:
     with ExitStack() as opened:
         files = {}
@@ -141,6 +165,7 @@ def _write(
             opened.callback(writer.close)
             files[table["name"]] = _TableFile(writer, _schema(table))
         while (batches := stream.read(_READ_ROWS)) is not None:
+            signals.check()
             for batch in batches:
                 files[batch.table].add(pa.record_batch(batch))
         for file in files.values():
