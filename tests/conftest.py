@@ -12,6 +12,8 @@ from hypothesis import settings
 from support.sandbox import Database, Desk, make_base
 from support.tsbs_sandbox import Place
 
+from loadstone.engines.chdb.process import ChdbDatabase
+from loadstone.engines.questdb.server import QuestDatabase
 from loadstone.private_server import EmbeddedServer, ServerSpec, find_build
 from loadstone.private_server.builds import cache_root
 from loadstone.private_server.os_user import server_account
@@ -26,8 +28,11 @@ settings.register_profile("loadstone", deadline=None)
 settings.load_profile("loadstone")
 
 _numbers = count(1)
-_OF_SERVERS = {"builds", "postgres"}
+_OF_SERVERS = {"builds", "postgres", "clickhouse_port"}
 """Fixtures that every fixture with a server or the whole command uses."""
+_STARTS = ((EmbeddedServer, "start"), (QuestDatabase, "_popen"), (ChdbDatabase, "_start"))
+"""What starts the process of a server."""
+_FOLDERS_OF_SERVERS = {"e2e", "private_server"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("quick"):
         # Whichever way a test comes to its server.
-        EmbeddedServer.start = _skip  # type: ignore[assignment,method-assign]
+        for engine, start in _STARTS:
+            setattr(engine, start, _skip)
 
 
 def _skip(*_: object) -> None:
@@ -61,7 +67,7 @@ def _is_long(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     return (
         bool(fixtures & _OF_SERVERS)
-        or "e2e" in item.path.parts
+        or bool(_FOLDERS_OF_SERVERS & set(item.path.parts))
         or item.get_closest_marker("slow") is not None
     )
 

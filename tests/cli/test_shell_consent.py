@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from loadstone.model import Plan
 
+pytestmark = pytest.mark.slow
+
 TWO = "\\set a 1\n\\if :a > 1\n  \\shell \\\n    touch \x1b[2J x\n\\endif\n\\setshell n echo 1\nselect 1;\n"
 
 

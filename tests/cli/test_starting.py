@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 COMMAND = str(Path(sys.executable).with_name("loadstone"))
 INTERRUPTS = """
 import os, signal, sys

@@ -16,6 +16,8 @@ from support.run_folders import Phase, Run, Target, build
 
 from loadstone.cli import group
 
+pytestmark = pytest.mark.slow
+
 COMMAND = str(Path(sys.executable).with_name("loadstone"))
 LONG = "a" * 300
 

@@ -12,6 +12,8 @@ from loadstone.engines.clickhouse.server import ClickServer
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 from loadstone.errors import LoadstoneError
 from loadstone.target import open_target, parse_target

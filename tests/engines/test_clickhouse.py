@@ -38,7 +38,7 @@ SLOW = "select count(*) from numbers(100000000000) where sipHash64(number) = 7"
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def clickhouse_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("clickhouse")
     command = [sys.executable, str(Path(fake_clickhouse.__file__)), str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -48,8 +48,8 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 @pytest.fixture
-def target(port: int) -> Iterator[OpenTarget]:
-    with open_target(parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{port}"), 4) as opened:
+def target(clickhouse_port: int) -> Iterator[OpenTarget]:
+    with open_target(parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{clickhouse_port}"), 4) as opened:
         with closing(opened.connect("test")) as control:
             CLICKHOUSE.create_workspace(control)
         yield opened
@@ -84,24 +84,26 @@ def test_a_query_that_takes_too_long_is_killed(target: OpenTarget) -> None:
     [("max_connections", "connections"), ("max_concurrent_queries", "queries at once")],
 )
 def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touched(
-    target: OpenTarget, port: int, monkeypatch: pytest.MonkeyPatch, limit: str, words: str
+    target: OpenTarget, clickhouse_port: int, monkeypatch: pytest.MonkeyPatch, limit: str, words: str
 ) -> None:
     # chDB's own limits cannot be set; here it tells others.
     told = f"select name, if(name = '{limit}', '7', '0') as value from system.server_settings"
     monkeypatch.setattr(statements, "LIMITS", told + " where name in ({names})")
     with closing(target.connect("asking")) as control:
         CLICKHOUSE.refuse_too_many_clients(control, 5)
-    url = f"clickhouse://me:sec%3Aret@127.0.0.1:{port}"
+    url = f"clickhouse://me:sec%3Aret@127.0.0.1:{clickhouse_port}"
     with pytest.raises(LoadstoneError, match=f"6 clients .* takes 7 {words}") as refused:
         open_target(parse_target(url), 6).__enter__()
     assert limit in refused.value.hint
 
 
 def test_a_server_that_does_not_tell_its_limits_refuses_nobody(
-    port: int, monkeypatch: pytest.MonkeyPatch
+    clickhouse_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statements, "LIMITS", "select * from system.nowhere where name in ({names})")
-    with open_target(parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{port}"), 1_000_000) as opened:
+    with open_target(
+        parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{clickhouse_port}"), 1_000_000
+    ) as opened:
         assert value(opened, "select 1") == "1"
 
 
@@ -161,8 +163,8 @@ def test_a_server_that_is_too_old_for_our_settings_is_told_so(monkeypatch: pytes
         open_target(parse_target("clickhouse://me:secret@127.0.0.1:1"), 2).__enter__()
 
 
-def test_the_password_shows_nowhere(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{port}")
+def test_the_password_shows_nowhere(clickhouse_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{clickhouse_port}")
     assert "sec" not in f"{target}{target.url}"
     monkeypatch.setenv("CLICKHOUSE_PASSWORD", "elsewhere")
     place = parse_target("clickhouse://host").place

@@ -24,6 +24,8 @@ from loadstone.workload.tsbs.load import perform_load
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 50
 FLIGHTS = Rows(set="flights", rows=3_000)
 MEETING = f"""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from loadstone.signals import Signals
     from loadstone.target import OpenTarget
 
+pytestmark = pytest.mark.slow
+
 HOURS = Series(use_case="iot", start="2016-01-01T00:00:00Z", end="2016-01-01T06:00:00Z", scale=5)
 LOAD = Load(data=HOURS, method="best", batch_rows=500, workers=3)
 

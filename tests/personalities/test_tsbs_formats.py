@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from support.sandbox import Database
     from support.tsbs_sandbox import Place
 
+pytestmark = pytest.mark.slow
+
 
 def rows_of(query: str, given: pa.Table | None = None) -> list[tuple[Any, ...]]:
     """Ask DuckDB; `given` is a table of that name."""

@@ -21,6 +21,8 @@ from loadstone.scenario.timeseries import CAUTIOUS_ROWS_PER_S, seconds_of
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.target import parse_targets
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = """
 id = "mine"
 title = "Mine"

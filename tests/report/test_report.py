@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SWEEP = tuple(Phase(variant={"index": index}, seconds=6) for index in ("none", "brin", "btree"))
 
 

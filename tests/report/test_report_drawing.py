@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 WRITE = "import sys; from pathlib import Path; from loadstone.report import write_report as w; "
 AXES = Axes("second", "s", (0, 1), "tps")
 

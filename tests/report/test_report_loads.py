@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 TWO = (Target(), Target(id="pg14", label="PostgreSQL 14.20 (embedded)", speed=0.8))
 LIMIT = 96 * MEBI
 

@@ -17,6 +17,8 @@ from support.table_load_folders import big_transaction
 from loadstone.errors import LoadstoneError
 from loadstone.report.view import view
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = settings(
     max_examples=40,
     derandomize=True,

@@ -22,6 +22,8 @@ from loadstone import _core
 if TYPE_CHECKING:
     from support.sandbox import Database
 
+pytestmark = pytest.mark.slow
+
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 LOADSTONE = str(Path(sys.executable).with_name("loadstone"))
 ROWS = 3000
