@@ -12,7 +12,7 @@ Value = bool | int | float | str
 
 PhaseKind = Literal["sql", "script", "load", "queries", "size", "check"]
 QueryMode = Literal["simple", "extended", "prepared"]
-PaceKind = Literal["closed", "fixed", "poisson"]
+PaceKind = Literal["closed", "fixed", "poisson", "varying"]
 InOut = Literal["auto", "io_uring", "epoll"]
 """Which interface of the kernel carries the driver's bytes; `auto` is io_uring where it is allowed."""
 FileFormat = Literal["text", "csv", "binary", "parquet"]
@@ -82,11 +82,22 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
+class RatePiece:
+    """A time in which a rate goes evenly from one value to another."""
+
+    from_per_s: float
+    to_per_s: float
+    length_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """When transactions are to start; `rate_per_s` is the total over all clients."""
 
     kind: PaceKind = "closed"
     rate_per_s: float | None = None
+    pieces: tuple[RatePiece, ...] = ()
+    """Of a varying pace, of which `rate_per_s` is the highest; after the last piece its last rate goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,10 @@ class Drive:
     latency_limit_ms: float | None = None
     timeout_s: float = 60.0
     reconnect: bool = False
+    ramp_up_s: float = 0.0
+    """Clients begin evenly over this time."""
+    connect_rate_per_s: float | None = None
+    """Most connections begun in a second."""
     seed: int = 1
     variables: Mapping[str, Value] = field(default_factory=dict)
 

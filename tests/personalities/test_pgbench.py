@@ -296,6 +296,7 @@ def account(**changes: Any) -> dict[str, Any]:
         "threads": 1,
         "seed": 5,
         "start_ns": 1_000_000_000,
+        "measure_ns": 1_000_000_000,
         "end_ns": 3_000_000_000,
         "connect": {"wall_ns": 4_500_000, "latency": STATS, "reconnects": 0},
         "counts": counts,
@@ -437,7 +438,7 @@ def interval(start_ns: int, end_ns: int) -> dict[str, Any]:
     response = {"mean_ns": 2e6, "stddev_ns": 5e5}
     return {
         "start_ns": start_ns, "end_ns": end_ns, "done": 20, "failed": 1, "skipped": 2,
-        "response": response, "lag_mean_ns": 1e5, "retried": 1, "retries": 4,
+        "warmup": False, "response": response, "lag_mean_ns": 1e5, "retried": 1, "retries": 4,
     }  # fmt: skip
 
 

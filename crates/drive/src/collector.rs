@@ -319,6 +319,12 @@ impl Collector {
             }
             record.loop_lag.clear();
             record.lag = crate::record::Moments::default();
+            if self.config.connect_per_transaction {
+                record.connect = crate::record::Moments::default();
+            }
+            if let Some(details) = &mut record.details {
+                details.clear();
+            }
         }
         self.totals.merge(&record);
         self.seen.merge(&record.counts);

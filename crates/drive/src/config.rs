@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loadstone_gen::random::SeedSequence;
 
 use crate::clock::ns;
+use crate::connect_pace::ConnectPace;
 use crate::error::DriveError;
 use crate::pace::Schedule;
 use crate::protocol::{Failure, Protocol};
@@ -38,6 +39,11 @@ pub(crate) struct Config {
     pub(crate) under_a_rate: bool,
     pub(crate) reconnect: bool,
     pub(crate) connect_per_transaction: bool,
+    /// How many clients there are, and over what time they begin.
+    pub(crate) clients: usize,
+    pub(crate) ramp_up_ns: u64,
+    /// Connections are not begun faster.
+    pub(crate) connect_pace: Option<ConnectPace>,
     pub(crate) on_error: OnError,
     pub(crate) tries_max: u32,
     /// The drive ends with the first client that gives up.
@@ -60,6 +66,12 @@ impl Config {
             return Err(DriveError::bad_spec(
                 "a library connects by itself, and keeps its connections".to_owned(),
                 "leave connection and connect_per_transaction out",
+            ));
+        }
+        if spec.connect_rate_per_s.is_some() || spec.ramp_up_s > 0.0 {
+            return Err(DriveError::bad_spec(
+                "clients of a library begin and connect together".to_owned(),
+                "leave ramp_up_s and connect_rate_per_s out",
             ));
         }
         let work = Work::for_library(spec)?;
@@ -85,6 +97,9 @@ impl Config {
             under_a_rate: spec.pace.rate_per_s().is_some(),
             reconnect: spec.reconnect,
             connect_per_transaction: spec.connect_per_transaction,
+            clients: spec.clients,
+            ramp_up_ns: ns(spec.ramp_up_s),
+            connect_pace: spec.connect_rate_per_s.map(ConnectPace::new),
             on_error: spec.on_error,
             tries_max: spec.tries_max,
             exit_on_abort: spec.exit_on_abort,
@@ -130,7 +145,10 @@ impl Config {
     /// What is drawn for each client of a library, and the one schedule of them all.
     pub(crate) fn draws(spec: &DriveSpec) -> (Vec<ClientSeeds>, Schedule) {
         let (draws, mut seeds) = Self::draw(spec);
-        (draws, Schedule::new(spec.pace, 0, 1, seeds.next_prng()))
+        (
+            draws,
+            Schedule::new(spec.pace_with_warmup(), 0, 1, seeds.next_prng()),
+        )
     }
 
     /// What is drawn for each client; the rest of the seeds is for schedules.

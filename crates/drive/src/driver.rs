@@ -308,6 +308,7 @@ impl<P: Protocol> Run<P> {
             under_a_rate: self.config.under_a_rate,
             may_skip: self.config.latency_limit_ns.is_some(),
             may_retry: self.config.tries_max != 1,
+            after_warmup: self.spec.warmup_s > 0.0,
         };
         Logs::open(log, form, threads, self.spec.seed)
     }
@@ -373,8 +374,9 @@ impl<P: Protocol> Run<P> {
                 )
             })
             .collect();
+        let pace = spec.pace_with_warmup();
         let schedules = (0..threads as u64)
-            .map(|worker| Schedule::new(spec.pace, worker, threads as u64, seeds.next_prng()))
+            .map(|worker| Schedule::new(pace.clone(), worker, threads as u64, seeds.next_prng()))
             .collect();
         (clients, schedules)
     }

@@ -76,6 +76,8 @@ pub(crate) struct Form {
     pub(crate) under_a_rate: bool,
     pub(crate) may_skip: bool,
     pub(crate) may_retry: bool,
+    /// Nothing is logged before the end of a warm-up.
+    pub(crate) after_warmup: bool,
 }
 
 /// A worker's end of its log.
@@ -315,6 +317,10 @@ impl<W: Write> Text<W> {
         let Some(interval_s) = self.form.interval_s else {
             return self.put_line(entry);
         };
+        if self.form.after_warmup {
+            self.form.after_warmup = false;
+            self.begin_s = self.begin_s.max(entry.end_us / 1_000_000);
+        }
         // Intervals without a transaction have their lines, too.
         while (self.begin_s + interval_s) * 1_000_000 <= entry.end_us {
             self.put_sums()?;
@@ -393,6 +399,7 @@ mod tests {
         under_a_rate: false,
         may_skip: false,
         may_retry: false,
+        after_warmup: false,
     };
 
     fn entry(number: u64, end_us: u64, outcome: Outcome) -> Entry {
@@ -435,6 +442,22 @@ mod tests {
         };
         let full = "3 1 250 1 12 345 7 0\n3 2 deadlock 1 13 0 7 1\n3 3 skipped 1 13 500000 7 0\n";
         assert_eq!(text(form, 0, &entries), full);
+    }
+
+    #[test]
+    fn after_a_warm_up_the_first_interval_is_that_of_the_first_entry() {
+        let form = Form {
+            interval_s: Some(2),
+            after_warmup: true,
+            ..FORM
+        };
+        let entries = [
+            entry(1, 95_900_000, Outcome::Done),
+            entry(2, 97_000_000, Outcome::Done),
+        ];
+        let lines = text(form, 10_400_000, &entries);
+        let begins: Vec<&str> = lines.lines().map(|line| &line[..5]).collect();
+        assert_eq!(begins, ["95 1 ", "97 1 "], "{lines}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod client;
 pub mod clock;
 mod collector;
 mod config;
+mod connect_pace;
 mod connector;
 mod control;
 pub mod data;

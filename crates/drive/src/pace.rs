@@ -1,10 +1,15 @@
 //! When transactions are to start: a pure function of how many have been scheduled, with no clock of its own.
 
+pub(crate) mod profile;
+
 use loadstone_gen::random::Prng;
 use serde::{Deserialize, Serialize};
 
+pub use self::profile::Piece;
+use self::profile::Profile;
+
 /// The kinds of pace. Rates are totals over all clients.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Pace {
     /// A client starts its next transaction as soon as the last one ended.
@@ -19,15 +24,78 @@ pub enum Pace {
         /// Mean starts per second.
         rate_per_s: f64,
     },
+    /// A Poisson process whose rate ramps or steps, from the begin of the measured window on. In a warm-up its first
+    /// rate is kept, after the last piece its last.
+    Varying {
+        /// One after the other.
+        pieces: Vec<Piece>,
+    },
 }
 
 impl Pace {
-    /// Total rate, or `None` for a closed loop.
+    /// Total rate, the highest of one that varies; `None` for a closed loop.
     #[must_use]
-    pub fn rate_per_s(self) -> Option<f64> {
+    pub fn rate_per_s(&self) -> Option<f64> {
         match self {
             Self::Closed => None,
-            Self::Fixed { rate_per_s } | Self::Poisson { rate_per_s } => Some(rate_per_s),
+            Self::Fixed { rate_per_s } | Self::Poisson { rate_per_s } => Some(*rate_per_s),
+            Self::Varying { pieces } => Some(
+                (pieces.iter().flat_map(|p| [p.from_per_s, p.to_per_s])).fold(0.0_f64, f64::max),
+            ),
+        }
+    }
+
+    /// The same with a warm-up of so many seconds before it.
+    #[must_use]
+    pub(crate) fn after(&self, warmup_s: f64) -> Self {
+        match self {
+            Self::Varying { pieces } if warmup_s > 0.0 => {
+                let first_per_s = pieces.first().map_or(0.0, |first| first.from_per_s);
+                let warmup = Piece {
+                    from_per_s: first_per_s,
+                    to_per_s: first_per_s,
+                    length_s: warmup_s,
+                };
+                Self::Varying {
+                    pieces: std::iter::once(warmup)
+                        .chain(pieces.iter().copied())
+                        .collect(),
+                }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// When one of several workers' next start comes.
+#[derive(Debug)]
+enum Rhythm {
+    Closed,
+    Fixed {
+        rate_per_s: f64,
+    },
+    Poisson {
+        rate_per_s: f64,
+    },
+    /// A Poisson process of one start a second, its time stretched so that the rate is as asked: exact, however the
+    /// rate changes between two starts.
+    Varying {
+        profile: Profile,
+        /// Where in that process the next start is.
+        expected: f64,
+    },
+}
+
+impl From<Pace> for Rhythm {
+    fn from(pace: Pace) -> Self {
+        match pace {
+            Pace::Closed => Self::Closed,
+            Pace::Fixed { rate_per_s } => Self::Fixed { rate_per_s },
+            Pace::Poisson { rate_per_s } => Self::Poisson { rate_per_s },
+            Pace::Varying { pieces } => Self::Varying {
+                profile: Profile::new(pieces),
+                expected: 0.0,
+            },
         }
     }
 }
@@ -35,10 +103,10 @@ impl Pace {
 /// The intended starts of one of several workers that share a pace.
 ///
 /// Fixed: worker `w` of `n` takes every n-th start of the whole schedule. Poisson: each worker runs its own
-/// process at rate/n; their superposition is the Poisson process asked for.
+/// process at rate/n; their superposition is the Poisson process asked for, also where the rate changes.
 #[derive(Debug)]
 pub struct Schedule {
-    pace: Pace,
+    rhythm: Rhythm,
     worker: u64,
     workers: u64,
     taken: u64,
@@ -51,7 +119,7 @@ impl Schedule {
     #[must_use]
     pub fn new(pace: Pace, worker: u64, workers: u64, prng: Prng) -> Self {
         let mut schedule = Self {
-            pace,
+            rhythm: pace.into(),
             worker,
             workers,
             taken: 0,
@@ -65,8 +133,8 @@ impl Schedule {
     /// The next intended start, nanoseconds after the run's start; `None` in a closed loop.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
-        match self.pace {
-            Pace::Closed => None,
+        match self.rhythm {
+            Rhythm::Closed => None,
             _ => Some(self.next_ns),
         }
     }
@@ -86,24 +154,39 @@ impl Schedule {
         reason = "times of a run fit 2^53 ns (104 days), and are never negative"
     )]
     fn advance(&mut self) {
-        match self.pace {
-            Pace::Closed => {}
-            Pace::Fixed { rate_per_s } => {
+        match &mut self.rhythm {
+            Rhythm::Closed => {}
+            Rhythm::Fixed { rate_per_s } => {
                 let position = self.taken * self.workers + self.worker;
-                self.next_ns = (position as f64 * 1e9 / rate_per_s) as u64;
+                self.next_ns = (position as f64 * 1e9 / *rate_per_s) as u64;
             }
-            Pace::Poisson { rate_per_s } => {
-                let mean_ns = 1e9 * self.workers as f64 / rate_per_s;
-                // Inverse transform; 1 - u lies in (0, 1], so the logarithm is finite.
-                let gap_ns = -(1.0 - self.prng.double()).ln() * mean_ns;
+            Rhythm::Poisson { rate_per_s } => {
+                let mean_ns = 1e9 * self.workers as f64 / *rate_per_s;
+                let gap_ns = exponential(&mut self.prng) * mean_ns;
                 self.next_ns = self.next_ns.saturating_add(gap_ns.round() as u64);
+            }
+            Rhythm::Varying { profile, expected } => {
+                *expected += exponential(&mut self.prng) * self.workers as f64;
+                self.next_ns = (profile.time_of(*expected) * 1e9).round() as u64;
             }
         }
     }
 }
 
+/// A draw from the exponential distribution with mean 1.
+fn exponential(prng: &mut Prng) -> f64 {
+    // Inverse transform; 1 - u lies in (0, 1], so the logarithm is finite.
+    -(1.0 - prng.double()).ln()
+}
+
 #[cfg(test)]
-#[expect(clippy::cast_precision_loss, reason = "figures of a test are small")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    reason = "figures of a test are small, and those compared are not computed"
+)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -124,7 +207,7 @@ mod tests {
     fn workers_share_a_fixed_rate_evenly() {
         let pace = Pace::Fixed { rate_per_s: 1000.0 };
         let mut all: Vec<u64> = (0..3)
-            .flat_map(|w| starts(pace, w, 3, 999_999_999))
+            .flat_map(|w| starts(pace.clone(), w, 3, 999_999_999))
             .collect();
         all.sort_unstable();
         let expected: Vec<u64> = (0..1000).map(|i| i * 1_000_000).collect();
@@ -148,6 +231,109 @@ mod tests {
         // 200,000 gaps: the mean's standard error is 0.0022, the variance's about 0.0063.
         assert!((mean - 1.0).abs() < 0.012, "mean {mean}");
         assert!((variance - 1.0).abs() < 0.04, "variance {variance}");
+    }
+
+    #[test]
+    fn a_varying_rate_starts_as_many_as_its_integral_says_in_every_span_and_over_all_workers() {
+        let piece = |from_per_s, to_per_s| Piece {
+            from_per_s,
+            to_per_s,
+            length_s: 10.0,
+        };
+        let pace = Pace::Varying {
+            pieces: vec![
+                piece(100.0, 5_000.0),
+                piece(500.0, 500.0),
+                piece(3_000.0, 0.0),
+                piece(0.5, 0.5),
+                piece(4_000.0, 4_000.0),
+            ],
+        };
+        const WORKERS: u64 = 3;
+        let all: Vec<u64> = (0..WORKERS)
+            .flat_map(|w| starts(pace.clone(), w, WORKERS, 60_000_000_000))
+            .collect();
+        // Spans of 5 s: the second half of a ramp has more than the first.
+        let expected = [
+            6_625.0, 18_875.0, 2_500.0, 2_500.0, 11_250.0, 3_750.0, 2.5, 2.5, 20_000.0, 20_000.0,
+            20_000.0, 20_000.0,
+        ];
+        for (span, expected) in expected.into_iter().enumerate() {
+            let within = |&&ns: &&u64| ns / 5_000_000_000 == span as u64;
+            let found = all.iter().filter(within).count() as f64;
+            // A Poisson count: five standard deviations.
+            let off = (found - expected).abs();
+            assert!(
+                off <= 5.0 * expected.sqrt(),
+                "{found}, not {expected}, in span {span}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rate_that_varies_by_nothing_is_a_poisson_process_of_that_rate() {
+        let piece = Piece {
+            from_per_s: 250.0,
+            to_per_s: 250.0,
+            length_s: 3.0,
+        };
+        let pieces = vec![piece, piece];
+        let varying = starts(Pace::Varying { pieces }, 1, 2, 10_000_000_000);
+        let plain = starts(Pace::Poisson { rate_per_s: 250.0 }, 1, 2, 10_000_000_000);
+        assert_eq!(varying.len(), plain.len());
+        // The same draws; each gap of the plain one is rounded to a nanosecond.
+        assert!(
+            varying
+                .iter()
+                .zip(&plain)
+                .all(|(a, b)| a.abs_diff(*b) <= plain.len() as u64)
+        );
+    }
+
+    #[test]
+    fn a_warm_up_keeps_the_first_rate() {
+        let piece = Piece {
+            from_per_s: 2.0,
+            to_per_s: 8.0,
+            length_s: 3.0,
+        };
+        let pace = Pace::Varying {
+            pieces: vec![piece],
+        };
+        let Pace::Varying { pieces } = pace.after(4.0) else {
+            unreachable!()
+        };
+        assert_eq!(pieces[0].from_per_s, 2.0);
+        assert_eq!(pieces[0].to_per_s, 2.0);
+        assert_eq!((pieces[0].length_s, pieces[1]), (4.0, piece));
+        assert_eq!(pace.after(0.0), pace);
+        assert_eq!(pace.rate_per_s(), Some(8.0));
+    }
+
+    #[test]
+    fn rates_below_one_a_second_have_gaps_of_seconds_or_days() {
+        for (rate_per_s, days) in [(0.25, 1.0), (1e-5, 3_000.0)] {
+            let until_ns = (days * 86_400e9) as u64;
+            let expected = rate_per_s * days * 86_400.0;
+            let fixed = starts(Pace::Fixed { rate_per_s }, 0, 1, until_ns - 1);
+            assert!(
+                (fixed.len() as f64 - expected).abs() <= 1.0,
+                "{}",
+                fixed.len()
+            );
+            let poisson = starts(Pace::Poisson { rate_per_s }, 0, 1, until_ns).len() as f64;
+            assert!(
+                (poisson - expected).abs() <= 5.0 * expected.sqrt(),
+                "{poisson}"
+            );
+        }
+        let hardly = Schedule::new(
+            Pace::Poisson { rate_per_s: 1e-300 },
+            0,
+            1,
+            Prng::from_seed(1),
+        );
+        assert_eq!(hardly.next_ns(), Some(u64::MAX));
     }
 
     proptest! {

@@ -54,6 +54,12 @@ pub struct DriveSpec {
     /// When transactions start.
     #[serde(default = "closed")]
     pub pace: Pace,
+    /// Clients begin one after the other, evenly over this time from the start.
+    #[serde(default)]
+    pub ramp_up_s: f64,
+    /// Most connections that are begun in a second, over all clients and at any time.
+    #[serde(default)]
+    pub connect_rate_per_s: Option<f64>,
     /// Transactions slower than this are counted late; under a rate, those already later are skipped.
     #[serde(default)]
     pub latency_limit_ms: Option<f64>,
@@ -335,6 +341,7 @@ impl DriveSpec {
         let positive = [
             ("duration_s", self.duration_s),
             ("rate_per_s", rate_per_s),
+            ("connect_rate_per_s", self.connect_rate_per_s),
             ("latency_limit_ms", self.latency_limit_ms),
             ("timeout_s", Some(self.timeout_s)),
             ("interval_s", Some(self.interval_s)),
@@ -356,11 +363,35 @@ impl DriveSpec {
             let message = format!("warmup_s is {}", self.warmup_s);
             return Err(DriveError::bad_spec(message, "use 0 or more"));
         }
+        if let Pace::Varying { pieces } = &self.pace {
+            crate::pace::profile::check(pieces)?;
+        }
+        self.check_ramp()?;
         if rate_per_s.is_some_and(|rate| rate > RATE_MAX_PER_S) {
             return Err(DriveError::bad_spec(
                 "rate_per_s is beyond ten million".to_owned(),
                 "no server takes that many: use the closed loop to find its limit",
             ));
+        }
+        Ok(())
+    }
+}
+
+impl DriveSpec {
+    /// When transactions start, from the begin of the warm-up on.
+    pub(crate) fn pace_with_warmup(&self) -> Pace {
+        self.pace.after(self.warmup_s)
+    }
+
+    fn check_ramp(&self) -> Result<(), DriveError> {
+        let refuse = |message: String, hint: &str| Err(DriveError::bad_spec(message, hint));
+        if !self.ramp_up_s.is_finite() || self.ramp_up_s < 0.0 {
+            return refuse(format!("ramp_up_s is {}", self.ramp_up_s), "use 0 or more");
+        }
+        let lasts_s = self.duration_s.map(|duration_s| self.warmup_s + duration_s);
+        if lasts_s.is_some_and(|lasts_s| self.ramp_up_s >= lasts_s && self.ramp_up_s > 0.0) {
+            let message = format!("ramp_up_s is {}, as long as the drive", self.ramp_up_s);
+            return refuse(message, "let all clients begin before the end");
         }
         Ok(())
     }
@@ -416,6 +447,20 @@ mod tests {
             (json!({"timeout_s": -3.0}), "timeout_s is -3"),
             (json!({"interval_s": 0.0}), "interval_s"),
             (json!({"warmup_s": -1.0}), "warmup_s is -1"),
+            (json!({"ramp_up_s": -1.0}), "ramp_up_s is -1"),
+            (json!({"ramp_up_s": 1.5}), "as long as the drive"),
+            (
+                json!({"connect_rate_per_s": 0.0}),
+                "connect_rate_per_s is 0",
+            ),
+            (
+                json!({"pace": {"kind": "varying", "pieces": []}}),
+                "rate_per_s is 0",
+            ),
+            (
+                json!({"pace": {"kind": "varying", "pieces": [{"from_per_s": 5.0, "to_per_s": 0.0, "length_s": 1.0}]}}),
+                "last rate",
+            ),
             (json!({"io": "aio"}), "does not parse"),
             (json!({"colour": "red"}), "colour"),
         ];

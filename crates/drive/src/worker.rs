@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod connect;
 mod intervals;
 mod limits;
+mod ramp;
 mod session;
 mod telling;
 mod traffic;
@@ -105,6 +106,8 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     connecting: usize,
     /// Clients that wait for their turn to connect.
     waiting: VecDeque<Slot>,
+    /// When the first of them may connect, where the rate of connecting is limited.
+    connect_ask_ns: u64,
     gone: usize,
     /// Clients whose connection was lost and that have no new one.
     lost: usize,
@@ -166,6 +169,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             active: 0,
             connected: 0,
             connecting: 0,
+            connect_ask_ns: u64::MAX,
             waiting: (0..u32::try_from(clients.len()).unwrap_or(u32::MAX)).collect(),
             gone: 0,
             lost: 0,
@@ -255,6 +259,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.wake_due_ns = u64::MAX;
         self.begin_interval();
         let mut now = now_ns();
+        self.begin_ramp(now);
         self.roll(now);
         loop {
             self.check_stop(now);
@@ -315,7 +320,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     }
 
     fn next_deadline(&self, now: u64) -> u64 {
-        let mut until = now + SWEEP_NS;
+        let mut until = (now + SWEEP_NS).min(self.connect_ask_ns.max(now));
         if let Some(Reverse((timer, _))) = self.timers.peek() {
             until = until.min(*timer);
         }
@@ -353,6 +358,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             }
             match client.phase {
                 Phase::Sleeping => self.advance(slot, now),
+                Phase::RampingUp => self.stand_by(slot, now),
                 Phase::BackingOff => {
                     client.phase = Phase::Vacant;
                     self.waiting.push_back(slot);

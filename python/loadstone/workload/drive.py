@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +57,6 @@ def drive_document(
 
     Without `connection`, the clients are behind a library.
     """
-    pace: dict[str, Any] = {"kind": drive.pace.kind}
-    if drive.pace.rate_per_s is not None:
-        pace["rate_per_s"] = drive.pace.rate_per_s
     return {
         "connection": None if connection is None else connection_document(connection),
         "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in drive.scripts],
@@ -68,7 +66,7 @@ def drive_document(
         "duration_s": drive.duration_s,
         "transactions_per_client": drive.transactions_per_client,
         "warmup_s": drive.warmup_s,
-        "pace": pace,
+        "pace": _pace_document(drive.pace),
         "latency_limit_ms": drive.latency_limit_ms,
         "timeout_s": drive.timeout_s,
         "reconnect": drive.reconnect,
@@ -76,7 +74,20 @@ def drive_document(
         "variables": dict(drive.variables),
         "io": io,
         "out_dir": str(out_dir) if out_dir is not None else None,
-    }
+    } | _start_document(drive)
+
+
+def _start_document(drive: model.Drive) -> dict[str, Any]:
+    """Return the limits at the start of a drive that there are."""
+    limits = {"ramp_up_s": drive.ramp_up_s, "connect_rate_per_s": drive.connect_rate_per_s}
+    return {name: limit for name, limit in limits.items() if limit}
+
+
+def _pace_document(pace: model.Pace) -> dict[str, Any]:
+    if pace.kind == "varying":
+        return {"kind": pace.kind, "pieces": [asdict(piece) for piece in pace.pieces]}
+    rate = {} if pace.rate_per_s is None else {"rate_per_s": pace.rate_per_s}
+    return {"kind": pace.kind} | rate
 
 
 def perform(

@@ -65,7 +65,7 @@ impl Details {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.scripts.fill(Outcomes::default());
         self.repeated.fill(0);
     }

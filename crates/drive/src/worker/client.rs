@@ -26,6 +26,8 @@ pub(crate) enum Phase {
     Exchanging,
     /// Waiting for the answer to ROLLBACK after a failure.
     RollingBack,
+    /// Its time in the ramp-up has not come.
+    RampingUp,
     /// In `\sleep`.
     Sleeping,
     /// Has ended for good.
@@ -127,6 +129,8 @@ pub(crate) struct Client<P: Protocol> {
     pub(crate) transaction: Transaction,
     /// Transactions that it may still start; `None` when a deadline ends the run.
     pub(crate) left: Option<u64>,
+    /// It has leave to begin a connection.
+    pub(crate) may_connect: bool,
     /// When the connection attempt began.
     pub(crate) connect_ns: u64,
     /// When waiting turns into a timeout, or a pause into action.
@@ -163,6 +167,7 @@ impl<P: Protocol> Client<P> {
             rolled_back: None,
             transaction: Transaction::default(),
             left,
+            may_connect: false,
             connect_ns: 0,
             until_ns: 0,
             backoff_ns: 0,

@@ -27,13 +27,21 @@ const BUSY_NS: u64 = 5_000_000;
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Begin as many connections as may be under way at once.
     pub(super) fn connect_waiting(&mut self, now: u64) {
+        self.connect_ask_ns = u64::MAX;
         while self.connecting < CONNECTING_MAX {
-            let Some(slot) = self.waiting.pop_front() else {
+            let Some(&slot) = self.waiting.front() else {
                 return;
             };
             let client = &self.clients[slot as usize];
             let wanted = self.stage != Stage::Stopping || client.transaction.active;
-            if wanted && client.phase == Phase::Vacant {
+            let is_wanted = wanted && client.phase == Phase::Vacant;
+            if is_wanted && let Err(ask_ns) = self.leave_to_connect(slot, now) {
+                self.connect_ask_ns = ask_ns;
+                return;
+            }
+            self.waiting.pop_front();
+            if is_wanted {
+                self.clients[slot as usize].may_connect = false;
                 self.connect(slot, now);
             }
         }
@@ -109,8 +117,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         if active {
             self.advance(slot, now);
         } else {
-            self.clients[slot as usize].phase = Phase::Idle;
-            self.idle.push_back(slot);
+            self.stand_by(slot, now);
         }
     }
 
@@ -212,6 +219,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let phase = client.phase;
         match phase {
             Phase::Gone | Phase::Vacant | Phase::BackingOff => return None,
+            Phase::RampingUp if client.session.is_none() => return None,
             Phase::Connecting | Phase::LoggingIn => self.connecting -= 1,
             _ => self.connected -= 1,
         }

@@ -107,7 +107,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     }
 
     fn log_entry(&mut self, slot: Slot, end_ns: u64, outcome: Outcome, latency: u64, lag: u64) {
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = self.log.as_mut().filter(|_| self.measuring) else {
+            return; // what ends in the warm-up is not counted
+        };
         let client = &self.clients[slot as usize];
         let at_us = log.epoch_us(end_ns);
         log.add(Entry {

@@ -32,12 +32,22 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 }
                 match client.program.ready(now) {
                     Readiness::Ready => {
+                        if let Err(ask_ns) = self.leave_to_connect(slot, now) {
+                            self.idle.push_front(slot);
+                            return self.wait_for_leave(ask_ns);
+                        }
                         self.begin(slot, now, now);
                     }
                     unready => self.put_off(slot, unready),
                 }
             }
         }
+    }
+
+    /// No idle client can begin before, for each needs a connection.
+    fn wait_for_leave(&mut self, ask_ns: u64) {
+        self.ask_ns = self.ask_ns.min(ask_ns);
+        self.starved = self.idle.len();
     }
 
     /// A client's program cannot begin: ask it again later, or never.
@@ -80,6 +90,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 self.idle.pop_front();
                 self.put_off(slot, readiness);
                 continue;
+            }
+            if let Err(ask_ns) = self.leave_to_connect(slot, now) {
+                return self.wait_for_leave(ask_ns);
             }
             let Some(offset_ns) = self.schedule.take(elapsed_ns) else {
                 return;

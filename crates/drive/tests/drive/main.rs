@@ -18,6 +18,7 @@ mod pace;
 mod queries;
 mod scripts;
 mod security;
+mod shape;
 mod steps;
 mod stopping;
 mod store;

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from loadstone.personalities.pgbench import rates
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
 from loadstone.personalities.pgbench.emulation import d_is_database, emulated
 from loadstone.personalities.pgbench.initialization.settings import HANDLERS as INIT_HANDLERS
@@ -29,7 +30,7 @@ from loadstone.personalities.pgbench.values import INT_MAX, integer, whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from loadstone.model import QueryMode
+    from loadstone.model import Pace, QueryMode
 
 DEFAULT_TRANSACTIONS = 10
 _TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
@@ -74,8 +75,11 @@ OPTIONS = (
     *_known("initialization", "partitions= partition-method="),
     *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
     *_known("here", "d:dbname= emulate= out="),
+    *_known("here", "warmup= ramp-up= connect-rate="),
 )
 _LONG = {option.long: option for option in OPTIONS}
+_BEYOND = {"emulate", "out", "warmup", "ramp-up", "connect-rate"}
+"""Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,11 @@ class Options:
     duration_s: int | None = None
     mode: QueryMode = "simple"
     rate_per_s: float | None = None
+    """Of a rate that changes, the highest."""
+    varying: Pace | None = None
+    warmup_s: float = 0.0
+    ramp_up_s: float = 0.0
+    connect_rate_per_s: float | None = None
     latency_limit_ms: float | None = None
     progress_s: int | None = None
     scale: int | None = None
@@ -172,10 +181,14 @@ def _short(version: int) -> dict[str, Known]:
 
 def _split(arguments: Sequence[str], short: Mapping[str, Known]) -> tuple[list[tuple[str, str]], list[str]]:
     letters = "".join(letter + (":" if option.takes_value else "") for letter, option in short.items())
+    written = {argument.partition("=")[0] for argument in arguments}
+    names = [
+        o.long + ("=" if o.takes_value else "")
+        for o in OPTIONS
+        if o.long not in _BEYOND or f"--{o.long}" in written
+    ]
     try:
-        return getopt.gnu_getopt(
-            list(arguments), letters, [o.long + ("=" if o.takes_value else "") for o in OPTIONS]
-        )
+        return getopt.gnu_getopt(list(arguments), letters, names)
     except getopt.GetoptError as error:
         raise ComplaintError(_as_in_c(error, arguments), _TRY_HELP, bare=True) from None
 
@@ -192,7 +205,9 @@ def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
     if "must not have" in error.msg:
         return f"option '--{name}' doesn't allow an argument"
     if "unique" in error.msg:
-        possible = " ".join(f"'--{o.long}'" for o in OPTIONS if o.long.startswith(name))
+        possible = " ".join(
+            f"'--{o.long}'" for o in OPTIONS if o.long.startswith(name) and o.long not in _BEYOND
+        )
         return f"option '--{name}' is ambiguous; possibilities: {possible}"
     written = next((a for a in arguments if a.partition("=")[0] == f"--{name}"), f"--{name}")
     return f"unrecognized option '{written}'"
@@ -234,6 +249,7 @@ def _check_together(options: Options) -> None:
     if not options.duration_s and not options.transactions:
         options.transactions = DEFAULT_TRANSACTIONS
     _check_log(options)
+    _check_shape(options)
     if options.progress_timestamp and not options.progress_s:
         raise ComplaintError("--progress-timestamp is allowed only under --progress")
     if not options.max_tries and not (options.latency_limit_ms or options.duration_s):
@@ -243,6 +259,19 @@ def _check_together(options: Options) -> None:
         )
     if options.exit_on_abort and options.continue_on_error:
         raise ComplaintError("--exit-on-abort and --continue-on-error exclude each other")
+
+
+def _check_shape(options: Options) -> None:
+    if options.warmup_s and not options.duration_s:
+        raise ComplaintError(
+            "a warm-up (--warmup) needs a duration (-T)", "The run then takes the warm-up and the duration."
+        )
+    lasts_s = options.warmup_s + (options.duration_s or math.inf)
+    if options.ramp_up_s >= lasts_s:
+        raise ComplaintError(
+            f"the ramp-up ({options.ramp_up_s:g} s) must end before the run ({lasts_s:g} s)",
+            "Raise -T, or the warm-up if the ramp-up is not to be counted.",
+        )
 
 
 def _check_log(options: Options) -> None:
@@ -274,6 +303,24 @@ def _positive(complaint: str, text: str) -> float:
     value = float(found.group()) if found else 0.0
     if not (value > 0.0 and math.isfinite(value)):
         raise ComplaintError(f'{complaint}: "{text}"')
+    return value
+
+
+def _rate(options: Options, text: str) -> None:
+    options.varying = rates.varying(text) if rates.changes(text) else None
+    options.rate_per_s = (
+        options.varying.rate_per_s if options.varying else _positive("invalid rate limit", text)
+    )
+
+
+def _above_zero(what: str, text: str, most: float) -> float:
+    """Read an option that pgbench does not have: the whole text must be a number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= most:
+        raise ComplaintError(f'invalid {what}: "{text}"', f"Use a number above 0, at most {most:g}.")
     return value
 
 
@@ -399,7 +446,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "vacuum-all": _flag("vacuum_all"),
     "define": _define,
     "protocol": _mode,
-    "rate": _setter("rate_per_s", lambda text: _positive("invalid rate limit", text)),
+    "rate": _rate,
     "latency-limit": _setter("latency_limit_ms", lambda text: _positive("invalid latency limit", text)),
     "random-seed": lambda options, text: _set_seed(options, text, "--random-seed option"),
     "show-script": _show_script,
@@ -420,4 +467,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "exit-on-abort": _flag("exit_on_abort"),
     "continue-on-error": _flag("continue_on_error"),
     "debug": _flag("debug"),
+    "warmup": _setter("warmup_s", lambda text: _above_zero("warm-up", text, INT_MAX)),
+    "ramp-up": _setter("ramp_up_s", lambda text: _above_zero("ramp-up", text, INT_MAX)),
+    "connect-rate": _setter("connect_rate_per_s", lambda text: _above_zero("connect rate", text, 1e7)),
 }

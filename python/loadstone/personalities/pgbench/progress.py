@@ -70,7 +70,7 @@ class ProgressLines:
                 figures += f", {row['skipped']} skipped"
         if self._options.max_tries != 1:
             figures += f", {row['retried']} retried, {row['retries']} retries"
-        return figures
+        return f"{figures}, warm-up" if row["warmup"] else figures
 
     @staticmethod
     def _epoch_s(row: Mapping[str, Any]) -> float:

@@ -218,7 +218,7 @@ def _attempted(account: Account) -> int:
 
 
 def _seconds(account: Account) -> float:
-    lasted_ns: int = account["end_ns"] - account["start_ns"]
+    lasted_ns: int = account["end_ns"] - account["measure_ns"]
     return max(1, lasted_ns) / 1e9
 
 

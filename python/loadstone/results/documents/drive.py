@@ -19,11 +19,23 @@ from loadstone.results.documents.base import (
 from loadstone.results.documents.phase import Storage
 
 
+class RatePiece(Struct, frozen=True):
+    """A time in which the rate goes evenly from one value to another."""
+
+    from_per_s: Amount
+    to_per_s: Amount
+    length_s: Amount
+
+
 class Pace(Struct, frozen=True):
     """When transactions begin."""
 
-    kind: Annotated[str, Meta(description="`closed`, `fixed` or `poisson`")] = "closed"
+    kind: Annotated[str, Meta(description="`closed`, `fixed`, `poisson` or `varying`")] = "closed"
     rate_per_s: Amount | UnsetType | None = UNSET
+    pieces: Annotated[
+        list[RatePiece] | UnsetType,
+        Meta(description="of a rate that varies; the last rate goes on"),
+    ] = UNSET
 
 
 class Connect(Struct, frozen=True):
