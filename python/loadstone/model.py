@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 Value = bool | int | float | str
@@ -382,47 +381,6 @@ and their figures are put together."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedPhase:
-    """One phase on one target, ready to run: every template filled in, nothing left to decide."""
-
-    key: str
-    """Unique in the plan and usable as a folder name: phase id, variant, repeat."""
-    id: str
-    scenario: str
-    kind: PhaseKind
-    title: str
-    why: str = ""
-    variant: Mapping[str, Value] = field(default_factory=dict)
-    repeat: int = 1
-    setup: tuple[str, ...] = ()
-    """SQL statements before the phase (for kind `sql`: the phase itself), one statement each."""
-    drive: Drive | None = None
-    load: Load | None = None
-    bulk: BulkLoad | None = None
-    """For kind `load` in place of `load`: rows of a plain table."""
-    query: QueryMix | None = None
-    """For kind `queries` the phase itself; in a load, the queries that run while it loads."""
-    plain_queries: PlainQueries | None = None
-    """For kind `queries` in place of `query`: plain SQL; in a bulk load, what runs while it loads."""
-    row_check: RowCheck | None = None
-    checks: tuple[tuple[str, str, str], ...] = ()
-    """(name, SQL giving one value, expected value as text): verified after the phase."""
-    headline: str = "tps"
-    rows_per_transaction: int | None = None
-    published: tuple[Published, ...] = ()
-    curves: tuple[PublishedCurve, ...] = ()
-    """Published seconds of the steps of a bulk load, to be drawn beside ours."""
-    knee: bool = False
-    """Look for the number of rows from which steps become slower, and advise on partitions."""
-    optional: bool = False
-    """A failing setup skips the phase, with the server's words as the reason, instead of failing the run."""
-    setup_estimate_s: float = 0.0
-    """About how long `setup` takes, in the scenario author's judgement; 0 when not worth counting."""
-    skip: str | None = None
-    """Why this phase cannot run on this target, in words; None when it can."""
-
-
-@dataclass(frozen=True, slots=True)
 class TargetName:
     """What a target can be named by; what it does not have is empty."""
 
@@ -441,19 +399,6 @@ class TargetName:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTarget:
-    """One target with its phases in order."""
-
-    id: str
-    engine: str
-    url: str
-    """Without password."""
-    phases: tuple[PlannedPhase, ...]
-    label: str = ""
-    """Its name for people: unlike that of any other target of the run."""
-
-
-@dataclass(frozen=True, slots=True)
 class PrivateServer:
     """What a scenario wishes of a private server; it has no meaning for any other."""
 
@@ -461,28 +406,3 @@ class PrivateServer:
     """Memory of the server and the page cache of its files together, where control groups allow it."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the server; those that the user gives beat them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedScenario:
-    """What the report must say of a scenario that is run."""
-
-    id: str
-    version: str
-    title: str
-    why: str
-    source: Source | None
-    parameters: Mapping[str, Value]
-    folder: Path
-    private_server: PrivateServer = PrivateServer()
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Scenario x engine: pure data, written to plan.json before anything is touched."""
-
-    size: str
-    seed: int
-    repeats: int
-    scenarios: tuple[PlannedScenario, ...]
-    targets: tuple[PlannedTarget, ...]

@@ -21,7 +21,7 @@ from loadstone.target import parse_targets
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loadstone.model import Plan
+    from loadstone.plan.model import Plan
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_a_shell_command_is_refused_with_file_and_line_before_anything_is_touche
 
 def test_whoever_allows_it_has_it_planned(folder: Path) -> None:
     request = Request([load_scenario(folder)], ["pg"], "tiny", allow_shell=True)
-    assert planned(request).targets[0].phases[1].drive is not None
+    assert planned(request).targets[0].phases[1].kind == "script"
 
 
 def test_scenarios_that_are_built_in_need_no_consent() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from support.sandbox import Database, Desk
 
-    from loadstone.model import PlannedPhase
+    from loadstone.plan.model import PlannedPhase
 
 SCENARIO = """
 id = "own"
@@ -78,7 +78,7 @@ def request_of(tmp_path: Path, database: Database) -> Request:
 def bulk_of(folder: Path) -> dict[str, Any]:
     (target,) = read_json(folder / "plan.json")["targets"]
     (phase,) = target["phases"]
-    found: dict[str, Any] = phase["bulk"]
+    found: dict[str, Any] = phase["workload"]["load"]
     return found
 
 

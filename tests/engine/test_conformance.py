@@ -22,6 +22,7 @@ from loadstone.engine.postgres import statements
 from loadstone.engines import all_engines, engine
 from loadstone.errors import LoadstoneError
 from loadstone.model import PlainTable, SeriesTables
+from loadstone.plan.model import PlainQueriesWorkload, TableLoadWorkload, TimeSeriesLoadWorkload
 from loadstone.plan.plan import PlanTarget, make_plan
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Engine
     from loadstone.engine.dialect.tables import RowTable
-    from loadstone.model import BulkLoad, Load, PlannedPhase
+    from loadstone.model import BulkLoad, Load
+    from loadstone.plan.model import PlannedPhase
     from loadstone.workload.load import Content
     from loadstone.workload.tsbs.content import Content as SeriesContent
 
@@ -129,19 +131,21 @@ def test_what_is_planned_for_an_engine_it_can_make_and_the_rest_is_skipped_in_wo
                 assert phase.skip.startswith(name), phase.key
                 assert " here, which the phase needs" in phase.skip or "wire protocol" in phase.skip
                 continue
-            if phase.bulk is not None:
-                content = content_of_rows(phase.bulk)
-                made = TableOptions(first=content.first, rows=content.rows)
-                assert found.tables.create(content.table, phase.bulk.table, made)
-                assert isinstance(found.tables.indexes(content.table, phase.bulk.table, made), tuple)
-                assert found.tables.fingerprint(content.table, phase.bulk.table.name)
-                assert chosen_method("best", found.tables) == found.tables.methods[0]
-            if phase.load is not None:
-                rows = content_of_series(phase.load)
-                asked = timeseries.TableOptions(180000, rows.span_us)
-                assert found.series.tables(rows.dataset, phase.load.tables, asked)
-            for query in phase.plain_queries.queries if phase.plain_queries else ():
-                assert found.translate(query.sql)
+            match phase.workload:
+                case TableLoadWorkload(load=bulk, mixed=queries):
+                    content = content_of_rows(bulk)
+                    made = TableOptions(first=content.first, rows=content.rows)
+                    assert found.tables.create(content.table, bulk.table, made)
+                    assert isinstance(found.tables.indexes(content.table, bulk.table, made), tuple)
+                    assert found.tables.fingerprint(content.table, bulk.table.name)
+                    assert chosen_method("best", found.tables) == found.tables.methods[0]
+                    assert all(found.translate(query.sql) for query in (queries.queries if queries else ()))
+                case TimeSeriesLoadWorkload(load=load):
+                    rows = content_of_series(load)
+                    asked = timeseries.TableOptions(180000, rows.span_us)
+                    assert found.series.tables(rows.dataset, load.tables, asked)
+                case PlainQueriesWorkload(queries=queries):
+                    assert all(found.translate(query.sql) for query in queries.queries)
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.workloads import plain_queries
 
 from loadstone.engines import engine
 from loadstone.plan.plan import PlanTarget, make_plan
@@ -26,8 +27,7 @@ def test_the_scenario_on_arrow_files_can_be_planned(tmp_path: Path) -> None:
     mapped, asked = plan.targets[0].phases
     (statement,) = mapped.setup
     assert statement.endswith("into loadstone options (file '/var/lib/pgsql/flights.arrow')")
-    assert asked.plain_queries is not None
-    assert [query.name for query in asked.plain_queries.queries] == [f"Sql{n}" for n in range(1, 6)]
+    assert [query.name for query in plain_queries(asked).queries] == [f"Sql{n}" for n in range(1, 6)]
 
 
 @pytest.mark.parametrize("text", sorted(set(re.findall(r"--target (\S+://\S+)", PAGE))))

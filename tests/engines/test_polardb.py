@@ -25,7 +25,7 @@ from loadstone.engines import polardb
 from loadstone.engines.postgres import ENGINE as POSTGRES
 from loadstone.errors import LoadstoneError
 from loadstone.host import machine
-from loadstone.model import Plan, PlannedTarget
+from loadstone.plan.model import Plan, PlannedTarget
 from loadstone.private_server import EmbeddedServer, ServerSpec, builds, sizing
 from loadstone.private_server.os_user import server_account
 from loadstone.run.resume import as_asked

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.workloads import table_load
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import (
@@ -14,14 +15,12 @@ from loadstone.model import (
     BulkLoad,
     LongTransactions,
     PlainTable,
-    PlannedPhase,
     PrivateServer,
     PublishedCurve,
     Rows,
 )
 from loadstone.plan.plan import (
     PlanTarget,
-    clients_of,
     estimated_seconds,
     make_plan,
     plan_from_json,
@@ -34,7 +33,7 @@ from loadstone.scenario.scenario import load_scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loadstone.model import Plan
+    from loadstone.plan.model import Plan, PlannedPhase
 
 SCENARIO = """
 id = "mine"
@@ -96,8 +95,7 @@ def planned(folder: Path, text: str = SCENARIO, **overrides: str) -> list[Planne
 
 def test_a_bulk_load_is_planned_in_each_variant(tmp_path: Path) -> None:
     first, second = planned(tmp_path)
-    assert first.load is None
-    assert first.bulk == BulkLoad(
+    assert table_load(first) == BulkLoad(
         rows=Rows("import", 1000, seed=5),
         table=PlainTable("test", "0", partition_column="l"),
         step_rows=100,
@@ -107,9 +105,8 @@ def test_a_bulk_load_is_planned_in_each_variant(tmp_path: Path) -> None:
         settle=True,
         verify="count",
     )
-    assert second.bulk is not None
-    assert second.bulk.table.indexes == "1"
-    assert (first.headline, first.knee, clients_of(first)) == ("rows_per_s", True, 3)
+    assert table_load(second).table.indexes == "1"
+    assert (first.headline, first.knee, first.workload.clients) == ("rows_per_s", True, 3)
     assert [curve.name for curve in first.curves] == ["SSD"]
     assert second.curves[0] == PublishedCurve("RAID", 10, (61.0, 79.5), "from 2018")
 
@@ -117,12 +114,10 @@ def test_a_bulk_load_is_planned_in_each_variant(tmp_path: Path) -> None:
 def test_rows_may_come_from_files(tmp_path: Path) -> None:
     text = SCENARIO.replace('rows = "{{ rows }}"', 'format = "csv"\nheader = true')
     (first, _) = planned(tmp_path, text, files="a.csv, b.csv")
-    assert first.bulk is not None
-    assert first.bulk.rows == Rows(files=("a.csv", "b.csv"), format="csv", header=True)
+    assert table_load(first).rows == Rows(files=("a.csv", "b.csv"), format="csv", header=True)
     listed = text.replace('files = "{{ files }}"', 'files = ["a,b.csv", "{{ files }}"]')
     (first, _) = planned(tmp_path, listed, files="c")
-    assert first.bulk is not None
-    assert first.bulk.rows.files == ("a,b.csv", "c")
+    assert table_load(first).rows.files == ("a,b.csv", "c")
 
 
 def test_files_may_have_the_columns_of_a_set(tmp_path: Path) -> None:
@@ -130,8 +125,7 @@ def test_files_may_have_the_columns_of_a_set(tmp_path: Path) -> None:
         "'' if files else 'import'", "'import'"
     )
     (first, _) = planned(tmp_path, text, files="a.csv")
-    assert first.bulk is not None
-    assert first.bulk.rows == Rows("import", files=("a.csv",), format="csv")
+    assert table_load(first).rows == Rows("import", files=("a.csv",), format="csv")
     seeded = text.replace("'' if files else seed + 4", "seed")
     with pytest.raises(LoadstoneError, match=r"data\.seed: only rows that are made can have this key"):
         planned(tmp_path, seeded, files="a.csv")
@@ -139,7 +133,10 @@ def test_files_may_have_the_columns_of_a_set(tmp_path: Path) -> None:
 
 def test_a_list_of_indexes_that_holds_commas_is_one_variant(tmp_path: Path) -> None:
     phases = planned(tmp_path, indexes="a, b:brin; (f,l) ,l:hash")
-    assert [phase.bulk.table.indexes for phase in phases if phase.bulk] == ["a, b:brin", "(f,l) ,l:hash"]
+    assert [table_load(phase).table.indexes for phase in phases] == [
+        "a, b:brin",
+        "(f,l) ,l:hash",
+    ]
     (one,) = planned(tmp_path, indexes="a,b;")
     assert one.variant == {"indexes": "a,b"}
     assert len(planned(tmp_path, indexes="1,3,5")) == 3

@@ -1,13 +1,15 @@
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.workloads import drive_of
 
 from loadstone import model
 from loadstone.errors import LoadstoneError
+from loadstone.plan import model as planned
 from loadstone.plan.plan import PlanTarget, estimated_seconds, make_plan, plan_from_json, plan_to_json
 from loadstone.scenario.scenario import Scenario, load_scenario
 
@@ -76,7 +78,7 @@ def scenario(folder: Path) -> Scenario:
     return load_scenario(folder)
 
 
-def phases(plan: model.Plan, target: int = 0) -> tuple[model.PlannedPhase, ...]:
+def phases(plan: planned.Plan, target: int = 0) -> tuple[planned.PlannedPhase, ...]:
     return plan.targets[target].phases
 
 
@@ -98,7 +100,7 @@ def test_every_template_is_filled_in(scenario: Scenario) -> None:
     go = phases(make_plan([scenario], [TARGET], "tiny", seed=5))[5]
     assert go.title == "Index brin"
     assert go.setup == ("drop table t", "create index on t using brin (a)")
-    assert go.drive == model.Drive(
+    assert drive_of(go) == model.Drive(
         scripts=(model.Script("a.pgbench", "select 2;"), model.Script("b.pgbench", "select 2;", 4)),
         clients=2,
         duration_s=0.5,
@@ -106,7 +108,8 @@ def test_every_template_is_filled_in(scenario: Scenario) -> None:
         seed=5,
         variables={"scale": 7, "seedling": "5"},
     )
-    assert go.row_check == model.RowCheck("select count(*) from t", 1)
+    assert isinstance(go.workload, planned.ScriptWorkload)
+    assert go.workload.row_check == model.RowCheck("select count(*) from t", 1)
     assert go.checks == (("clients", "select 1", "2"),)
     assert go.published == (model.Published("tps", 10, "1/s"),)
 
@@ -118,8 +121,7 @@ def test_published_figures_stand_on_their_variant_alone(scenario: Scenario) -> N
 
 def test_default_then_size_then_the_user(scenario: Scenario) -> None:
     def threads_and_duration(size: str, **overrides: str) -> tuple[int | None, float | None]:
-        drive = phases(make_plan([scenario], [TARGET], size, overrides))[2].drive
-        assert drive
+        drive = drive_of(phases(make_plan([scenario], [TARGET], size, overrides))[2])
         return drive.threads, drive.duration_s
 
     assert threads_and_duration("full") == (None, 4)
@@ -280,38 +282,78 @@ drives = st.builds(
     seed=st.integers(0, 2**63 - 1),
     variables=mappings,
 )
+row_checks = st.none() | st.builds(model.RowCheck, names, st.integers(0, 9))
+series = st.builds(model.Series, slice=st.tuples(st.integers(0, 3), st.integers(1, 4)), interval_s=floats)
+mixes = st.builds(model.QueryMix, series=series, duration_s=optional_floats, timeout_s=floats)
+plain_queries = st.builds(model.PlainQueries, duration_s=optional_floats, timeout_s=floats)
+loads = st.builds(model.Load, data=series, pace=st.just(model.Pace()), timeout_s=floats)
+table_loads = st.builds(model.BulkLoad, rows=st.builds(model.Rows, options=mappings), timeout_s=floats)
+workloads = st.one_of(
+    st.sampled_from([planned.SqlWorkload(), planned.SizeWorkload(), planned.CheckWorkload()]),
+    st.builds(planned.ScriptWorkload, drives, row_checks),
+    st.builds(planned.TimeSeriesLoadWorkload, loads, st.none() | mixes),
+    st.builds(planned.TableLoadWorkload, table_loads, st.none() | plain_queries),
+    st.builds(planned.TimeSeriesQueriesWorkload, mixes),
+    st.builds(planned.PlainQueriesWorkload, plain_queries),
+)
 planned_phases = st.builds(
-    model.PlannedPhase,
+    planned.PlannedPhase,
+    workload=workloads,
     variant=mappings,
     setup=st.lists(names, max_size=2).map(tuple),
-    drive=st.none() | drives,
-    row_check=st.none() | st.builds(model.RowCheck, names, st.integers(0, 9)),
     checks=st.lists(st.tuples(names, names, names), max_size=2).map(tuple),
     published=st.lists(st.builds(model.Published, value=floats), max_size=2).map(tuple),
     setup_estimate_s=floats,
     skip=st.none() | names,
 )
 plans = st.builds(
-    model.Plan,
+    planned.Plan,
     size=names,
     seed=st.integers(0, 2**63 - 1),
     repeats=st.integers(1, 9),
-    scenarios=st.lists(st.builds(model.PlannedScenario, parameters=mappings), max_size=2).map(tuple),
+    scenarios=st.lists(st.builds(planned.PlannedScenario, parameters=mappings), max_size=2).map(tuple),
     targets=st.lists(
-        st.builds(model.PlannedTarget, phases=st.lists(planned_phases, max_size=2).map(tuple)), max_size=2
+        st.builds(planned.PlannedTarget, phases=st.lists(planned_phases, max_size=2).map(tuple)), max_size=2
     ).map(tuple),
 )
 
 
 @given(plans)
-def test_a_plan_survives_its_file(plan: model.Plan) -> None:
+def test_a_plan_survives_its_file(plan: planned.Plan) -> None:
     text = plan_to_json(plan)
     assert plan_from_json(text) == plan
     assert plan_to_json(plan_from_json(text)) == text
 
 
+FORMAT_2 = Path(__file__).parents[1] / "fixtures" / "plan-format-2"
+
+
+def test_a_plan_of_format_2_is_what_is_planned_now() -> None:
+    """The fixture is what the same scenario was planned as when a phase had a key for each workload."""
+    now = make_plan([load_scenario(FORMAT_2)], [TARGET], "tiny")
+    now = dataclasses.replace(
+        now, scenarios=tuple(dataclasses.replace(s, folder=Path(FORMAT_2.name)) for s in now.scenarios)
+    )
+    text = (FORMAT_2 / "plan.json").read_text()
+    assert '"bulk"' in text
+    assert plan_from_json(text) == now
+    kinds = {type(phase.workload) for phase in phases(now)}
+    assert kinds == set(get_args(planned.SomeWorkload))
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", "{}", '{"format": 2}', '{"format": 1}', '{"format": 1, "size": 3}', "\ud800"]
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        "{}",
+        '{"format": 2}',
+        '{"format": 3}',
+        '{"format": 1}',
+        '{"format": 1, "size": 3}',
+        "\ud800",
+    ],
 )
 def test_what_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(LoadstoneError, match=r"not a plan|has format"):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.workloads import plain_queries
 
 from loadstone.errors import LoadstoneError
-from loadstone.model import Draw, PlainQueries, PlainQuery, PlannedPhase, Published
+from loadstone.model import Draw, PlainQueries, PlainQuery, Published
 from loadstone.plan.plan import (
     PlanTarget,
-    clients_of,
     estimated_seconds,
     make_plan,
     plan_from_json,
@@ -24,7 +24,7 @@ from loadstone.scenario.sql import filled, placeholders
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loadstone.model import Plan
+    from loadstone.plan.model import Plan, PlannedPhase
 
 SCENARIO = """
 id = "mine"
@@ -91,7 +91,7 @@ def planned(folder: Path, text: str = SCENARIO, **overrides: str) -> dict[str, P
 def test_queries_are_planned_in_each_round_for_any_engine_that_answers(tmp_path: Path) -> None:
     phases = planned(tmp_path)
     first, second = phases["001-queries-round-1"], phases["002-queries-round-2"]
-    assert first.plain_queries == PlainQueries(
+    assert plain_queries(first) == PlainQueries(
         queries=(
             PlainQuery("Sql1", "select count(*) from t"),
             PlainQuery("Sql2", "select a, count(*) from t\ngroup by a"),
@@ -104,18 +104,17 @@ def test_queries_are_planned_in_each_round_for_any_engine_that_answers(tmp_path:
     assert first.skip is None
     assert first.published == (Published("warm_ms", 52, "ms", system="MapD", query="Sql2"),)
     assert second.published[1] == Published("cold_ms", 1, "ms", "n", query="Sql1")
-    assert clients_of(first) == 1
+    assert first.workload.clients == 1
 
 
 def test_a_load_of_queries_counts_its_clients_and_its_time(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     phases = {phase.id: phase for phase in plan.targets[0].phases}
-    many = phases["many"].plain_queries
-    assert many is not None
+    many = plain_queries(phases["many"])
     assert (many.clients, many.duration_s, many.distinct) == (8, 30, 50)
     assert many.draws == (Draw("d", 5, 9),)
-    assert clients_of(phases["many"]) == 8
-    assert clients_of(phases["import"]) == 5
+    assert phases["many"].workload.clients == 8
+    assert phases["import"].workload.clients == 5
     # Two rounds of two queries, once cold and three times warm, at a second each.
     assert 30 + 2 * 2 * 4 <= estimated_seconds(plan) < 30 + 2 * 2 * 4 + 1
 

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import run_folders
 from support.summaries import part, plain, summarise
+from support.workloads import query_mix, time_series_load
 
 from loadstone.errors import LoadstoneError
-from loadstone.model import Pace, PlannedPhase
+from loadstone.model import Pace
+from loadstone.plan.model import PlannedPhase
 from loadstone.plan.plan import PlanTarget, estimated_seconds, make_plan, plan_from_json, plan_to_json
 from loadstone.report import write_report
 from loadstone.results.documents import Probed, Sent
@@ -67,14 +69,13 @@ def planned(folder: Path, text: str = SCENARIO, **overrides: str) -> list[Planne
 
 
 def test_a_load_and_a_query_are_planned(tmp_path: Path) -> None:
-    load, ask = planned(tmp_path, ahead="false")
-    assert load.load is not None
-    assert ask.query is not None
-    assert load.skip is None
-    assert load.headline == "metrics_per_s"
-    assert load.load.data.end == "2016-01-01T00:05:00Z"  # type: ignore[union-attr]
-    assert (load.load.workers, load.load.method, load.load.tables.time_index) == (5, "insert", False)
-    assert (ask.query.kinds, ask.query.pace) == (("last-loc",), Pace("poisson", 5.0))
+    first, second = planned(tmp_path, ahead="false")
+    load, mix = time_series_load(first), query_mix(second)
+    assert first.skip is None
+    assert first.headline == "metrics_per_s"
+    assert load.data.end == "2016-01-01T00:05:00Z"  # type: ignore[union-attr]
+    assert (load.workers, load.method, load.tables.time_index) == (5, "insert", False)
+    assert (mix.kinds, mix.pace) == (("last-loc",), Pace("poisson", 5.0))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_a_target_that_offers_no_such_load_skips_it_in_words(tmp_path: Path) -> 
 @pytest.mark.parametrize(("name", "each"), [("tsbs-iot", 10), ("tsbs-devops", 101)])
 def test_full_is_what_was_published(name: str, each: int) -> None:
     plan = make_plan([find_scenario(name)], [PlanTarget("pg", "postgres", "u")], "full")
-    loads = [p.load for p in plan.targets[0].phases if p.id == "load" and p.load]
+    loads = [time_series_load(phase) for phase in plan.targets[0].phases if phase.id == "load"]
     spans = {"2023-08-11T00:00:00Z": 864_000, "2023-08-02T00:00:00Z": 86_400, "2023-08-01T03:00:00Z": 10_800}
     found = {(s.scale, spans[s.end] // 10 * s.scale * each) for load in loads for s in [_series(load.data)]}
     assert found == {(1000, 86_400_000 * each), (10_000, 86_400_000 * each), (100_000, 108_000_000 * each)}
@@ -220,8 +221,9 @@ def test_a_load_counts_in_the_estimate_by_its_rows(tmp_path: Path) -> None:
 
 def test_queries_count_in_the_estimate_by_their_rate(tmp_path: Path) -> None:
     load, ask = planned(tmp_path)
-    assert seconds_of(None, ask.query) == 100 / 5  # of one kind, at the default count
-    assert seconds_of(load.load, ask.query) == seconds_of(load.load, None)
+    mix, loaded = query_mix(ask), time_series_load(load)
+    assert seconds_of(None, mix) == 100 / 5  # of one kind, at the default count
+    assert seconds_of(loaded, mix) == seconds_of(loaded, None)
     assert seconds_of(None, None) == 0
 
 

@@ -96,6 +96,17 @@ def test_an_old_run_cannot_be_resumed(
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_its_plan_says_what_each_phase_was_to_do(folder: Path) -> None:
+    plan = renamed(json.loads((folder / "plan.json").read_text()), Plan)
+    phases = [phase for target in plan["targets"] for phase in target["phases"]]
+    assert {phase["workload"]["type"] for phase in phases} == {
+        *("sql", "script", "table-load", "plain-queries", "timeseries-load", "timeseries-queries", "size")
+    }
+    assert not any({"kind", "drive", "bulk", "questions"} & phase.keys() for phase in phases)
+    mixed = [phase["workload"].get("mixed") for phase in phases]
+    assert sum(queries is not None for queries in mixed) == 2
+
+
 def test_what_is_read_has_todays_names(folder: Path) -> None:
     target = next(iter(RunFolder.open(folder).targets()))
     phases = {phase.read_phase().id: phase for phase in target.phases()}
@@ -106,9 +117,9 @@ def test_what_is_read_has_todays_names(folder: Path) -> None:
 
 
 OLD = ("asking", "questions", "question")
-KEYS = st.sampled_from(
-    [*OLD, "plain_queries", "queries", "query", "runs", "kind", "published", "targets", "phases"]
-)
+PLANNED = ("kind", "drive", "load", "bulk", "query", "plain_queries")
+"""Keys of a planned phase until format 2."""
+KEYS = st.sampled_from([*OLD, *PLANNED, "queries", "runs", "workload", "published", "targets", "phases"])
 VALUES = st.recursive(
     st.none() | st.integers() | st.sampled_from(["drive", "query", "load", "text"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
@@ -127,5 +138,5 @@ def test_renaming_twice_is_renaming_once(kind: type[Struct], document: dict[str,
 @given(document=st.dictionaries(KEYS, VALUES, max_size=5))
 def test_a_document_without_old_names_stays_as_it_is(kind: type[Struct], document: dict[str, Any]) -> None:
     text = json.dumps(document)
-    if not any(f'"{name}"' in text for name in (*OLD, "drive", "query")):
+    if not any(f'"{name}"' in text for name in (*OLD, *PLANNED)):
         assert renamed(document, kind) == document

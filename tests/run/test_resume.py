@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone.model import BulkLoad, Drive, PlainTable, PlannedPhase, Rows, Script
+from loadstone.model import BulkLoad, Drive, PlainTable, Rows, Script
+from loadstone.plan.model import PlannedPhase, ScriptWorkload, SqlWorkload, TableLoadWorkload
 from loadstone.run.resume import ResumeState
 
-BULK = BulkLoad(Rows("import", 1000), PlainTable("test"))
-DRIVE = Drive((Script("s", "select 1"),))
-PREPARE = PlannedPhase("001-prepare", "prepare", "own", "sql", "prepare")
-IMPORT = PlannedPhase("002-import", "import", "own", "load", "import", bulk=BULK)
-SECOND = PlannedPhase("003-import", "import", "own", "load", "import", bulk=BULK)
-MEASURE = PlannedPhase("004-drive", "drive", "own", "script", "drive", drive=DRIVE)
-END = PlannedPhase("005-clean-up", "clean-up", "own", "sql", "clean up")
+SQL = SqlWorkload()
+BULK = TableLoadWorkload(BulkLoad(Rows("import", 1000), PlainTable("test")))
+DRIVE = ScriptWorkload(Drive((Script("s", "select 1"),)))
+PREPARE = PlannedPhase("001-prepare", "prepare", "own", "prepare", SQL)
+IMPORT = PlannedPhase("002-import", "import", "own", "import", BULK)
+SECOND = PlannedPhase("003-import", "import", "own", "import", BULK)
+MEASURE = PlannedPhase("004-drive", "drive", "own", "drive", DRIVE)
+END = PlannedPhase("005-clean-up", "clean-up", "own", "clean up", SQL)
 
 
 @pytest.mark.parametrize(

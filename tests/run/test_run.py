@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.model import PlannedPhase
+    from loadstone.plan.model import PlannedPhase
 
 
 class Watcher(Quiet):

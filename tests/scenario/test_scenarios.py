@@ -6,9 +6,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.workloads import drive_of, is_table_load, mixed_queries, plain_queries, table_load
 
 from loadstone._core import builtin_script
-from loadstone.model import LongTransactions, PlannedPhase
+from loadstone.model import LongTransactions
+from loadstone.plan.model import PlannedPhase, ScriptWorkload
 from loadstone.plan.plan import PlanTarget, estimated_seconds, make_plan
 from loadstone.private_server import EmbeddedServer, ServerSpec
 from loadstone.scenario.builtin import builtin_scenarios
@@ -66,17 +68,21 @@ def published(script: str) -> str:
 def run_phase(connection: psycopg.Connection, phase: PlannedPhase) -> None:
     for statement in phase.setup:
         connection.execute(statement.encode())
-    before = one_value(connection, phase.row_check.count_sql) if phase.row_check else 0
-    assert isinstance(before, int)
-    if phase.drive:
-        for script in phase.drive.scripts:
-            for _ in range(3 if script.weight else 0):
-                transact(connection, script.text)
-    if phase.row_check:
-        after = one_value(connection, phase.row_check.count_sql)
-        assert after - before == 3 * phase.row_check.rows_per_transaction, phase.key
+    if isinstance(phase.workload, ScriptWorkload):
+        run_scripts(connection, phase.workload)
     for name, query, expected in phase.checks:
         assert str(one_value(connection, query)) == expected, name
+
+
+def run_scripts(connection: psycopg.Connection, workload: ScriptWorkload) -> None:
+    check = workload.row_check
+    before = one_value(connection, check.count_sql) if check else 0
+    for script in workload.drive.scripts:
+        for _ in range(3 if script.weight else 0):
+            transact(connection, script.text)
+    if check:
+        after = one_value(connection, check.count_sql)
+        assert after - before == 3 * check.rows_per_transaction, check.count_sql
 
 
 def run_all(connection: psycopg.Connection, found: dict[str, PlannedPhase]) -> None:
@@ -84,7 +90,9 @@ def run_all(connection: psycopg.Connection, found: dict[str, PlannedPhase]) -> N
         run_phase(connection, phase)
 
 
-SQL_ONLY = [name for name in NAMES if not any(phase.bulk for phase in phases(name, "tiny").values())]
+SQL_ONLY = [
+    name for name in NAMES if not any(is_table_load(phase) for phase in phases(name, "tiny").values())
+]
 """Bulk loads make their tables themselves: those scenarios run whole in e2e/test_run_bulk_scenarios.py."""
 
 
@@ -145,7 +153,7 @@ def test_iot_feed_in_a_tablespace_of_its_own(connection: psycopg.Connection) -> 
     try:
         for phase in phases("iot-feed", "tiny", tablespace="my tbs1", index="brin").values():
             run_phase(connection, phase)
-            if phase.drive:
+            if phase.kind == "script":
                 query = "select count(*) > 0 from pg_indexes where tablespace = 'my tbs1'"
                 assert one_value(connection, query) is True
     finally:
@@ -154,7 +162,7 @@ def test_iot_feed_in_a_tablespace_of_its_own(connection: psycopg.Connection) -> 
 
 def test_iot_feed_at_full_size_is_the_published_test() -> None:
     full = phases("iot-feed", "full")
-    drives = {key: phase.drive for key, phase in full.items() if phase.drive}
+    drives = {key: drive_of(phase) for key, phase in full.items() if phase.kind == "script"}
     assert list(drives) == [
         "one-table-single-index-none",
         "one-table-single-index-brin",
@@ -201,7 +209,7 @@ def test_iot_feed_shows_published_figures_where_they_belong() -> None:
 
 def test_session_oltp_at_full_size_is_the_published_test() -> None:
     full = phases("session-oltp", "full")
-    drives = {key: phase.drive for key, phase in full.items() if phase.drive}
+    drives = {key: drive_of(phase) for key, phase in full.items() if phase.kind == "script"}
     assert {(d.mode, d.clients, d.threads, d.duration_s) for d in drives.values()} == {("prepared", 4, 2, 60)}
     assert published(drives["log-out"].scripts[0].text) == (
         "\\setrandom userid 1 5000000\nSELECT f_user_logout(:userid);\n"
@@ -214,7 +222,7 @@ def test_session_oltp_at_full_size_is_the_published_test() -> None:
 
 def test_pgbench_grid_is_pgbenchs_own_workload_over_the_published_tables() -> None:
     full = phases("pgbench-grid", "full")
-    drives = [phase.drive for phase in full.values() if phase.id == "grid" and phase.drive]
+    drives = [drive_of(phase) for phase in full.values() if phase.id == "grid" and phase.kind == "script"]
     assert {drive.transactions_per_client for drive in drives} == {10000}
     assert {drive.duration_s for drive in drives} == {None}
     assert len(drives) == 2 * 2 * 9
@@ -231,7 +239,7 @@ def test_pgbench_grid_fills_a_scale_once_for_all_its_cells(connection: psycopg.C
     filled = []
     for phase in cells.values():
         run_phase(connection, phase)
-        if phase.drive:
+        if phase.kind == "script":
             rows = one_value(connection, "select count(*) from pgbench_accounts")
             filled.append((rows, one_value(connection, "select 'pgbench_accounts'::regclass::oid::text")))
     assert [rows for rows, _ in filled] == [100000] * 10 + [200000] * 4
@@ -253,7 +261,7 @@ def test_pgbench_grid_fills_again_what_was_broken_off(connection: psycopg.Connec
 def test_index_import_at_full_size_is_the_published_test() -> None:
     full = phases("index-import", "full")
     imports = [phase for phase in full.values() if phase.id == "import"]
-    bulks = [phase.bulk for phase in imports if phase.bulk]
+    bulks = [table_load(phase) for phase in imports if is_table_load(phase)]
     assert [bulk.table.indexes for bulk in bulks] == ["0", "1", "3", "5"]
     assert {(bulk.table.name, bulk.step_rows) for bulk in bulks} == {("test", 10**7)}
     for phase, bulk in zip(imports, bulks, strict=True):
@@ -270,7 +278,11 @@ def test_index_import_at_full_size_is_the_published_test() -> None:
 
 def test_index_import_shortens_what_comes_to_its_knee_sooner() -> None:
     small = phases("index-import", "small", indexes="2;(a,b),c;a,b:brin,f;1,2,3,4;a,b,f,i,l;7;")
-    rows = [phase.bulk.rows.rows for phase in small.values() if phase.bulk and phase.id == "import"]
+    rows = [
+        table_load(phase).rows.rows
+        for phase in small.values()
+        if is_table_load(phase) and phase.id == "import"
+    ]
     most, three, five = 760000, 340000, 290000
     assert rows == [most, three, three, three, five, five]
 
@@ -278,10 +290,10 @@ def test_index_import_shortens_what_comes_to_its_knee_sooner() -> None:
 def test_index_import_takes_files_in_place_of_rows() -> None:
     found = phases("index-import", "tiny", files="a.csv,b.csv", format="csv", header="true", indexes="1")
     for phase in found.values():
-        if phase.bulk:
-            rows = phase.bulk.rows
+        if is_table_load(phase):
+            rows = table_load(phase).rows
             assert (rows.set, rows.files, rows.format, rows.header) == ("", ("a.csv", "b.csv"), "csv", True)
-            assert phase.bulk.method == "best"
+            assert table_load(phase).method == "best"
 
 
 def test_index_import_gives_a_small_private_server_little_memory() -> None:
@@ -294,7 +306,9 @@ def test_index_import_gives_a_small_private_server_little_memory() -> None:
 
 def test_index_import_makes_and_removes_its_tablespace(connection: psycopg.Connection) -> None:
     found = phases("index-import", "tiny", storage_path="/nowhere/at all", maintenance_work_mem="64MB")
-    assert {phase.bulk.table.tablespace for phase in found.values() if phase.bulk} == {"loadstone_import"}
+    assert {table_load(phase).table.tablespace for phase in found.values() if is_table_load(phase)} == {
+        "loadstone_import"
+    }
     with pytest.raises(psycopg.Error, match="does not exist"):
         run_phase(connection, found["prepare"])
     connection.execute(
@@ -313,7 +327,7 @@ def test_index_import_makes_and_removes_its_tablespace(connection: psycopg.Conne
 
 def test_storage_types_has_the_seven_published_tables() -> None:
     full = phases("storage-types", "full")
-    bulks = [phase.bulk for phase in full.values() if phase.bulk and phase.id == "types"]
+    bulks = [table_load(phase) for phase in full.values() if is_table_load(phase) and phase.id == "types"]
     names = ("bigint", "int", "float", "json", "text", "varchar", "union")
     assert [bulk.table.name for bulk in bulks[::3]] == [f"table_{name}" for name in names]
     assert {bulk.rows.rows for bulk in bulks} == {40_000_000}
@@ -323,16 +337,15 @@ def test_storage_types_has_the_seven_published_tables() -> None:
 
 def test_big_transaction_at_full_size_is_the_published_test() -> None:
     full = phases("big-transaction", "full")
-    longs = [phase.bulk.transactions for phase in full.values() if phase.bulk]
+    longs = [table_load(phase).transactions for phase in full.values() if is_table_load(phase)]
     assert longs == [LongTransactions(500000, pipeline, 1000) for pipeline in (False, True)]
-    assert {phase.bulk.rows.rows for phase in full.values() if phase.bulk} == {5_000_000}
+    assert {table_load(phase).rows.rows for phase in full.values() if is_table_load(phase)} == {5_000_000}
 
 
 def test_count_loop_is_the_published_function(connection: psycopg.Connection) -> None:
     found = phases("count-loop", "full", counts_per_call="100", parallel="0,2")
     count = found["count-parallel-2"]
-    assert count.drive
-    assert count.drive.transactions_per_client == 1
+    assert drive_of(count).transactions_per_client == 1
     assert "WHILE I <= 100 LOOP" in count.setup[0].upper()
     connection.execute("create table table_union (id int primary key)")
     try:
@@ -340,7 +353,7 @@ def test_count_loop_is_the_published_function(connection: psycopg.Connection) ->
         connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
         for statement in count.setup:
             connection.execute(statement.encode())
-        transact(connection, count.drive.scripts[0].text)
+        transact(connection, drive_of(count).scripts[0].text)
         assert told[0] == "Iteration: 1, Table Count: 0"
         assert len(told) == 100
         run_phase(connection, found["clean-up"])
@@ -351,21 +364,21 @@ def test_count_loop_is_the_published_function(connection: psycopg.Connection) ->
 def test_count_loop_sets_beside_ours_the_rows_that_were_counted_in_a_second() -> None:
     count = phases("count-loop", "full")["count-parallel-0"]
     assert [figure.value for figure in count.published] == [42099601 * 100 // 431]
-    assert count.drive
     assert count.rows_per_transaction
-    assert count.drive.transactions_per_client
-    assert count.rows_per_transaction * count.drive.transactions_per_client == 4209960100
+    calls = drive_of(count).transactions_per_client
+    assert calls
+    assert count.rows_per_transaction * calls == 4209960100
 
 
 def test_flights_at_full_size_is_the_published_test() -> None:
     full = phases("flights", "full")
-    bulks = [phase.bulk for phase in full.values() if phase.bulk]
+    bulks = [table_load(phase) for phase in full.values() if is_table_load(phase)]
     assert {bulk.rows.rows for bulk in bulks} == {210_000_000}
     assert [bulk.workers for bulk in bulks] == [2, 4, 1, 1]
     assert {bulk.table.name for bulk in bulks} == {"flights"}
-    beside = [phase.plain_queries for phase in full.values() if phase.bulk and phase.plain_queries]
+    beside = [mixed for phase in full.values() if (mixed := mixed_queries(phase)) is not None]
     assert [[query.name for query in asked.queries] for asked in beside] == [["Sql5"]]
-    asked = full["queries-round-1"].plain_queries
+    asked = plain_queries(full["queries-round-1"])
     assert asked is not None
     assert [" ".join(query.sql.split()) for query in asked.queries] == [
         "select count(*) from flights",
@@ -381,7 +394,7 @@ def test_flights_at_full_size_is_the_published_test() -> None:
         ),
     ]
     # At least 3 cold and 10 warm runs of each.
-    turns = [phase.plain_queries for phase in full.values() if phase.id == "queries" and phase.plain_queries]
+    turns = [plain_queries(phase) for phase in full.values() if phase.id == "queries"]
     assert len(turns) == 3
     assert sum(turn.warm_runs for turn in turns) >= 10
     assert all(turn.cold for turn in turns)
@@ -408,11 +421,11 @@ def test_flights_shows_every_published_figure_once() -> None:
 def test_flights_takes_files_in_place_of_rows() -> None:
     found = phases("flights", "tiny", files="a.csv,b.csv", header="false")
     for phase in found.values():
-        if phase.bulk:
-            rows = phase.bulk.rows
+        if is_table_load(phase):
+            rows = table_load(phase).rows
             assert (rows.set, rows.files, rows.format) == ("flights", ("a.csv", "b.csv"), "csv")
-            assert (rows.header, rows.rows, phase.bulk.method) == (False, 0, "best")
-            assert phase.bulk.verify == "count"
+            assert (rows.header, rows.rows, table_load(phase).method) == (False, 0, "best")
+            assert table_load(phase).verify == "count"
 
 
 @pytest.mark.parametrize("name", NAMES)

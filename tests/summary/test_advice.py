@@ -19,7 +19,7 @@ from loadstone import _core, advice
 from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.results.documents.drive import PlainTable
-from loadstone.results.documents.run import PlannedBulk
+from loadstone.results.documents.run import PlannedLoad
 from loadstone.results.documents.summary import StepsFigures
 from loadstone.results.folder import RunFolder
 from loadstone.run import Outcome, Request
@@ -89,7 +89,7 @@ def knee_at(step: int) -> dict[str, Any]:
 def loaded(indexes: str = "3", **table: Any) -> Loaded:
     wishes = {"name": "test", "indexes": indexes, **table}
     bulk = {"rows": {"set": "import", "rows": STEPS * STEP_ROWS, "first": 0}, "table": wishes}
-    return Loaded("postgres", "18.6", part(PlannedBulk, bulk), part(PlainTable, dict(import_table())))
+    return Loaded("postgres", "18.6", part(PlannedLoad, bulk), part(PlainTable, dict(import_table())))
 
 
 def advised(found: dict[str, Any], known: Loaded) -> dict[str, Any]:

@@ -8,18 +8,20 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.dialect.timeseries import names as names_of
+from loadstone.plan.model import ScriptWorkload, TableLoadWorkload, TimeSeriesLoadWorkload
 from loadstone.plan.plan import PlanTarget, make_plan
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
 from loadstone.target import open_target, parse_target
 from loadstone.workload.load.tables import LEDGER
 from loadstone.workload.tsbs.content import content_of
+from support.workloads import is_table_load, table_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from loadstone.engine.control import Control
-    from loadstone.model import PlannedPhase
+    from loadstone.plan.model import PlannedPhase
     from support.sandbox import Database
 
 OTHER = "planter"
@@ -37,14 +39,17 @@ def _phases(size: str = "tiny") -> tuple[PlannedPhase, ...]:
 
 def _made_in(phase: PlannedPhase) -> Iterator[str]:
     """Yield the names of what a phase makes, fills or drops."""
-    texts = [*phase.setup, *((script.text for script in phase.drive.scripts) if phase.drive else ())]
+    texts = [*phase.setup]
+    match phase.workload:
+        case ScriptWorkload(drive=drive):
+            texts += [script.text for script in drive.scripts]
+        case TableLoadWorkload(load=bulk):
+            yield bulk.table.name
+            texts += bulk.after
+        case TimeSeriesLoadWorkload(load=load):
+            yield from names_of(content_of(load).dataset)
     for text in texts:
         yield from _OURS.findall(text)
-    if phase.bulk is not None:
-        yield phase.bulk.table.name
-        yield from _OURS.findall(" ".join(phase.bulk.after))
-    if phase.load is not None:
-        yield from names_of(content_of(phase.load).dataset)
 
 
 @cache
@@ -53,7 +58,7 @@ def names() -> tuple[str, ...]:
     found = {LEDGER, "test_p0000", "cpu_before", *(f"feed{number}" for number in range(1, 5))}
     for phase in {phase.id + phase.scenario: phase for phase in _phases()}.values():
         found.update(_made_in(phase))
-    found.update(phase.bulk.table.name for phase in _phases("full") if phase.bulk)
+    found.update(table_load(phase).table.name for phase in _phases("full") if is_table_load(phase))
     return tuple(sorted(found))
 
 

@@ -15,7 +15,13 @@ from loadstone.results import documents
 from loadstone.results.documents.base import Counts, Stats, WarmupCounts
 from loadstone.results.documents.drive import ClientCpu, Connect, Failure, Loop, Pace, Script, TimedStatement
 from loadstone.results.documents.phase import BeforeAfter, Check, Published, Relation, Sizes, Statement
-from loadstone.results.documents.run import PlannedPhase, PlannedScenario, PlannedSource, PlannedTarget
+from loadstone.results.documents.run import (
+    PlannedPhase,
+    PlannedScenario,
+    PlannedSource,
+    PlannedTarget,
+    PlannedWorkload,
+)
 from loadstone.results.documents.target import Durability, Setting, TargetParts
 from loadstone.results.manifest import Manifest
 from support.fake_monitor import Monitor, write_lines
@@ -401,7 +407,7 @@ def _plan(run: Run) -> documents.Plan:
 def _planned(number: int, phase: Phase) -> PlannedPhase:
     parts = [f"{number:03d}", phase.id, *(f"{name}-{value}" for name, value in phase.variant.items())]
     key = "-".join(parts) + (f"-r{phase.repeat}" if phase.repeat > 1 else "")
-    return PlannedPhase(key, phase.id, phase.title, phase.variant, kind="script")
+    return PlannedPhase(key, phase.id, phase.title, phase.variant, workload=PlannedWorkload("script"))
 
 
 def _environment(run: Run) -> dict[str, Any]:

@@ -304,7 +304,7 @@ def _plan_bulk(folder: Path, *, partition_rows: int) -> None:
     def planned(plan: dict[str, Any]) -> dict[str, Any]:
         for target in plan["targets"]:
             for phase in target["phases"]:
-                phase |= {"kind": "load", "bulk": bulk, "key": phase["key"]}
+                phase |= {"workload": {"type": "table-load", "load": bulk}, "key": phase["key"]}
         return plan
 
     _rewrite(folder / "plan.json", planned)

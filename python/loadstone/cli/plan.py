@@ -9,7 +9,7 @@ import click
 from loadstone.cli.planning import planning_options, request_of, with_consent
 
 if TYPE_CHECKING:
-    from loadstone.model import Plan
+    from loadstone.plan.model import Plan
     from loadstone.run import Request
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
     from loadstone.errors import LoadstoneError
-    from loadstone.model import Plan, PlannedPhase
+    from loadstone.plan.model import Plan, PlannedPhase
 
 _BAR_WIDTH = 100
 """Columns from which a bar and the time to come are shown as well."""

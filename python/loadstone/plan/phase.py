@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from loadstone.errors import LoadstoneError
-from loadstone.model import Drive, Pace, PlainQueries, PlannedPhase, Published, RowCheck, Script
+from loadstone.model import Published
+from loadstone.plan.model import PlannedPhase
+from loadstone.plan.workloads import FilledPhase, workload_of
 from loadstone.scenario.builtin import SCENARIO_FILE
-from loadstone.scenario.load import bulk_clashes, bulk_of, curves_of, is_bulk
-from loadstone.scenario.queries import is_plain, plain_queries_of, query_clashes
-from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, file_named, key_problems
+from loadstone.scenario.load import bulk_clashes, curves_of, is_bulk
+from loadstone.scenario.queries import is_plain, query_clashes
+from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, key_problems
 from loadstone.scenario.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
-from loadstone.scenario.sql import split_statements
 from loadstone.scenario.template import render
-from loadstone.scenario.timeseries import load_of, queries_of
+from loadstone.scenario.texts import one_statement, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from loadstone.model import Value
-
-_T = TypeVar("_T")
-_LIMITS = ("clients", "threads", "duration_s", "transactions_per_client", "warmup_s")
-_SAME_IN_DRIVE = (*_LIMITS, "mode", "latency_limit_ms", "timeout_s", "reconnect", "variables")
 
 
 def fill_phase(scenario: Scenario, phase: Phase, values: Mapping[str, Value]) -> dict[str, Any]:
@@ -46,30 +41,20 @@ def planned_phase(
 ) -> tuple[PlannedPhase, dict[str, Any]]:
     """Return the phase ready to run, but for key, repeat and skip, and the table that it was made of."""
     table = fill_phase(scenario, phase, values)
-    bulk = is_bulk(table)
+    workload = workload_of(FilledPhase(scenario, phase, table, values, seed))
     planned = PlannedPhase(
         key="",
         id=phase.id,
         scenario=scenario.id,
-        kind=phase.kind,
         title=table["title"],
+        workload=workload,
         why=table.get("why", "").strip(),
-        setup=_statements(scenario, table.get("setup", ()), values),
-        drive=_drive(scenario, table, values, seed) if phase.kind == "script" else None,
-        load=_from(partial(load_of, seed=seed), table, scenario, phase)
-        if phase.kind == "load" and not bulk
-        else None,
-        bulk=bulk_of(table, _statements(scenario, table.get("after", ()), values)) if bulk else None,
-        query=_from(partial(queries_of, seed=seed), table, scenario, phase)
-        if "queries" in table and not is_plain(table)
-        else None,
-        plain_queries=_plain_queries(scenario, phase, table, values, seed) if is_plain(table) else None,
-        row_check=_row_check(scenario, table, values),
+        setup=statements(scenario, table.get("setup", ()), values),
         checks=tuple(
-            (check["name"], _one_statement(scenario, check["sql"], values), check["expected"])
+            (check["name"], one_statement(scenario, check["sql"], values), check["expected"])
             for check in table.get("checks", ())
         ),
-        headline=table.get("headline", _headline(phase, bulk=bulk)),
+        headline=table.get("headline", workload.headline),
         rows_per_transaction=table.get("rows_per_transaction"),
         published=tuple(_published(phase, values)),
         curves=tuple(curves_of(phase.body, values)),
@@ -78,12 +63,6 @@ def planned_phase(
         setup_estimate_s=float(table.get("setup_estimate_s", 0)),
     )
     return planned, table
-
-
-def _headline(phase: Phase, *, bulk: bool) -> str:
-    if bulk:
-        return "rows_per_s"
-    return "metrics_per_s" if phase.kind == "load" else "tps"
 
 
 def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[str, Any]) -> Any:
@@ -154,75 +133,6 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
     scripts = table.get("scripts", ())
     if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):
         yield Problem(key_path((*path, "scripts")), "no script has a weight above 0.", "Raise one weight.")
-
-
-def _from(
-    make: Callable[[Mapping[str, Any]], _T], table: Mapping[str, Any], scenario: Scenario, phase: Phase
-) -> _T:
-    """Make what a series phase asks for; a time that is none is refused with the place of the phase."""
-    try:
-        return make(table)
-    except (ValueError, OverflowError) as error:
-        where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'data'))}"
-        raise LoadstoneError(f"{where}: {error}.", "Write times as 2016-01-01T00:00:00Z.") from error
-
-
-def _sql(scenario: Scenario, text: str, values: Mapping[str, Value]) -> tuple[str, str]:
-    """Return SQL and its name for errors: the text of a file, filled in, or `text` itself."""
-    name = file_named(text, ".sql")
-    if name is None:
-        return text, f"SQL `{text[:30]}`"
-    where = str(scenario.folder / name)
-    return render(scenario.files[name], values, where), where
-
-
-def _statements(scenario: Scenario, texts: Iterable[str], values: Mapping[str, Value]) -> tuple[str, ...]:
-    return tuple(statement for text in texts for statement in split_statements(*_sql(scenario, text, values)))
-
-
-def _one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) -> str:
-    sql, where = _sql(scenario, text, values)
-    statements = split_statements(sql, where)
-    if len(statements) != 1:
-        raise LoadstoneError(
-            f"{where} holds {len(statements)} statements.", "Write one query that gives one value."
-        )
-    return statements[0]
-
-
-def _plain_queries(
-    scenario: Scenario, phase: Phase, table: Mapping[str, Any], values: Mapping[str, Value], seed: int
-) -> PlainQueries:
-    where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index, 'queries'))}"
-    return plain_queries_of(
-        table["queries"], lambda text: _one_statement(scenario, text, values), seed, where
-    )
-
-
-def _row_check(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value]) -> RowCheck | None:
-    if "row_check" not in table:
-        return None
-    return RowCheck(
-        _one_statement(scenario, table["row_check"]["count"], values), table["rows_per_transaction"]
-    )
-
-
-def _drive(scenario: Scenario, table: Mapping[str, Any], values: Mapping[str, Value], seed: int) -> Drive:
-    rate = table.get("rate_per_s")
-    settings = {key: table[key] for key in _SAME_IN_DRIVE if key in table}
-    return Drive(
-        scripts=tuple(_script(scenario, script, values) for script in table["scripts"]),
-        pace=Pace(table.get("pace", "closed"), rate),
-        seed=seed,
-        **settings,
-    )
-
-
-def _script(scenario: Scenario, script: str | Mapping[str, Any], values: Mapping[str, Value]) -> Script:
-    table: Mapping[str, Any] = {"file": script} if isinstance(script, str) else script
-    name = table["file"]
-    text = render(scenario.files[name], values, str(scenario.folder / name))
-    return Script(name, text, table.get("weight", 1))
 
 
 def _published(phase: Phase, values: Mapping[str, Value]) -> Iterator[Published]:

@@ -14,24 +14,16 @@ import msgspec
 
 from loadstone._core import ScriptError, check_script
 from loadstone.errors import LoadstoneError
-from loadstone.model import (
-    LOAD_FILES,
-    SIZES,
-    Plan,
-    PlannedPhase,
-    PlannedScenario,
-    PlannedTarget,
-    TargetName,
-    Value,
-)
+from loadstone.model import LOAD_FILES, SIZES, TargetName, Value
+from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
 from loadstone.plan.phase import planned_phase
+from loadstone.plan.workloads import measured_seconds, needs_of
+from loadstone.results import documents
 from loadstone.results.labels import distinct_labels
+from loadstone.results.older import renamed
 from loadstone.results.redact import is_telling, learn
-from loadstone.scenario.load import needs_of_bulk, seconds_of_bulk
 from loadstone.scenario.parameter import nearest
 from loadstone.scenario.private_server import private_server_of
-from loadstone.scenario.queries import seconds_of_queries
-from loadstone.scenario.timeseries import needs, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +31,8 @@ if TYPE_CHECKING:
     from loadstone.model import Drive
     from loadstone.scenario.scenario import Phase, Scenario
 
-FORMAT = 2
+FORMAT = 3
+_READ = (2, FORMAT)
 _AUTOMATIC_VARIABLES = ("client_id", "default_seed", "random_seed", "scale")
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9._]+")
 _LONGEST_KEY = 120
@@ -138,15 +131,7 @@ def estimated_seconds(plan: Plan) -> float:
     asked one by one count cautiously too (`questionphase`).
     """
     phases = (phase for target in plan.targets for phase in target.phases if phase.skip is None)
-    return sum(phase.setup_estimate_s + _measured_seconds(phase) for phase in phases)
-
-
-def clients_of(phase: PlannedPhase) -> int:
-    """Return how many connections a phase has open at once, ours for control and watching left out."""
-    drive, load, query = phase.drive, phase.load or phase.bulk, phase.query
-    parts = [drive.clients if drive else 0, load.workers if load else 0, query.workers if query else 0]
-    parts.append(phase.plain_queries.clients if phase.plain_queries else 0)
-    return sum(parts) + (1 if load and query else 0)
+    return sum(phase.setup_estimate_s + measured_seconds(phase.workload) for phase in phases)
 
 
 def plan_to_json(plan: Plan) -> str:
@@ -156,12 +141,12 @@ def plan_to_json(plan: Plan) -> str:
 
 
 def plan_from_json(text: str) -> Plan:
-    """Read plan.json; raises LoadstoneError when the text is no plan of this format."""
+    """Read plan.json; raises LoadstoneError when the text is no plan of a format that is read."""
     try:
         document = msgspec.json.decode(text)
         found = document.pop("format") if isinstance(document, dict) and "format" in document else None
-        if found == FORMAT:
-            return msgspec.convert(document, Plan, dec_hook=_decode)
+        if found in _READ:
+            return msgspec.convert(renamed(document, documents.Plan), Plan, dec_hook=_decode)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise LoadstoneError(
             f"This is not a plan: {error}.", "plan.json is written by Loadstone alone."
@@ -262,23 +247,15 @@ def _variants(scenario: Scenario, settings: _Settings, known: Mapping[str, Value
         for variant in _sweep(phase, settings):
             values = {**settings.values, **variant, **known}
             planned, table = planned_phase(scenario, phase, values, seed)
-            if planned.drive:
-                _check_scripts(scenario, planned.drive)
+            if isinstance(planned.workload, ScriptWorkload):
+                _check_scripts(scenario, planned.workload.drive)
             planned = dataclasses.replace(planned, variant=variant, repeat=int(known["repeat"]))
             versions = (scenario.min_server_version, table.get("min_server_version"))
             yield _Variant(
                 planned,
-                (*scenario.capabilities, *table.get("requires", ()), *_needs(planned)),
+                (*scenario.capabilities, *table.get("requires", ()), *needs_of(planned.workload)),
                 tuple(version for version in versions if version),
             )
-
-
-def _needs(phase: PlannedPhase) -> Iterator[str]:
-    yield from needs(phase.load, phase.query)
-    if phase.bulk is not None:
-        yield from needs_of_bulk(phase.bulk)
-    if phase.plain_queries is not None:
-        yield "query"
 
 
 def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
@@ -339,7 +316,7 @@ def _planned_target(target: PlanTarget, label: str, variants: Sequence[_Variant]
 
 def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
     """Say in words why a target cannot run a phase; None when it can, or when that is not known."""
-    if variant.phase.drive is not None and not target.wire:
+    if isinstance(variant.phase.workload, ScriptWorkload) and not target.wire:
         return (
             f"{target.engine_name} is not reached by PostgreSQL's wire protocol, which pgbench's scripts need"
         )
@@ -368,23 +345,6 @@ def _version(text: str) -> tuple[int, ...]:
     """Read the leading numbers of `10`, `9.6.24` or `18beta1`."""
     match = re.match(r"\d+(\.\d+)*", text)
     return tuple(int(part) for part in match.group().split(".")) if match else ()
-
-
-def _measured_seconds(phase: PlannedPhase) -> float:
-    if phase.drive is not None:
-        return _drive_seconds(phase.drive)
-    if phase.bulk is not None:
-        return seconds_of_bulk(phase.bulk)
-    if phase.plain_queries is not None:
-        return seconds_of_queries(phase.plain_queries)
-    return seconds_of(phase.load, phase.query)
-
-
-def _drive_seconds(drive: Drive) -> float:
-    if drive.duration_s is not None:
-        return drive.warmup_s + drive.duration_s
-    count = (drive.transactions_per_client or 0) * drive.clients
-    return drive.warmup_s + (count / drive.pace.rate_per_s if drive.pace.rate_per_s else 0.0)
 
 
 def parsed_scripts(folder: Path, drive: Drive) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,10 +1,16 @@
-"""Documents of format 1 (version 0.1.0) in today's names.
+"""Documents of older formats in today's names.
+
+Format 1 is that of version 0.1.0:
 
 | document | then | now |
 |---|---|---|
-| phase.json, plan.json | kind `drive`, `query` | `script`, `queries` |
+| phase.json | kind `drive`, `query` | `script`, `queries` |
 | phase.json | `published[].question` | `published[].query` |
 | drive.json | `asking`, its `questions`, `runs[].question` | `plain_queries`, its `queries`, `runs[].query` |
+
+Until format 2 of plan.json a phase had `kind` and one key for each thing that it might do (`drive`, `load`,
+`bulk`, `query`, `plain_queries`, in format 1 `questions`), all but one or two of them null. Since format 3 it
+has one `workload`, whose `type` says what is done.
 
 Documents of today pass unchanged. Values that are not of the expected type stay for the types to refuse.
 """
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 _KINDS = {"drive": "script", "query": "queries"}
+_ONE_OF = ("kind", "drive", "load", "bulk", "query", "plain_queries", "questions", "row_check")
+"""What a planned phase had in place of `workload`."""
 
 
 def renamed(document: Document, kind: type[Struct]) -> Document:
@@ -36,7 +44,30 @@ def _phase(phase: Document) -> Document:
 
 
 def _plan(plan: Document) -> Document:
-    return _each(plan, "targets", lambda target: _each(target, "phases", _kind))
+    return _each(plan, "targets", lambda target: _each(target, "phases", _planned))
+
+
+def _planned(phase: Document) -> Document:
+    phase = _kind(phase)
+    if "workload" in phase or "kind" not in phase:
+        return phase
+    rest = {key: value for key, value in phase.items() if key not in _ONE_OF}
+    return rest | {"workload": _workload(phase)}
+
+
+def _workload(phase: Document) -> Document:
+    """Return what a phase of format 1 or 2 was to do."""
+    drive, load, bulk, mix = (phase.get(key) for key in ("drive", "load", "bulk", "query"))
+    plain = phase.get("plain_queries") or phase.get("questions")
+    if drive is not None:
+        return {"type": "script", "drive": drive, "row_check": phase.get("row_check")}
+    if bulk is not None:
+        return {"type": "table-load", "load": bulk, "mixed": plain}
+    if load is not None:
+        return {"type": "timeseries-load", "load": load, "mixed": mix}
+    if plain is not None:
+        return {"type": "plain-queries", "queries": plain}
+    return {"type": "timeseries-queries", "queries": mix} if mix is not None else {"type": phase["kind"]}
 
 
 def _drive(drive: Document) -> Document:

@@ -11,7 +11,8 @@ from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError, explained
 from loadstone.host import bandwidth, environment
 from loadstone.host.open_files import make_room_for
-from loadstone.plan.plan import PlanTarget, clients_of, make_plan, plan_to_json
+from loadstone.plan.model import PlainQueriesWorkload, ScriptWorkload, TableLoadWorkload
+from loadstone.plan.plan import PlanTarget, make_plan, plan_to_json
 from loadstone.results.folder import DEFAULT_PARENT, RunFolder, make_run_id
 from loadstone.results.redact import redact_command
 from loadstone.run.phase_context import PhaseOptions
@@ -34,10 +35,10 @@ from loadstone.target import parse_targets
 from loadstone.workload.calibrate import calibrate_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from loadstone.model import Plan, PlannedPhase
+    from loadstone.plan.model import Plan, PlannedPhase, Workload
     from loadstone.run.server import Server
     from loadstone.target import Target
 
@@ -103,8 +104,9 @@ def execute(request: Request, listener: Listener) -> Outcome:
 
 
 def _make_room(plan: Plan, request: Request) -> None:
-    clients = max((clients_of(phase) for target in plan.targets for phase in target.phases), default=0)
-    drives = any(phase.drive for target in plan.targets for phase in target.phases)
+    clients = max((phase.workload.clients for target in plan.targets for phase in target.phases), default=0)
+    workloads = [phase.workload for target in plan.targets for phase in target.phases]
+    drives = any(isinstance(workload, ScriptWorkload) for workload in workloads)
     # Our own ceiling is measured against a server in this process: each connection has both its ends here.
     make_room_for(2 * clients if drives and request.calibrate else clients)
 
@@ -162,6 +164,17 @@ def _end(folder: RunFolder, code: ExitCode, trouble: LoadstoneError | None) -> N
         exit_code=int(code),
         reason=trouble.message if trouble else None,
     )
+
+
+def _planned(plan: Plan) -> Iterator[PlannedPhase]:
+    """Yield the phases of all targets that are not skipped."""
+    return (phase for target in plan.targets for phase in target.phases if phase.skip is None)
+
+
+def _asks_plain(workload: Workload) -> bool:
+    """Tell whether plain SQL runs, whose scan rates are compared with the machine's bandwidth."""
+    loaded = isinstance(workload, TableLoadWorkload) and workload.mixed is not None
+    return loaded or isinstance(workload, PlainQueriesWorkload)
 
 
 def _missing(path: Path) -> list[Path]:
@@ -271,26 +284,26 @@ class _Run:
 
     def _record(self, servers: Sequence[Server], plan: Plan) -> None:
         """Write down what this machine and the servers are, as far as an earlier run has not."""
-        drives = [p.drive for t in plan.targets for p in t.phases if p.drive and p.skip is None]
+        workloads = [phase.workload for phase in _planned(plan)]
         paths = {"results": self.folder.path}
         for server in servers:
             server.folder.write_target(server.describe())
             if server.opened.data_directory is not None:
                 paths[f"data of {server.id}"] = server.opened.data_directory
-        clients = max((clients_of(p) for t in plan.targets for p in t.phases if p.skip is None), default=0)
+        clients = max((workload.clients for workload in workloads), default=0)
         if self.left and self.folder.read_json("environment.json"):
             return
         facts = environment.collect(paths, clients=clients)
-        if any(phase.plain_queries and phase.skip is None for t in plan.targets for phase in t.phases):
+        if any(_asks_plain(workload) for workload in workloads):
             self.listener.said("measuring how fast this machine's memory and disk are …")
             ours = {f"data of {s.id}" for s in servers if s.opened.private} | {"results"}
             facts["bandwidth"] = bandwidth.measure({n: path for n, path in paths.items() if n in ours})
         self.folder.write_json("environment.json", facts)
         for warning in facts["warnings"]:
             self.folder.event("warning", "warning", warning["message"], hint=warning.get("hint"))
-        if self.request.calibrate and drives:
+        wanted = sorted({(w.drive.mode, w.drive.clients) for w in workloads if isinstance(w, ScriptWorkload)})
+        if self.request.calibrate and wanted:
             self.listener.said("measuring our own ceiling on this machine …")
-            wanted = sorted({(drive.mode, drive.clients) for drive in drives})
             found = calibrate_for(wanted, self.signals, io=self.request.io)
             self.folder.write_json("calibration.json", found)
 

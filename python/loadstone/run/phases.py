@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import words_of
 from loadstone.model import ROUND
+from loadstone.plan.model import (
+    PlainQueriesWorkload,
+    ScriptWorkload,
+    SizeWorkload,
+    TableLoadWorkload,
+    TimeSeriesLoadWorkload,
+    TimeSeriesQueriesWorkload,
+)
 from loadstone.results.service import lost_connections
 from loadstone.run.load import bulk_phase
 from loadstone.run.outcome import first_error, judge
@@ -21,7 +29,8 @@ from loadstone.workload.drive import drive_document, perform
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from loadstone.model import BulkLoad, Load, PlannedPhase, QueryMix
+    from loadstone.model import PlainQueries, QueryMix
+    from loadstone.plan.model import PlannedPhase
     from loadstone.results.folder import RunFolder
     from loadstone.results.phase_folder import PhaseFolder
     from loadstone.run.server import Server
@@ -94,10 +103,12 @@ class PhaseRun:
 
     def _goes_on(self) -> bool:
         """Tell whether the phase goes on where an earlier run stopped; what else that left is set aside."""
-        begun, bulk = self._manner.begun, self.phase.bulk
+        begun, workload = self._manner.begun, self.phase.workload
         if begun is None:
             return False
-        reason = why_not_on(bulk, self.server) if bulk else "only bulk loads go on in the middle"
+        reason: str | None = "only bulk loads go on in the middle"
+        if isinstance(workload, TableLoadWorkload):
+            reason = why_not_on(workload.load, self.server)
         self.folder.set_aside(*(() if reason else ("steps.jsonl",)))
         if reason:
             self._event("info", "note", f"the phase begins again from its beginning: {reason}")
@@ -122,17 +133,19 @@ class PhaseRun:
 
     def _work(self, show: Callable[[Progress], None], *, resume: bool) -> tuple[str, str | None]:
         """Do what the phase is for, once it is set up."""
-        phase = self.phase
-        if phase.drive is not None:
-            return self._drive(show)
-        if phase.load is not None:
-            return self._load(phase.load, show)
-        if phase.bulk is not None:
-            return self._bulk(phase.bulk, show, resume=resume)
-        if phase.kind == "queries":
-            return self._query(show) if phase.query is None else self._mix(phase.query, show)
-        if phase.kind == "size":
-            self._write(sizes={"before": None, "after": self.server.sizes()})
+        match workload := self.phase.workload:
+            case ScriptWorkload():
+                return self._drive(workload, show)
+            case TimeSeriesLoadWorkload():
+                return self._load(workload, show)
+            case TableLoadWorkload():
+                return self._bulk(workload, show, resume=resume)
+            case PlainQueriesWorkload():
+                return self._query(workload.queries, show)
+            case TimeSeriesQueriesWorkload():
+                return self._mix(workload.queries, show)
+            case SizeWorkload():
+                self._write(sizes={"before": None, "after": self.server.sizes()})
         return "complete", None
 
     def _set_up(self) -> None:
@@ -148,9 +161,8 @@ class PhaseRun:
             self._write(statements=done)
         self._setting_up = False
 
-    def _drive(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        drive, check = self.phase.drive, self.phase.row_check
-        assert drive is not None  # noqa: S101 - the caller asked
+    def _drive(self, workload: ScriptWorkload, show: Callable[[Progress], None]) -> tuple[str, str | None]:
+        drive, check = workload.drive, workload.row_check
         if self.server.opened.private:
             # Each drive begins with nothing left to write from the one before.
             self.server.engine.checkpoint(self.server.control)
@@ -169,19 +181,22 @@ class PhaseRun:
             self._check_rows(account, rows, check.rows_per_transaction, self.server.count(check.count_sql))
         return judge(account)
 
-    def _load(self, load: Load, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        account, before = load_phase(load, self.phase.query, self._stage(show))
+    def _load(
+        self, workload: TimeSeriesLoadWorkload, show: Callable[[Progress], None]
+    ) -> tuple[str, str | None]:
+        account, before = load_phase(workload.load, workload.mixed, self._stage(show))
         state, reason = self._loaded(account, before)
         return state, reason if state == "complete" else f"{reason}; {committed_words(account['load'])}"
 
     def _bulk(
-        self, bulk: BulkLoad, show: Callable[[Progress], None], *, resume: bool
+        self, workload: TableLoadWorkload, show: Callable[[Progress], None], *, resume: bool
     ) -> tuple[str, str | None]:
+        bulk = workload.load
         before = self.document["sizes"]["before"] if resume else self.server.sizes()
         # Written now, so that a run that goes on after a kill still has it.
         self._write(sizes={"before": before, "after": None})
         ignore, stage = self._manner.ignore_space, self._stage(show)
-        outcome = bulk_phase(bulk, stage, self.phase.plain_queries, resume=resume, ignore_space=ignore)
+        outcome = bulk_phase(bulk, stage, workload.mixed, resume=resume, ignore_space=ignore)
         self._write(storage=outcome.account["load"]["storage"])
         state, reason = self._loaded(outcome.account, before)
         if state == "complete":
@@ -214,9 +229,7 @@ class PhaseRun:
             self._tell_outage(outage)
         return judge(account)
 
-    def _query(self, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        queries = self.phase.plain_queries
-        assert queries is not None, "a query phase asks something"  # noqa: S101 - the schema sees to it
+    def _query(self, queries: PlainQueries, show: Callable[[Progress], None]) -> tuple[str, str | None]:
         account = self.account = plain_queries_phase(queries, self._stage(show))
         for outage in account["outages"]:
             self._tell_outage(outage)

@@ -10,6 +10,12 @@ from loadstone import _core
 from loadstone.engine import SCHEMA
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError, ShellRefusedError
+from loadstone.plan.model import (
+    ScriptWorkload,
+    TableLoadWorkload,
+    TimeSeriesLoadWorkload,
+    TimeSeriesQueriesWorkload,
+)
 from loadstone.plan.plan import parsed_scripts
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.parameter import nearest
@@ -22,7 +28,8 @@ from loadstone.workload.tsbs.queries.draws import Range, draw
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from loadstone.model import BulkLoad, Plan, PlannedPhase, PlannedTarget, QueryMix, Series
+    from loadstone.model import BulkLoad, QueryMix, Series
+    from loadstone.plan.model import Plan, PlannedPhase, PlannedTarget
     from loadstone.run.server import Server
     from loadstone.target import Target
 
@@ -63,8 +70,8 @@ def refuse_shell(plan: Plan) -> None:
     found = dict.fromkeys(
         f"{where}, line {command['line']}: {visible(' '.join(command['text'].split()))}"
         for phase in plan.targets[0].phases
-        if phase.drive is not None and phase.scenario in folders
-        for where, script in parsed_scripts(folders[phase.scenario], phase.drive)
+        if isinstance(phase.workload, ScriptWorkload) and phase.scenario in folders
+        for where, script in parsed_scripts(folders[phase.scenario], phase.workload.drive)
         for command in script["commands"]
         if command["kind"] in _SHELL
     )
@@ -92,7 +99,7 @@ def refuse_unqualified(plan: Plan, targets: Sequence[Target]) -> None:
     }
     for target in plan.targets:
         for phase in target.phases if target.id in reached else ():
-            after = phase.bulk.after if phase.bulk is not None else ()
+            after = phase.workload.load.after if isinstance(phase.workload, TableLoadWorkload) else ()
             ours = set()  # what is made goes into our schema, and is found there first
             for statement in (*phase.setup, *after):
                 if made := _MAKING.match(statement):
@@ -118,7 +125,8 @@ def refuse_idle(plan: Plan) -> None:
         return
     reasons = dict.fromkeys(phase.skip for phase in phases if phase.skip is not None)
     hint = "Name a target that can; `loadstone engines` lists them."
-    if any(phase.bulk is not None and phase.bulk.rows.as_they_are for phase in phases):
+    loads = [phase.workload.load for phase in phases if isinstance(phase.workload, TableLoadWorkload)]
+    if any(load.rows.as_they_are for load in loads):
         hint = "CSV, text and binary files go to PostgreSQL and its relatives; give Parquet for all others."
     raise LoadstoneError(f"nothing of this can be run: {'; '.join(reasons)}.", hint)
 
@@ -139,8 +147,8 @@ def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
 
 def _bulk_loads(target: PlannedTarget) -> Iterator[tuple[PlannedPhase, BulkLoad]]:
     for phase in target.phases:
-        if phase.bulk is not None and phase.skip is None:
-            yield phase, phase.bulk
+        if isinstance(phase.workload, TableLoadWorkload) and phase.skip is None:
+            yield phase, phase.workload.load
 
 
 @contextlib.contextmanager
@@ -153,11 +161,14 @@ def _named(phase: PlannedPhase) -> Iterator[None]:
 
 
 def _look_at(phase: PlannedPhase) -> None:
-    if phase.load is not None and not isinstance(phase.load.data, str):
-        _look_at_data(phase.load.data)
-    if phase.query is not None:
-        _look_at_data(phase.query.series)
-        _look_at_queries(phase.query)
+    match phase.workload:
+        case TimeSeriesLoadWorkload(load=wanted, mixed=mixed):
+            if not isinstance(wanted.data, str):
+                _look_at_data(wanted.data)
+            if mixed is not None:
+                _look_at_queries(mixed)
+        case TimeSeriesQueriesWorkload(queries=mix):
+            _look_at_queries(mix)
 
 
 def _look_at_data(series: Series) -> None:
@@ -171,6 +182,7 @@ def _look_at_data(series: Series) -> None:
 
 
 def _look_at_queries(mix: QueryMix) -> None:
+    _look_at_data(mix.series)
     known = kinds_of(mix.series.use_case)
     for name in mix.kinds:
         if known and name not in known:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.errors import ExitCode, LoadstoneError
-    from loadstone.model import InOut, Plan, PlannedPhase
+    from loadstone.model import InOut
+    from loadstone.plan.model import Plan, PlannedPhase
     from loadstone.results.folder import RunFolder
     from loadstone.scenario.scenario import Scenario
     from loadstone.workload.drive import Progress

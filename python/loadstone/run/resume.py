@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
 from loadstone.errors import LoadstoneError
+from loadstone.plan.model import TableLoadWorkload
 from loadstone.plan.plan import plan_from_json, plan_to_json
 from loadstone.private_server.adoption import adopt
 from loadstone.results.folder import RunFolder, state_of
@@ -20,7 +21,8 @@ from loadstone.workload.load.tables import LEDGER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from loadstone.model import BulkLoad, Plan, PlannedPhase, PlannedTarget
+    from loadstone.model import BulkLoad
+    from loadstone.plan.model import Plan, PlannedPhase, PlannedTarget
     from loadstone.private_server.adoption import Adoption
     from loadstone.results.json_files import Document
     from loadstone.run.request import Request
@@ -66,7 +68,14 @@ class ResumeState:
         or look at what was loaded.
         """
         done = {p.key for p in phases if (self.begun(target, p) or {}).get("state") == "complete"}
-        missing = [p for p in phases if p.skip is None and p.key not in done and p.bulk is None and not there]
+        missing = [
+            p
+            for p in phases
+            if p.skip is None
+            and p.key not in done
+            and not isinstance(p.workload, TableLoadWorkload)
+            and not there
+        ]
         needy = {
             "sql": {(p.scenario, p.repeat) for p in missing},
             "load": {(p.scenario, p.repeat) for p in missing if p.kind != "sql"},

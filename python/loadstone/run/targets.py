@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from loadstone.engine import SCHEMA
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
-from loadstone.plan.plan import clients_of
 from loadstone.run.server import Server
 from loadstone.scenario.private_server import common_wishes
 from loadstone.target import open_target
@@ -16,7 +15,7 @@ from loadstone.target import open_target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadstone.model import Plan
+    from loadstone.plan.model import Plan
     from loadstone.private_server import EmbeddedServer
     from loadstone.private_server.adoption import Adoption
     from loadstone.results.folder import RunFolder
@@ -67,7 +66,7 @@ class Opener:
     def open(self, stack: contextlib.ExitStack, targets: Sequence[Target], plan: Plan) -> list[Server]:
         """Open all targets, or none; raises LoadstoneError."""
         stack.callback(self._end_private_servers)
-        clients = max((clients_of(p) for t in plan.targets for p in t.phases), default=1) or 1
+        clients = max((p.workload.clients for t in plan.targets for p in t.phases), default=1) or 1
         adopted = self._adopt(targets)  # before any is opened: that removes what killed runs have left
         # All targets are looked at before any of them is touched.
         wishes = wishes_of(plan, targets)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadstone.model import PlannedPhase
+    from loadstone.plan.model import PlannedPhase
     from loadstone.run.server import Server
 
 

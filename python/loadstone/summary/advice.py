@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loadstone.results.documents.drive import PlainTable
-    from loadstone.results.documents.run import PlannedBulk
+    from loadstone.results.documents.run import PlannedLoad
     from loadstone.results.documents.summary import KneeFigures, StepFigures, StepsFigures
 
 ROUND = (5, 2, 1)
@@ -44,8 +44,8 @@ class Loaded:
     engine: str
     version: str
     """The server's, as its target tells it: `18.6`."""
-    bulk: PlannedBulk | None
-    """plan.json's `bulk` of the phase."""
+    load: PlannedLoad | None
+    """plan.json's `workload.load` of the phase."""
     table: PlainTable | None
     """The table's columns and what grows with the rows: drive.json's `load.table`."""
 
@@ -55,7 +55,7 @@ def advise(steps: StepsFigures, loaded: Loaded) -> Advice | None:
     knee = steps.knee
     if knee is None:
         return None
-    if loaded.bulk and loaded.bulk.table.get("partition_rows"):  # no document: the wishes as planned
+    if loaded.load and loaded.load.table.get("partition_rows"):  # no document: the wishes as planned
         return _advice([judge_flat(steps)[1]])
     rows = partition_rows(steps)
     rate = _rate(_before(steps, rows)) if rows else None
@@ -214,8 +214,8 @@ def _seconds(point: StepFigures) -> float:
 
 def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
     """Add column, kind and DDL of the partitions; what stands against them becomes a sentence."""
-    table, bulk = loaded.table, loaded.bulk
-    if table is None or bulk is None:
+    table, load = loaded.table, loaded.load
+    if table is None or load is None or not load.table:
         return _adding(advice, "The run ended before it recorded the table's columns, so there is no DDL.")
     column = table.sequence
     if not column:
@@ -224,13 +224,13 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
             "No column is known to grow with the rows: choose one that does, such as a time or a serial "
             f"number, and partition by ranges of about {in_words(rows)} rows.",
         )
-    total = bulk.rows.rows or 0
+    total = load.rows.rows or 0
     where = TableOptions(
         version_number=_version_number(loaded.version),
-        first=bulk.rows.first or 0,
+        first=load.rows.first or 0,
         rows=max(rows, min(total, rows * PARTITIONS)),
     )
-    wishes = msgspec.convert(bulk.table, TableWishes)
+    wishes = msgspec.convert(load.table, TableWishes)
     wishes = replace(wishes, partition_column=column, partition_rows=rows, index_when="before")
     try:
         ddl = partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(table), wishes, where)

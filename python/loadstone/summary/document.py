@@ -156,16 +156,16 @@ def _run(files: RunFiles) -> SummaryRun:
 def _loaded(files: PhaseFiles, target: TargetFiles, run: RunFiles) -> Loaded:
     """Return what is known of a load for the sake of advice: as planned, and as the driver wrote it down."""
     planned = [
-        phase
+        phase.workload
         for one in run.plan.targets
         if one.id == target.target.id
         for phase in one.phases
-        if phase.key == files.phase.key
+        if phase.key == files.phase.key and phase.workload
     ]
     return Loaded(
         engine=target.target.engine or "postgres",
         version=target.target.version or "",
-        bulk=planned[0].bulk if planned else None,
+        load=planned[0].load if planned else None,
         table=files.drive and files.drive.load and files.drive.load.table,
     )
 

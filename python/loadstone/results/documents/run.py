@@ -75,17 +75,32 @@ class PlannedScenario(Struct, frozen=True):
 
 
 class PlannedRows(Struct, frozen=True):
-    """Which rows a bulk load was to have."""
+    """Which rows a load of a plain table was to have."""
 
     rows: Count | None = None
     first: Annotated[Count | None, Meta(description="number of the first row")] = None
 
 
-class PlannedBulk(Struct, frozen=True):
-    """What a bulk load was to do, as far as the advice needs it."""
+class PlannedLoad(Struct, frozen=True):
+    """What a load was to do, as far as the advice needs it."""
 
-    rows: PlannedRows
-    table: dict[str, Any]
+    rows: Annotated[PlannedRows, Meta(description="of a plain table")] = PlannedRows()
+    table: Annotated[dict[str, Any], Meta(description="how the plain table was to be made")] = msgspec.field(
+        default_factory=dict
+    )
+
+
+class PlannedWorkload(Struct, frozen=True):
+    """What a phase was to do on its target."""
+
+    type: Annotated[
+        str,
+        Meta(
+            description="sql, script, timeseries-load, table-load, timeseries-queries, plain-queries, size "
+            "or check"
+        ),
+    ]
+    load: Annotated[PlannedLoad | None, Meta(description="of timeseries-load and table-load")] = None
 
 
 class PlannedPhase(Struct, frozen=True):
@@ -96,8 +111,7 @@ class PlannedPhase(Struct, frozen=True):
     title: Words = None
     variant: Annotated[dict[str, Scalar] | None, Meta(description="values of the swept parameters")] = None
     skip: Annotated[str | None, Meta(description="why it is not run")] = None
-    kind: str | None = None
-    bulk: PlannedBulk | None = None
+    workload: PlannedWorkload | None = None
 
 
 class PlannedTarget(Struct, frozen=True):
