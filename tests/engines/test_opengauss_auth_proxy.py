@@ -17,9 +17,11 @@ from loadstone.engines.opengauss import OpenGauss, auth_proxy
 from loadstone.engines.opengauss.auth_proxy import OpenGaussAuthProxy, answer
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
+from loadstone.personalities import pgbench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.sandbox import Database
 
@@ -156,3 +158,16 @@ def test_certificates_are_checked_as_sslmode_says() -> None:
     checked = auth_proxy._context(replace(plain, sslmode="verify-ca"))
     assert (checked.verify_mode, checked.check_hostname) == (ssl.CERT_REQUIRED, False)
     assert auth_proxy._context(replace(plain, sslmode="verify-full")).check_hostname
+
+
+def test_pgbench_logs_in_as_the_engine_wants_it(database: Database, tmp_path: Path) -> None:
+    script = tmp_path / "one.sql"
+    script.write_text("select 1;\n")
+    with gate(database) as front:
+        there = front.connection
+        url = f"opengauss://{there.user}:correct%20horse@{there.host}:{there.port}/{there.database}"
+        out: list[str] = []
+        err: list[str] = []
+        code = pgbench.main(["-v", "-f", str(script), "-t", "3", url], out.append, err.append)
+    assert code == 0, err
+    assert "actually processed: 3/3" in "".join(out)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from loadstone.engine.control import Control
     from loadstone.engine.observe.storage import Storage
     from loadstone.engine.postgres.connections import PostgresControl
+    from loadstone.engine.postgres.sessions import Needs
 
 WORTH_RECORDING = (
     "autovacuum", "checkpoint_completion_target", "checkpoint_timeout", "data_checksums",
@@ -85,9 +86,11 @@ class PostgresFamily(Engine):
         """URLs; short names are the private servers' business."""
         return tuple(f"{scheme}://" for scheme in self.schemes)
 
-    def connect(self, connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
+    def connect(
+        self, connection: model.Connection, *, autocommit: bool = True, needs: Needs = "session"
+    ) -> PostgresControl:
         """Open a control connection. Raises LoadstoneError with what is wrong and how to mend it."""
-        return connections.connect(connection, autocommit=autocommit)
+        return connections.connect(connection, autocommit=autocommit, needs=needs)
 
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.engine.observe.storage import TableStorage
     from loadstone.engine.postgres.connections import PostgresControl
+    from loadstone.engine.postgres.sessions import Needs
     from loadstone.model import PlainTable, SeriesTables, TableForm
 
 _SIGNS = ("opengauss", "mogdb", "uqbar", "gaussdb")
@@ -233,16 +234,18 @@ class OpenGauss(PostgresFamily):
     series = OpenGaussSeries()
     tables = OpenGaussTables()
 
-    def connect(self, connection: model.Connection, *, autocommit: bool = True) -> PostgresControl:
+    def connect(
+        self, connection: model.Connection, *, autocommit: bool = True, needs: Needs = "session"
+    ) -> PostgresControl:
         """Open a control connection; where the server wants openGauss's own way to log in, by a doorman."""
         try:
-            return super().connect(connection, autocommit=autocommit)
+            return super().connect(connection, autocommit=autocommit, needs=needs)
         except LoadstoneError as error:
             if not any(sign in error.message for sign in _LOG_IN):
                 raise
         doorman = OpenGaussAuthProxy(connection)
         try:
-            return super().connect(doorman.connection, autocommit=autocommit)
+            return super().connect(doorman.connection, autocommit=autocommit, needs=needs)
         except LoadstoneError as error:
             said = doorman.trouble or error
             place = connections.place(connection)

@@ -15,7 +15,7 @@ from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
 from loadstone.personalities.pgbench.scripts import commands_of
-from loadstone.personalities.pgbench.server import connection_of, prepare
+from loadstone.personalities.pgbench.server import address_of, prepare
 from loadstone.personalities.pgbench.told import teller
 from loadstone.results.json_files import try_to_write
 from loadstone.signals import InterruptedRun, Signals
@@ -44,11 +44,11 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     """Do what the options say and return the exit status."""
     variables = ["scale", "client_id", "default_seed", "random_seed", *options.variables]
     commands = [commands_of(script, options.mode, variables) for script in options.scripts]
-    connection = connection_of(options, os.environ, err)
+    address = address_of(options, os.environ, err)
     with _folder(options.out) as folder:
-        found = prepare(connection, options, err)
+        found = prepare(address, options, err)
         lines = ProgressLines(options, err, LONGEST_S)
-        document = _document(options, found, connection, folder)
+        document = _document(options, found, address.connection, folder)
         account = _perform(document, signals, lines, teller(err))
         lines.catch_up(folder / "series.jsonl", account)
         if options.exit_on_abort and aborting_errors(options, account):

@@ -20,12 +20,14 @@ from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from loadstone.engine.postgres.family import PostgresFamily
     from loadstone.engine.postgres.sessions import Needs
     from loadstone.model import Connection
     from loadstone.personalities.pgbench.options import Options
 
 NO_SETUP = "could not create connection for setup"
 URL_PREFIXES = ("postgresql://", "postgres://")
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*")
 _METHODS = {"r": "range", "h": "hash"}
 _PARTITIONS = """
     select t.partstrat as method,
@@ -44,12 +46,40 @@ class ServerFacts:
     partitions: int = 0
 
 
-def connection_of(
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server is, and the scheme of its URL where that is not PostgreSQL's own."""
+
+    connection: Connection
+    scheme: str = ""
+
+    def engine(self) -> PostgresFamily:
+        """Return the engine that the scheme names; only a server of PostgreSQL's family has an address."""
+        # All engines, which few runs need.
+        from loadstone.engine.postgres.family import PostgresFamily  # noqa: PLC0415
+        from loadstone.engines import engine_of_scheme  # noqa: PLC0415
+
+        engine = engine_of_scheme(self.scheme or "postgres")
+        if not isinstance(engine, PostgresFamily):
+            raise LoadstoneError(
+                f'"{self.scheme}://" is no URL of a server with PostgreSQL\'s protocol',
+                "Write postgres://user@host:port/database; `loadstone engines` lists the others.",
+            )
+        return engine
+
+    def dial(self, needs: Needs) -> connections.PostgresControl:
+        """Open a control connection, in the engine's own way where it has one; raises LoadstoneError."""
+        if self.scheme:
+            return self.engine().connect(self.connection, needs=needs)
+        return connections.connect(self.connection, needs=needs)
+
+
+def address_of(
     options: Options,
     environment: Mapping[str, str],
     err: Callable[[str], object],
     complaint: str = NO_SETUP,
-) -> Connection:
+) -> Address:
     """Return where to connect: DBNAME may be a connection string, and then goes before the options.
 
     A URL may have the scheme of any engine with PostgreSQL's protocol. `complaint` ends the error message.
@@ -59,35 +89,28 @@ def connection_of(
     if name is None:
         name = environment.get("PGDATABASE") or environment.get("PGUSER") or _account()
     try:
-        name = _as_postgres(name)
+        scheme, name = _as_postgres(name)
         if name.startswith(URL_PREFIXES) or "=" in name:
             given |= {key: str(value) for key, value in _parsed(name).items()}
         else:
             given["dbname"] = name
         resolved = resolve(libpq.make_conninfo("", **{key: value for key, value in given.items() if value}))
+        address = Address(resolved.connection, scheme)
+        if scheme:
+            address.engine()
     except LoadstoneError as error:
         raise ComplaintError(error.message, error.hint, further=complaint) from error
     for note in resolved.notes:
         err(f"{PROGRAM}: warning: {note}\n")
-    return resolved.connection
+    return address
 
 
-def _as_postgres(name: str) -> str:
-    """Write the URL of a relative of PostgreSQL as PostgreSQL's; raises LoadstoneError for others."""
+def _as_postgres(name: str) -> tuple[str, str]:
+    """Return the scheme of a relative's URL, if it is one, and the URL as PostgreSQL's."""
     scheme, separator, rest = name.partition("://")
-    if name.startswith(URL_PREFIXES) or not separator or not scheme.isalnum():
-        return name
-    # All engines, which few runs need.
-    from loadstone.engine.postgres.family import PostgresFamily  # noqa: PLC0415
-    from loadstone.engines import engine_of_scheme  # noqa: PLC0415
-
-    engine = engine_of_scheme(scheme)
-    if not isinstance(engine, PostgresFamily):
-        raise LoadstoneError(
-            f'"{scheme}://" is no URL of a server with PostgreSQL\'s protocol',
-            "Write postgres://user@host:port/database; `loadstone engines` lists the others.",
-        )
-    return f"{URL_PREFIXES[0]}{rest}"
+    if name.startswith(URL_PREFIXES) or not separator or not _SCHEME.fullmatch(scheme):
+        return "", name
+    return scheme, f"{URL_PREFIXES[0]}{rest}"
 
 
 def _parsed(text: str) -> Mapping[str, object]:
@@ -109,10 +132,10 @@ def _account() -> str:
         ) from None
 
 
-def prepare(connection: Connection, options: Options, err: Callable[[str], object]) -> ServerFacts:
+def prepare(address: Address, options: Options, err: Callable[[str], object]) -> ServerFacts:
     """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
     needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
-    with connected(connection, needs) as control:
+    with connected(address, needs) as control:
         control.add_notice_handler(_shown(err))
         version = control.info.parameter_status("server_version") or "unknown"
         found = ServerFacts(version, options.scale or 1)
@@ -130,11 +153,11 @@ def prepare(connection: Connection, options: Options, err: Callable[[str], objec
 
 @contextmanager
 def connected(
-    connection: Connection, needs: Needs, complaint: str = NO_SETUP
+    address: Address, needs: Needs, complaint: str = NO_SETUP
 ) -> Iterator[connections.PostgresControl]:
     """Open a control connection; raises ComplaintError in libpq's words, which `complaint` ends."""
     try:
-        control = connections.connect(connection, needs=needs)
+        control = address.dial(needs)
     except LoadstoneError as error:
         # libpq's own words, for those who look for them.
         said = re.sub(r"^connection (failed|is bad): ", "", str(error.__cause__ or error.message).strip())

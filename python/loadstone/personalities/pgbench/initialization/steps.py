@@ -16,7 +16,7 @@ from loadstone.personalities.pgbench.initialization import schema
 from loadstone.personalities.pgbench.initialization.progress import CopyProgress
 from loadstone.personalities.pgbench.initialization.rows import Chunks, Shared, fill_in_parallel
 from loadstone.personalities.pgbench.initialization.session import Session
-from loadstone.personalities.pgbench.server import connected, connection_of
+from loadstone.personalities.pgbench.server import address_of, connected
 from loadstone.signals import InterruptedRun
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def initialize(options: Options, write: Write) -> int:
     # What psycopg would log of a lost connection is in our own error.
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     steps = options.init.steps_to_do(vacuum=options.vacuum)
-    connection = connection_of(options, os.environ, write, NO_CONNECTION)
+    address = address_of(options, os.environ, write, NO_CONNECTION)
     with ExitStack() as stack:
         # All connections are made before anything is touched.
         number = options.threads if "g" in steps and options.threads > 1 else 0
         sessions = [
-            Session(stack.enter_context(connected(connection, "nothing", NO_CONNECTION)), write)
+            Session(stack.enter_context(connected(address, "nothing", NO_CONNECTION)), write)
             for _ in range(1 + number)
         ]
         try:
