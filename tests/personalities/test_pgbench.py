@@ -98,6 +98,8 @@ REFUSED = {
     "--progress-timestamp": "pgbench: error: --progress-timestamp is allowed only under --progress\n",
     "--max-tries=0": "pgbench: error: an unlimited number of transaction tries can only be used with "
     "--latency-limit or a duration (-T)\n",
+    "--pro": f"pgbench: option '--pro' is ambiguous; possibilities: '--progress' '--protocol' "
+    f"'--progress-timestamp'\n{TRY}",
     "-i -S": "pgbench: error: some of the specified options cannot be used in initialization (-i) mode\n",
 }
 """Arguments -> what pgbench 15 says of them."""
@@ -172,6 +174,15 @@ def test_without_options_ten_transactions_of_tpcb_run_on_one_client() -> None:
     ]
     assert (options.clients, options.threads, options.transactions, options.duration_s) == (1, 1, 10, None)
     assert (options.mode, options.vacuum, options.vacuum_all) == ("simple", True, False)
+
+
+def test_options_of_ours_make_no_abbreviation_of_pgbenchs_ambiguous() -> None:
+    assert parsed("--rep").per_command
+    assert run("--em", "15")[2].startswith("pgbench: unrecognized option '--em'\n")
+    with pytest.raises(
+        ComplaintError, match=r"possibilities: '--report-per-command' '--rate' '--random-seed'"
+    ):
+        parsed("--r")
 
 
 def test_two_dashes_end_the_options() -> None:

@@ -6,6 +6,7 @@ are appended to one whole line at a time, and the reader forgives a torn last li
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -131,15 +132,17 @@ class RunFolder:
         self._lock = threading.Lock()
 
     @classmethod
-    def create(cls, out: Path | None, run_id: str, *, need_bytes: int = NEED_BYTES) -> Self:
-        """Make the folder: `out`, or `loadstone-runs/RUN_ID` below the working folder.
+    def create(
+        cls, out: Path | None, run_id: str, *, need_bytes: int = NEED_BYTES, option: str = "--out"
+    ) -> Self:
+        """Make the folder: `out`, which `option` names, or `loadstone-runs/RUN_ID` below the working folder.
 
         Raises LoadstoneError when the place holds something already, may not be written, or has less than
         `need_bytes` free.
         """
         path = _fresh_default(run_id) if out is None else out
-        _make_folder(path)
-        _check_space(path, need_bytes)
+        _make_folder(path, option)
+        _check_space(path, need_bytes, option)
         folder = cls(path)
         folder._manifest = Manifest(path)
         return folder
@@ -280,6 +283,17 @@ class RunFolder:
         found = [TargetFolder(path) for path in listed(self.path / "targets")]
         return sorted(found, key=lambda t: planned.index(t.id) if t.id in planned else len(planned))
 
+    def discard(self, made: Sequence[Path]) -> None:
+        """Remove what is in a folder in which nothing was measured, and the folders `made` for it."""
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for path in made:
+                path.rmdir()
+
     def _seal(self) -> None:
         with self._lock:
             self._sealed = True
@@ -293,6 +307,11 @@ class RunFolder:
             self._manifest.release()
 
 
+def missing(path: Path) -> list[Path]:
+    """Return the folders that making this one makes, itself included, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
 def _fresh_default(run_id: str) -> Path:
     """Two runs may begin within one second: the second gets a number."""
     path, number = DEFAULT_PARENT / run_id, 1
@@ -302,29 +321,31 @@ def _fresh_default(run_id: str) -> Path:
     return path
 
 
-def _make_folder(path: Path) -> None:
+def _make_folder(path: Path, option: str) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise LoadstoneError(
                 f"The folder {path} is not empty.",
-                "Name a new folder with --out: results are never overwritten.",
+                f"Name a new folder with {option}: results are never overwritten.",
             )
         probe = path / f".probe.{os.getpid()}"
         probe.touch()
         probe.unlink()
     except (FileExistsError, NotADirectoryError) as error:
-        raise LoadstoneError(f"{path} is a file or lies below one.", "Name a folder with --out.") from error
+        raise LoadstoneError(
+            f"{path} is a file or lies below one.", f"Name a folder with {option}."
+        ) from error
     except OSError as error:
         raise LoadstoneError(f"Cannot make the folder {path}: {error.strerror}.", mend(error)) from error
 
 
-def _check_space(path: Path, need_bytes: int) -> None:
+def _check_space(path: Path, need_bytes: int, option: str) -> None:
     free = shutil.disk_usage(path).free
     if free < need_bytes:
         raise LoadstoneError(
             f"{free / 2**20:.0f} MiB are free for results in {path}; {need_bytes / 2**20:.0f} are needed.",
-            "Free some space there, or put the results elsewhere with --out.",
+            f"Free some space there, or put the results elsewhere with {option}.",
         )
 
 

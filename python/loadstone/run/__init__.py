@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from typing import TYPE_CHECKING
 
-from loadstone import __version__
 from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError, explained
 from loadstone.host import bandwidth, environment
 from loadstone.host.open_files import make_room_for
 from loadstone.plan.model import PlainQueriesWorkload, ScriptWorkload, TableLoadWorkload
 from loadstone.plan.plan import PlanTarget, make_plan, plan_to_json
-from loadstone.results.folder import DEFAULT_PARENT, RunFolder, make_run_id
-from loadstone.results.redact import redact_command
+from loadstone.results.folder import DEFAULT_PARENT, RunFolder, make_run_id, missing
+from loadstone.run.begin_end import begin_run, end_run
 from loadstone.run.phase_context import PhaseOptions
 from loadstone.run.phases import PhaseRun
 from loadstone.run.preflight import (
@@ -36,7 +34,6 @@ from loadstone.workload.calibrate import calibrate_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from loadstone.plan.model import Plan, PlannedPhase, Workload
     from loadstone.run.server import Server
@@ -79,7 +76,7 @@ def execute(request: Request, listener: Listener) -> Outcome:
     _make_room(plan, request)
     origin = environment.read_clocks()
     left = open_broken(request.resume, request, plan, targets) if request.resume is not None else None
-    made = _missing(DEFAULT_PARENT if request.out is None else request.out)
+    made = missing(DEFAULT_PARENT if request.out is None else request.out)
     folder = _folder(request, targets, plan, origin, left)
     if prices:
         folder.write_run(prices=prices)
@@ -87,7 +84,7 @@ def execute(request: Request, listener: Listener) -> Outcome:
         run = _Run(request, listener, folder, left)
         code, trouble = run.guarded(targets, plan)
         if left or code is not ExitCode.BAD_INPUT:
-            _end(folder, code, trouble)
+            end_run(folder, code, trouble.message if trouble else None)
     except LoadstoneError:
         raise
     except BaseException as error:
@@ -98,7 +95,7 @@ def execute(request: Request, listener: Listener) -> Outcome:
         folder.close()
     if trouble is not None and code is ExitCode.BAD_INPUT:
         if not left:
-            _discard(folder, made if request.out is not None else [folder.path, *made])
+            folder.discard(made if request.out is not None else [folder.path, *made])
         raise trouble
     return Outcome(folder, code, trouble, run.farewells())
 
@@ -132,37 +129,14 @@ def _folder(
 def _begin(
     folder: RunFolder, request: Request, targets: Sequence[Target], origin: environment.Origin
 ) -> None:
-    folder.write_run(
-        loadstone=__version__,
-        id=folder.path.name,
+    begin_run(
+        folder,
+        origin,
+        request.command,
         scenarios=[scenario.id for scenario in request.scenarios],
         size=request.size,
-        state="running",
-        started_at=origin.started_at,
-        origin_ns=origin.origin_ns,
-        ended_at=None,
-        duration_s=None,
-        exit_code=None,
-        reason=None,
-        command=redact_command(list(request.command)),
         options=options_of(request, targets),
         asked=asked_document(request, targets),
-    )
-
-
-def _end(folder: RunFolder, code: ExitCode, trouble: LoadstoneError | None) -> None:
-    now = environment.read_clocks()
-    states = {
-        ExitCode.OK: "complete",
-        ExitCode.INTERRUPTED: "interrupted",
-        ExitCode.TERMINATED: "interrupted",
-    }
-    folder.write_run(
-        state=states.get(code, "failed"),
-        ended_at=now.started_at,
-        duration_s=round((now.origin_ns - folder.run["origin_ns"]) / 1e9, 3),
-        exit_code=int(code),
-        reason=trouble.message if trouble else None,
     )
 
 
@@ -175,23 +149,6 @@ def _asks_plain(workload: Workload) -> bool:
     """Tell whether plain SQL runs, whose scan rates are compared with the machine's bandwidth."""
     loaded = isinstance(workload, TableLoadWorkload) and workload.mixed is not None
     return loaded or isinstance(workload, PlainQueriesWorkload)
-
-
-def _missing(path: Path) -> list[Path]:
-    """Return the folders that making this one makes, itself included, the innermost first."""
-    return [folder for folder in (path, *path.parents) if not folder.exists()]
-
-
-def _discard(folder: RunFolder, made: Sequence[Path]) -> None:
-    """Remove what lies in a run folder in which nothing was measured, and the folders made for it."""
-    for entry in folder.path.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        for path in made:
-            path.rmdir()
 
 
 def _errors_of(targets: Sequence[Target]) -> tuple[type[Exception], ...]:

@@ -54,7 +54,7 @@ class PhaseRun:
         self._signals = signals
         self._manner = options
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
-        self.document: Document = _blank(phase, server.id)
+        self.document: Document = phase_document(phase, server.id)
         self._setting_up = False
         self.account: Document | None = None
         """drive.json, once there is one."""
@@ -327,7 +327,8 @@ class PhaseRun:
         self._run.event(level, kind, message, target=self.server.id, phase=self.phase.key)
 
 
-def _blank(phase: PlannedPhase, target: str) -> Document:
+def phase_document(phase: PlannedPhase, target: str) -> Document:
+    """Return phase.json of a phase that has not begun."""
     return {
         "number": int(phase.key.partition("-")[0]),
         "id": phase.id,

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from loadstone.engine.library.engine import Place
     from loadstone.model import Connection
 
-__all__ = ["OpenTarget", "Target", "is_local", "open_target", "parse_target", "parse_targets"]
+__all__ = [
+    "OpenTarget",
+    "Target",
+    "is_local",
+    "open_target",
+    "parse_target",
+    "parse_targets",
+    "server_target",
+]
 
 DEFAULT_ENGINE = "postgres"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -170,14 +178,18 @@ def _embedded(name: str) -> Target:
 
 def _server(engine: str, text: str) -> Target:
     resolved = resolve(text)
-    connection = resolved.connection
+    return server_target(engine, resolved.connection, resolved.notes)
+
+
+def server_target(engine: str, connection: Connection, notes: tuple[str, ...] = ()) -> Target:
+    """Return the target that is reached by this connection."""
     return Target(
         id=_slug("-".join((*_whereabouts(engine, connection), connection.database))),
         label=f"{place_of(connection)}, database {connection.database}",
         url=redacted_url(engine_named(engine).schemes[0], connection),
         engine=engine,
         connection=connection,
-        notes=resolved.notes,
+        notes=notes,
     )
 
 

@@ -74,11 +74,11 @@ OPTIONS = (
     *_known("here", "random-seed= show-script="),
     *_known("initialization", "partitions= partition-method="),
     *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
-    *_known("here", "d:dbname= emulate= out="),
+    *_known("here", "d:dbname= emulate= out= report="),
     *_known("here", "warmup= ramp-up= connect-rate="),
 )
 _LONG = {option.long: option for option in OPTIONS}
-_BEYOND = {"emulate", "out", "warmup", "ramp-up", "connect-rate"}
+_BEYOND = {"emulate", "out", "report", "warmup", "ramp-up", "connect-rate"}
 """Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
@@ -113,7 +113,10 @@ class Options:
     port: str = ""
     user: str = ""
     database: str | None = None
+    arguments: tuple[str, ...] = ()
+    """The command line, as it was given."""
     out: Path | None = None
+    report: Path | None = None
     emulate: int = 17
     """Major version of the pgbench that is imitated."""
     log: bool = False
@@ -149,7 +152,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Understand the arguments; raises ComplaintError, or AnswerGivenError when a text was asked for."""
     version = emulated(arguments, environment)
     _answer_first(arguments, version)
-    options = Options(emulate=version)
+    options = Options(emulate=version, arguments=tuple(arguments))
     _set_seed(options, environment.get("PGBENCH_RANDOM_SEED"), "PGBENCH_RANDOM_SEED environment variable")
     short = _short(version)
     given, rest = _split(arguments, short)
@@ -259,6 +262,10 @@ def _check_together(options: Options) -> None:
         )
     if options.exit_on_abort and options.continue_on_error:
         raise ComplaintError("--exit-on-abort and --continue-on-error exclude each other")
+    if options.out is not None and options.report is not None:
+        raise ComplaintError(
+            "--out and --report exclude each other", "Leave out --out: the report's folder has its files too."
+        )
 
 
 def _check_shape(options: Options) -> None:
@@ -455,6 +462,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "username": _setter("user", str),
     "dbname": _setter("database", str),
     "out": _setter("out", Path),
+    "report": _setter("report", Path),
     "emulate": lambda _options, _text: None,  # it was read before
     "log": _flag("log"),
     "log-prefix": _setter("log_prefix", str),

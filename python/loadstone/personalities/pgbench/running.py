@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import ExitCode, RunFailedError
@@ -14,19 +12,21 @@ from loadstone.model import Script as DriveScript
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
+from loadstone.personalities.pgbench.results_folder import driver_folder
 from loadstone.personalities.pgbench.scripts import commands_of
 from loadstone.personalities.pgbench.server import address_of, prepare
 from loadstone.personalities.pgbench.told import teller
-from loadstone.results.json_files import try_to_write
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from loadstone.model import Connection, Value
     from loadstone.personalities.pgbench.options import Options
-    from loadstone.personalities.pgbench.server import ServerFacts
+    from loadstone.personalities.pgbench.results_folder import ResultsFolder
+    from loadstone.personalities.pgbench.server import Address, ServerFacts
     from loadstone.summary.histograms import Histogram
 
     Write = Callable[[str], object]
@@ -45,17 +45,19 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     variables = ["scale", "client_id", "default_seed", "random_seed", *options.variables]
     commands = [commands_of(script, options.mode, variables) for script in options.scripts]
     address = address_of(options, os.environ, err)
-    with _folder(options.out) as folder:
+    with _results_folder(options, address, err) as folder:
         found = prepare(address, options, err)
+        drive = _drive(options, found)
         lines = ProgressLines(options, err, LONGEST_S)
-        document = _document(options, found, address.connection, folder)
-        account = _perform(document, signals, lines, teller(err))
-        lines.catch_up(folder / "series.jsonl", account)
+        with folder.measuring(drive) as measurement:
+            document = _document(options, drive, address.connection, measurement.path)
+            account = measurement.account = _perform(document, signals, lines, teller(err))
+        lines.catch_up(measurement.path / "series.jsonl", account)
         if options.exit_on_abort and aborting_errors(options, account):
-            return ExitCode.FAILED
+            return folder.end(ExitCode.FAILED)
         out(results(options, found, account, commands))
-        out(beyond(account, _responses(folder / "latency.hlog", account["response"]["count"])))
-    return _conclude(options, account, signals, err)
+        out(beyond(account, _responses(measurement.path / "latency.hlog", account["response"]["count"])))
+        return folder.end(_conclude(options, account, signals, err))
 
 
 def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines, tell: Tell) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines, t
         raise ComplaintError(error.message, error.hint) from error
 
 
-def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: Write) -> int:
+def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: Write) -> ExitCode:
     if account.get("output_error"):
         err(f"{PROGRAM}: warning: not all was written down: {account['output_error']}\n")
     if signals.received is not None:
@@ -79,24 +81,20 @@ def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: 
 
 
 @contextmanager
-def _folder(wanted: Path | None) -> Iterator[Path]:
-    if wanted is None:
-        with tempfile.TemporaryDirectory(prefix="loadstone-pgbench-") as temporary:
-            yield Path(temporary)
+def _results_folder(options: Options, address: Address, err: Write) -> Iterator[ResultsFolder]:
+    if options.report is None:
+        with driver_folder(options.out) as folder:
+            yield folder
         return
-    try:
-        wanted.mkdir(parents=True, exist_ok=True)
-        if any(wanted.iterdir()):
-            raise ComplaintError(f'the folder "{wanted}" is not empty', "Name a new one with --out.")
-        try_to_write(wanted / ".probe")
-    except OSError as error:
-        raise ComplaintError(f'could not write to the folder "{wanted}": {error.strerror}') from error
-    yield wanted
+    from loadstone.personalities.pgbench.reporting.folder import report_folder  # noqa: PLC0415 - its libraries
+
+    with report_folder(options.report, options, address, err) as report:
+        yield report
 
 
-def _document(options: Options, found: ServerFacts, connection: Connection, folder: Path) -> dict[str, Any]:
+def _drive(options: Options, found: ServerFacts) -> Drive:
     variables: dict[str, Value] = {"scale": found.scale, **options.variables}
-    drive = Drive(
+    return Drive(
         scripts=tuple(DriveScript(script.name, script.text, script.weight) for script in options.scripts),
         mode=options.mode,
         clients=options.clients,
@@ -112,6 +110,9 @@ def _document(options: Options, found: ServerFacts, connection: Connection, fold
         seed=options.seed,
         variables=variables,
     )
+
+
+def _document(options: Options, drive: Drive, connection: Connection, folder: Path) -> dict[str, Any]:
     return drive_document(drive, connection, folder) | {
         "on_error": "abort_unless_server" if options.continue_on_error else "abort_client",
         "exit_on_abort": options.exit_on_abort,

@@ -15,7 +15,7 @@ class Run(Struct, frozen=True):
     loadstone: str | None = None
     id: str | None = None
     scenarios: list[str] | None = None
-    size: Annotated[str | None, Meta(description="tiny, small or full")] = None
+    size: Annotated[str | None, Meta(description="tiny, small or full; null: a pgbench command line")] = None
     state: Annotated[
         Literal["running", "complete", "failed", "interrupted"] | None,
         Meta(description="`failed`: a check or a phase failed; `interrupted`: a signal"),

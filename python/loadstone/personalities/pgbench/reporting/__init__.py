@@ -1,0 +1,1 @@
+"""`--report`: the run folder and the report of `loadstone run`, of a pgbench command line."""

@@ -1,0 +1,146 @@
+"""The server of a run with `--report`: its settings, sizes and counters, as far as it shows them.
+
+Whatever it does not show costs that part of the report, never the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from loadstone.errors import words_of
+from loadstone.host.monitor import Monitor, Watched
+from loadstone.results.labels import name_document
+from loadstone.target import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.engine.answers import Durability, Identity, Setting
+    from loadstone.engine.control import Control
+    from loadstone.engine.observe.remote import RemoteMachine
+    from loadstone.personalities.pgbench.server import Address
+    from loadstone.results.folder import RunFolder, TargetFolder
+    from loadstone.target import Target
+
+    T = TypeVar("T")
+
+ANSWER_S = 10.0
+"""Longest wait for the answer to one of our questions."""
+
+
+class ReportedServer:
+    """The server, seen on two connections of our own: one before and after the drive, one during it."""
+
+    def __init__(self, address: Address, target: Target, run: RunFolder) -> None:
+        """Connect; where that fails, nothing is known of the server, and an event says why."""
+        self.folder: TargetFolder = run.target(target.id)
+        self._address = address
+        self._engine = address.engine()
+        self._target = target
+        self._run = run
+        self._told: set[str] = set()
+        self._watching: Control | None = None
+        self._machine: RemoteMachine | None = None
+        self._control: Control | None = self._dial_or_tell()
+        self._schema = self._ask("the schema", self._current_schema, "public")
+        self._lines = self.folder.monitor()
+        self.monitor = self._make_monitor()
+
+    def describe(self) -> dict[str, Any]:
+        """Return target.json as docs/run-folder.md has it."""
+        nobody: Identity = {"version": "", "version_text": "", "version_number": 0, "standby": False}
+        identity = self._ask("the server's version", self._engine.version, nobody)
+        settings: list[Setting] = []
+        durability: list[Durability] = []
+        title = self._engine.label(identity) if identity["version"] else self._engine.title
+        return {
+            "id": self._target.id,
+            "label": f"{title} at {self._target.label}",
+            "name": name_document(self._target.name(title)),
+            "engine": self._engine.name,
+            "url": self._target.url,
+            "local": is_local(self._address.connection.host),
+            "version": identity["version"] or None,
+            "version_text": identity["version_text"] or None,
+            "build": None,
+            "embedded": False,
+            "in_process": False,
+            "data_directory": None,
+            "memory_limit_bytes": None,
+            "settings": self._ask("the server's settings", self._engine.settings, settings),
+            "durability": self._ask(
+                "what becomes of commits in a crash",
+                lambda c: self._engine.durability(c, self._schema),
+                durability,
+            ),
+        }
+
+    def sizes(self) -> dict[str, Any] | None:
+        """Return the sizes of the database, and of the relations where unqualified tables are made."""
+        return self._ask("sizes", lambda control: dict(self._engine.sizes(control, self._schema)), None)
+
+    def close(self) -> None:
+        """Stop watching and disconnect."""
+        self.monitor.stop()
+        self._lines.close()
+        for connection in (self._control, self._watching):
+            if connection is not None:
+                connection.close()
+
+    def _dial(self, name: str) -> Control:
+        connection = replace(self._address.connection, application_name=name)
+        # What is only read needs no session that lasts.
+        return replace(self._address, connection=connection).dial("nothing")
+
+    def _dial_or_tell(self) -> Control | None:
+        try:
+            return self._dial("loadstone")
+        except self._engine.troubles as error:
+            self._tell("warning", f"settings and sizes of the server are not recorded: {words_of(error)}", "")
+            return None
+
+    def _ask(self, what: str, read: Callable[[Control], T], otherwise: T) -> T:
+        if self._control is None or self._control.closed:
+            return otherwise
+        try:
+            with self._engine.at_most(self._control, ANSWER_S):
+                return read(self._control)
+        except self._engine.troubles as error:
+            self._tell("info", f"{what} could not be read: {words_of(error)}", "")
+            return otherwise
+
+    def _current_schema(self, control: Control) -> str:
+        return self._engine.text_value(control, "select current_schema()") or "public"
+
+    def _make_monitor(self) -> Monitor:
+        pid = self._ask("the server's processes", self._server_pid, None)
+        watched = Watched(server_pid=pid, paths=(self._run.path,), ask=self._observe)
+        return Monitor(watched, self._lines.write, self._tell)
+
+    def _server_pid(self, control: Control) -> int | None:
+        processes = self._engine.server_pids(control)
+        if processes.pid is None and processes.reason:
+            self._tell("info", f"the server's processes are not watched: {processes.reason}", "")
+        return processes.pid
+
+    def _observe(self) -> dict[str, Any] | None:
+        if self._watching is None or self._watching.closed:
+            self._watching = self._dial("loadstone monitor")
+            self._machine = self._engine.remote_machine(self._watching)
+        try:
+            seen = self._engine.observe(self._watching, self._schema)
+            if self._machine is not None:
+                seen.part["machine"] = self._machine.sample(self._watching)
+                seen.reasons += self._machine.notes
+        except self._engine.errors:
+            self._watching.close()
+            raise
+        for reason in seen.reasons:
+            if reason not in self._told:
+                self._told.add(reason)
+                self._tell("info", reason, "")
+        return dict(seen.part)
+
+    def _tell(self, level: Any, message: str, hint: str) -> None:
+        self._run.event(level, "note", message, hint=hint or None, target=self._target.id)
