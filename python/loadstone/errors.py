@@ -13,6 +13,8 @@ class ExitCode(IntEnum):
     BAD_INPUT = 1
     FAILED = 2
     WRONG_ANSWER = 3
+    REGRESSION = 4
+    UNDECIDED = 5
     INTERRUPTED = 130
     TERMINATED = 143
 

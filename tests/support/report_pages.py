@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from loadstone.report import _environment
+from loadstone.report import environment
 from loadstone.report.charts.drawing import Drawings
 from loadstone.report.plain_queries import blocks
 from support.summaries import summary_table, typed
@@ -61,7 +61,7 @@ def section(summary: dict[str, Any]) -> str:
     """Return the section of the page alone: drawing a whole page takes seconds."""
     found = typed(summary)
     names = {one.id: one.short_label for one in found.targets}
-    part = _environment(Drawings()).get_template("plain_queries.html.j2")
+    part = environment(Drawings()).get_template("plain_queries.html.j2")
     return "".join(part.render(block=block) for block in blocks(found, names))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VERBS = (
     "advise",
     "calibrate",
+    "compare",
     "engines",
     "generate",
     "pgbench",

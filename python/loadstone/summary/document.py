@@ -17,6 +17,7 @@ from loadstone.results.documents.summary import (
     SummaryRun,
     TargetFigures,
 )
+from loadstone.results.documents.summary.run import FORMAT
 from loadstone.results.json_files import write_atomic
 from loadstone.results.labels import distinct_labels, name_of_document
 from loadstone.results.redact import redact_document
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     )
     from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
 
-FORMAT = 7
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""
 

@@ -210,6 +210,7 @@ def _run(run: QueryInTurnRun, turn: _Round) -> QueryRun:
         seconds=run.seconds,
         state=run.state,
         reason=run.reason,
+        repeat=turn.files.repeat,
     )
 
 

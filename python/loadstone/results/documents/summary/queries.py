@@ -46,6 +46,7 @@ class QueryRun(Figures, kw_only=True):
     seconds: Seconds | None
     state: str
     reason: str | None
+    repeat: int = 1
 
 
 class Beyond(Figures, kw_only=True):

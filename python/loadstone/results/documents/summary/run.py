@@ -12,6 +12,9 @@ from loadstone.results.documents.summary.queries import Concurrency, Imports, Pl
 from loadstone.results.documents.summary.units import Figures, Value, Variant
 from loadstone.results.documents.target import Target
 
+FORMAT = 7
+"""Of summary.json."""
+
 Level = Literal["info", "warning", "error"]
 
 

@@ -1,0 +1,109 @@
+"""What a reader must know of a comparison beside its figures, and the command that would decide it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from loadstone.compare.decisions import ENOUGH_REPEATS
+from loadstone.results.redact import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.compare.documents import Comparison
+    from loadstone.compare.sides import Pair, RunSide
+
+_LEAST_ADVISED = 6
+
+
+def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
+    """Yield each note as a sentence."""
+    sides = (pair.a, pair.b) if pair.a.summary is not pair.b.summary else (pair.a,)
+    for side in sides:
+        yield from _of_run(side)
+    if not comparison.comparable:
+        yield "The plans or the data differ: ratios only, no verdicts."
+    if not pair.paired:
+        yield (
+            f"{pair.a.name} and {pair.b.name} are separate runs: whatever else changed between them counts "
+            "as a difference. One run with both targets compares them in turns."
+        )
+    elif _fixed_order(pair):
+        yield (
+            f"{pair.a.name} always ran before {pair.b.name}, so an effect of the order looks like a "
+            "difference. This version alternates the order."
+        )
+    few = min(comparison.a.repeats, comparison.b.repeats)
+    if 0 < few < ENOUGH_REPEATS:
+        yield (
+            f"{few} repeat{'' if few == 1 else 's'} a side: verdicts are indicative at most, and do not "
+            "count as a regression. Three or more decide."
+        )
+
+
+def _of_run(side: RunSide) -> Iterator[str]:
+    run = side.summary.run
+    if run.state != "complete":
+        why = f": {run.reason}" if run.reason else ""
+        yield f"The run of {side.name} is {run.state}{why}. Only complete phases are compared."
+    errors = [warning for warning in side.summary.warnings if warning.level == "error"]
+    if errors:
+        more = f" ({len(errors) - 1} more in its report)" if len(errors) > 1 else ""
+        yield f"{side.name}: {errors[0].message.rstrip('.')}{more}."
+
+
+def _fixed_order(pair: Pair) -> bool:
+    """Whether one target ran first in each of several repeats."""
+    starts: dict[tuple[object, ...], dict[str, float]] = {}
+    for phase in pair.a.summary.phases:
+        if phase.start_s is not None and phase.drive:
+            key = (phase.scenario, phase.id, str(phase.variant), phase.repeat, phase.round)
+            starts.setdefault(key, {})[phase.target] = float(phase.start_s)
+    ids = (pair.a.target.id, pair.b.target.id)
+    first = [moments[ids[0]] < moments[ids[1]] for moments in starts.values() if {*ids} <= {*moments}]
+    repeats = {key[3] for key in starts}
+    return len(repeats) > 1 and len(set(first)) == 1
+
+
+def advice_of(pair: Pair, comparison: Comparison) -> str | None:
+    """Return the command that would decide what is open; None where nothing is, or no number would do."""
+    open_rows = [row for row in comparison.rows if row.primary and row.verdict in ("undecided", "indicative")]
+    if not open_rows or not comparison.comparable:
+        return None
+    needed = [row.needed for row in open_rows if row.verdict == "undecided" and row.needed is not None]
+    repeats = max(needed, default=_LEAST_ADVISED)
+    repeats += repeats % 2  # as often first as second
+    return _command(pair, max(repeats, _LEAST_ADVISED))
+
+
+def _command(pair: Pair, repeats: int) -> str:
+    """Return the command of one run with both targets, or by which to run each side of one target again."""
+    summary = pair.a.summary
+    asked = _asked(pair.a).get("scenarios")
+    names = asked if isinstance(asked, list) else [scenario.id or "?" for scenario in summary.scenarios]
+    given = dict.fromkeys(_given(side) for side in (pair.a, pair.b))
+    targets = [target for name in given for target in ("--target", name)]
+    size = ["--size", str(summary.plan.size)] if summary.plan.size else []
+    words = ["loadstone", "run", *map(str, names), *size, *targets, "--repeat", str(repeats)]
+    return shlex.join(words)
+
+
+def _asked(side: RunSide) -> dict[str, Any]:
+    asked = side.summary.run.asked
+    return asked if isinstance(asked, dict) else {}
+
+
+def _given(side: RunSide) -> str:
+    """Return how the run's user named the target, as far as run.json keeps it; else its id."""
+    asked = _asked(side)
+    texts = asked.get("targets")
+    ids = [target.id for target in side.summary.targets]
+    if isinstance(texts, list) and len(texts) == len(ids):
+        text = str(texts[ids.index(side.target.id)])
+        settings = asked.get("settings")
+        if isinstance(settings, dict) and settings and HIDDEN not in text:
+            joined = "&".join(f"setting.{name}={value}" for name, value in settings.items())
+            return f"{text}{'&' if '?' in text else '?'}{joined}"
+        return text
+    return side.target.id

@@ -1,0 +1,136 @@
+"""Whether two runs did the same: their plans, and the data that they loaded."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from loadstone.compare.documents import Difference
+from loadstone.results.documents import Plan
+from loadstone.results.older import renamed
+from loadstone.results.reading import exists, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from loadstone.compare.sides import RunSide
+    from loadstone.results.documents.summary import PhaseFigures
+
+    Json = dict[str, Any]
+
+_WORDS_ONLY = frozenset(
+    {"key", "title", "why", "published", "curves", "skip", "setup_estimate_s", "source", "folder"}
+)
+"""Keys of a planned phase or scenario that say nothing of what is done."""
+_LONGEST = 60
+
+
+def plan_differences(a: RunSide, b: RunSide) -> Iterator[Difference]:
+    """Yield in which ways the plans differ; each blocks the comparison."""
+    plans = [_plan(side.folder) for side in (a, b)]
+    for what in ("size", "seed"):
+        yield from _unequal(what, *(plan.get(what) for plan in plans))
+    scenarios = [_by(plan.get("scenarios"), _scenario_name) for plan in plans]
+    for name in [name for name in scenarios[0] if name in scenarios[1]]:
+        ours, others = (_flat(one[name]) for one in scenarios)
+        yield from _flat_unequal(name, ours, others)
+    if plans[0].get("format") != plans[1].get("format"):
+        return  # what the phases do has other names
+    phases = [_planned_phases(plan, side.target.id) for plan, side in zip(plans, (a, b), strict=True)]
+    for name in [name for name in phases[0] if name in phases[1]]:
+        yield from _flat_unequal(name, _flat(phases[0][name]), _flat(phases[1][name]))
+
+
+def data_differences(a: RunSide, b: RunSide) -> Iterator[Difference]:
+    """Yield loads of the same phase that put other rows into the tables."""
+    ours, others = (_loaded(side) for side in (a, b))
+    for name in [name for name in ours if name in others]:
+        for what, value in ours[name].items():
+            if what in others[name] and others[name][what] != value:
+                yield Difference(
+                    kind="data", what=f"{name}: {what}", a=value, b=others[name][what], blocks=True
+                )
+
+
+def _plan(folder: Path) -> Json:
+    path = folder / "plan.json"
+    return renamed(read_json(path), Plan) if exists(path) else {}
+
+
+def _scenario_name(scenario: Json) -> str:
+    return str(scenario.get("id"))
+
+
+def _phase_name(phase: Json) -> str:
+    variant = ", ".join(f"{k} = {v}" for k, v in (phase.get("variant") or {}).items())
+    repeat = phase.get("repeat") or 1
+    parts = [str(phase.get("id")), variant, f"repeat {repeat}" if repeat > 1 else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def _by(entries: object, name: Any) -> dict[str, Json]:
+    known = entries if isinstance(entries, list) else []
+    return {name(entry): entry for entry in known if isinstance(entry, dict)}
+
+
+def _planned_phases(plan: Json, target: str) -> dict[str, Json]:
+    targets = [one for one in plan.get("targets") or [] if isinstance(one, dict)]
+    own = next((one for one in targets if one.get("id") == target), targets[0] if targets else {})
+    return _by(own.get("phases"), _phase_name)
+
+
+def _flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a nested document by dotted names; a list is one value."""
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        if not prefix and name in _WORDS_ONLY:
+            continue
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def _flat_unequal(where: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Difference]:
+    for name in dict.fromkeys((*a, *b)):
+        yield from _unequal(f"{where}: {name.replace('_', ' ')}", a.get(name), b.get(name))
+
+
+def _unequal(what: str, a: object, b: object) -> Iterator[Difference]:
+    if a != b:
+        yield Difference(kind="plan", what=what, a=_words(a), b=_words(b), blocks=True)
+
+
+def _words(value: object) -> str | int | float | bool | None:
+    if isinstance(value, str | int | float) or value is None:
+        text = value
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+    return f"{text[:_LONGEST]}…" if isinstance(text, str) and len(text) > _LONGEST else text
+
+
+def _loaded(side: RunSide) -> dict[str, dict[str, int | str]]:
+    """Return what each complete load of a target put in, by its phase and repeat."""
+    found: dict[str, dict[str, int | str]] = {}
+    for phase in side.summary.phases:
+        if phase.target == side.target.id and phase.load and phase.state == "complete":
+            variant = ", ".join(f"{k} = {v}" for k, v in phase.variant.items())
+            repeat = f"repeat {phase.repeat}" if phase.repeat > 1 else ""
+            name = ", ".join(part for part in (str(phase.id), variant, repeat) if part)
+            found[name] = {"rows loaded": phase.load.rows, **_fingerprints(side, phase)}
+    return found
+
+
+def _fingerprints(side: RunSide, phase: PhaseFigures) -> dict[str, int | str]:
+    """Return the fingerprints of time series, which drive.json keeps."""
+    path = side.folder / "targets" / side.target.id / "phases" / phase.folder / "drive.json"
+    load = read_json(path).get("load") if exists(path) else None
+    tables = load.get("tables") if isinstance(load, dict) else None
+    found: dict[str, int | str] = {}
+    for table in tables if isinstance(tables, list) else []:
+        kept = table.get("fingerprint") if isinstance(table, dict) else None
+        if isinstance(kept, dict) and isinstance(kept.get("content"), str):
+            found[f"fingerprint of {table.get('name')}"] = kept["content"]
+    return found

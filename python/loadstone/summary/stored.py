@@ -1,0 +1,46 @@
+"""The summary of a run folder for reading: as it was written beside the report, else computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.documents import Run
+from loadstone.results.documents.summary import Summary
+from loadstone.results.documents.summary.run import FORMAT
+from loadstone.results.folder import RunFolder, state_of
+from loadstone.results.reading import exists, read_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_summary(folder: Path) -> Summary:
+    """Return the summary of a run folder; nothing is written.
+
+    Raises LoadstoneError when the folder is none, is damaged, is too new, or its run is still under way.
+    """
+    run = RunFolder.open(folder)
+    state = state_of(run)
+    if state == "running":
+        raise LoadstoneError(f"the run in {folder} is still under way", "Wait for its end.")
+    stored = _stored(folder) if state != "killed" else None
+    if stored and stored.run.ended_at == msgspec.convert(run.run, Run).ended_at:
+        return stored
+    from loadstone.summary.document import summarise  # noqa: PLC0415 - slow to load, and seldom needed
+
+    return summarise(folder)
+
+
+def _stored(folder: Path) -> Summary | None:
+    """Return summary.json; None for one that is missing, of another format, or was changed into none."""
+    path = folder / "summary.json"
+    if not exists(path):
+        return None
+    try:
+        found = msgspec.json.decode(read_bytes(path), type=Summary)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return found if found.format == FORMAT else None
