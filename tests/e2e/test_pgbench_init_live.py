@@ -146,7 +146,15 @@ def test_several_connections_make_the_same_rows(bank: Database, options: str) ->
     # A second time foreign keys refer to the tables.
     assert ours(bank, f"-I fg -s 3 -j 3 {options}")[0] == 0
     assert made(bank)[1] == expected
-    assert "300000 of 300000 tuples (100%) done" in err
+    assert "300000 of 300000 tuples (100%) of pgbench_accounts done" in err
+
+
+@pytest.mark.parametrize(("version", "of"), [("15", ""), ("16", ""), ("17", " of pgbench_accounts")])
+def test_progress_has_the_form_of_the_emulated_version(database: Database, version: str, of: str) -> None:
+    code, err = ours(database, f"--emulate={version} -I dtg")
+    assert code == 0
+    (line,) = [line for line in err.splitlines() if " tuples " in line]
+    assert line.startswith(f"100000 of 100000 tuples (100%){of} done (elapsed ")
 
 
 @pytest.mark.parametrize(

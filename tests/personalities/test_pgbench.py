@@ -446,7 +446,9 @@ def test_dropped_transactions_and_errors_are_told() -> None:
 
 
 def interval(start_ns: int, end_ns: int) -> dict[str, Any]:
-    response = {"mean_ns": 2e6, "stddev_ns": 5e5}
+    response = {
+        "mean_ns": 2e6, "stddev_ns": 5e5, "count": 999, "p50_ns": 1_900_000, "p95_ns": 3_000_000, "p99_ns": 1,
+    }  # fmt: skip
     return {
         "start_ns": start_ns, "end_ns": end_ns, "done": 20, "failed": 1, "skipped": 2,
         "warmup": False, "response": response, "lag_mean_ns": 1e5, "retried": 1, "retries": 4,
@@ -464,6 +466,20 @@ def test_each_full_interval_is_shown_once() -> None:
     assert said == [
         "progress: 2.0 s, 10.0 tps, lat 2.000 ms stddev 0.500, 1 failed, lag 0.100 ms, 2 skipped\n"
     ]
+
+
+def test_progress_lines_end_with_percentiles_on_demand() -> None:
+    said: list[str] = []
+    lines = ProgressLines(parsed("-P", "2", "--progress-percentiles"), said.append, 60.0)
+    lines.show({"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9, "deadline_ns": None})
+    empty = interval(3 * 10**9, 5 * 10**9) | {"done": 0, "response": None}
+    lines.show({"latest": empty, "start_ns": 10**9, "deadline_ns": None})
+    assert said == [
+        "progress: 2.0 s, 10.0 tps, lat 2.000 ms stddev 0.500, 1 failed, p50 1.900 ms, p95 3.000 ms, p99 -\n",
+        "progress: 4.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, 1 failed, p50 -, p95 -, p99 -\n",
+    ]
+    with pytest.raises(ComplaintError, match="--progress-percentiles is allowed only under --progress"):
+        parsed("--progress-percentiles")
 
 
 def test_progress_tells_retries_and_the_time_of_day() -> None:

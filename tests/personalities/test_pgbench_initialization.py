@@ -173,6 +173,19 @@ def test_progress_is_shown_every_100000_rows_or_at_the_end(*, quiet: bool, lines
     assert all(match and int(match.group(2)) == int(match.group(1)) * 100 // 250_000 for match in found)
 
 
+@pytest.mark.parametrize(("total", "lines"), [(20, 0), (200, 1)])
+def test_since_17_progress_names_the_table_and_small_ones_have_a_line_at_their_end(
+    total: int, lines: int
+) -> None:
+    shown: list[str] = []
+    progress = CopyProgress(total, shown.append, quiet=True, terminal=False, table="pgbench_tellers")
+    progress.advance(total)
+    assert len(shown) == lines
+    assert all(
+        f"{total} of {total} tuples (100%) of pgbench_tellers done (elapsed " in line for line in shown
+    )
+
+
 def test_on_a_terminal_each_line_covers_the_one_before() -> None:
     shown: list[str] = []
     with CopyProgress(200_000, shown.append, quiet=False, terminal=True) as progress:

@@ -14,6 +14,7 @@ DEFAULT = 17
 VARIABLE = "LOADSTONE_PGBENCH_EMULATE"
 _OPTION = "--emulate"
 _NAMES_DATABASE_FROM = 17
+_NAMES_TABLES_FROM = 17
 
 
 def emulated(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -39,3 +40,8 @@ def emulated(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 def d_is_database(version: int) -> bool:
     """Tell what `-d` means: up to 16 it is `--debug`, since 17 `--dbname`."""
     return version >= _NAMES_DATABASE_FROM
+
+
+def progress_names_tables(version: int) -> bool:
+    """Tell whether `-i` shows progress of all tables, by name; before, pgbench_accounts alone is shown."""
+    return version >= _NAMES_TABLES_FROM

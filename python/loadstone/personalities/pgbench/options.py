@@ -74,11 +74,11 @@ OPTIONS = (
     *_known("here", "random-seed= show-script="),
     *_known("initialization", "partitions= partition-method="),
     *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
-    *_known("here", "d:dbname= emulate= out= report="),
+    *_known("here", "d:dbname= emulate= out= report= progress-percentiles"),
     *_known("here", "warmup= ramp-up= connect-rate="),
 )
 _LONG = {option.long: option for option in OPTIONS}
-_BEYOND = {"emulate", "out", "report", "warmup", "ramp-up", "connect-rate"}
+_BEYOND = {"emulate", "out", "report", "progress-percentiles", "warmup", "ramp-up", "connect-rate"}
 """Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
@@ -124,6 +124,7 @@ class Options:
     sampling_rate: float | None = None
     aggregate_s: int | None = None
     progress_timestamp: bool = False
+    progress_percentiles: bool = False
     failures_detailed: bool = False
     max_tries: int = 1
     """Tries of a transaction; 0 is without limit."""
@@ -253,8 +254,7 @@ def _check_together(options: Options) -> None:
         options.transactions = DEFAULT_TRANSACTIONS
     _check_log(options)
     _check_shape(options)
-    if options.progress_timestamp and not options.progress_s:
-        raise ComplaintError("--progress-timestamp is allowed only under --progress")
+    _check_progress(options)
     if not options.max_tries and not (options.latency_limit_ms or options.duration_s):
         raise ComplaintError(
             "an unlimited number of transaction tries can only be used with --latency-limit "
@@ -266,6 +266,13 @@ def _check_together(options: Options) -> None:
         raise ComplaintError(
             "--out and --report exclude each other", "Leave out --out: the report's folder has its files too."
         )
+
+
+def _check_progress(options: Options) -> None:
+    if options.progress_timestamp and not options.progress_s:
+        raise ComplaintError("--progress-timestamp is allowed only under --progress")
+    if options.progress_percentiles and not options.progress_s:
+        raise ComplaintError("--progress-percentiles is allowed only under --progress")
 
 
 def _check_shape(options: Options) -> None:
@@ -469,6 +476,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "sampling-rate": _sampling,
     "aggregate-interval": _number("aggregate_s", "--aggregate-interval"),
     "progress-timestamp": _flag("progress_timestamp"),
+    "progress-percentiles": _flag("progress_percentiles"),
     "failures-detailed": _flag("failures_detailed"),
     "max-tries": _max_tries,
     "verbose-errors": _flag("verbose_errors"),

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from loadstone.personalities.pgbench.options import Options
 
 
+PERCENTILES = (50, 95, 99)
+"""Those that the driver takes from the histogram of each interval."""
+SUPPORT = 10
+"""Samples that a percentile needs beyond it."""
 SAY_NS = 3_000_000_000
 """So long after the end of `-T` a wait for answers is told."""
 
@@ -70,9 +74,21 @@ class ProgressLines:
                 figures += f", {row['skipped']} skipped"
         if self._options.max_tries != 1:
             figures += f", {row['retried']} retried, {row['retries']} retries"
+        if self._options.progress_percentiles:
+            figures += _percentiles(row["response"])
         return f"{figures}, warm-up" if row["warmup"] else figures
 
     @staticmethod
     def _epoch_s(row: Mapping[str, Any]) -> float:
         """Seconds since 1970 of the interval's end."""
         return float(row["end_ns"] + time.time_ns() - time.monotonic_ns()) / 1e9
+
+
+def _percentiles(response: Mapping[str, Any] | None) -> str:
+    """Return the end of a line: `-` for a percentile of too few samples."""
+    figures = ""
+    for percentile in PERCENTILES:
+        supported = response and response["count"] * (100 - percentile) >= 100 * SUPPORT
+        value_ns = response[f"p{percentile}_ns"] if response and supported else None
+        figures += f", p{percentile} -" if value_ns is None else f", p{percentile} {value_ns / 1e6:.3f} ms"
+    return figures

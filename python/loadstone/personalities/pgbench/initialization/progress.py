@@ -20,9 +20,15 @@ EVERY_S = 5.0
 class CopyProgress:
     """Counts the rows that were sent, by one connection or by several."""
 
-    def __init__(self, total: int, write: Write, *, quiet: bool, terminal: bool) -> None:
-        """`quiet` shows a line every five seconds; on a terminal each line replaces the one before."""
+    def __init__(
+        self, total: int, write: Write, *, quiet: bool, terminal: bool, table: str | None = None
+    ) -> None:
+        """`quiet` shows a line every five seconds; on a terminal each line replaces the one before.
+
+        `table` is named in each line, as pgbench does since version 17.
+        """
         self._total = total
+        self._of_table = f" of {table}" if table else ""
         self._write = write
         self._quiet = quiet
         self._terminal = terminal
@@ -53,7 +59,9 @@ class CopyProgress:
     def _is_due(self, before: int, elapsed_s: float) -> bool:
         if not self._quiet:
             return self._rows // EVERY_ROWS > before // EVERY_ROWS
-        if self._rows < self._total and elapsed_s < self._next_s:
+        # pgbench looks at the time after each hundred rows only.
+        ended = self._rows == self._total and self._total % 100 == 0
+        if not ended and elapsed_s < self._next_s:
             return False
         self._next_s = EVERY_S * (elapsed_s // EVERY_S + 1)
         return True
@@ -61,7 +69,7 @@ class CopyProgress:
     def _show(self, elapsed_s: float) -> None:
         remaining_s = (self._total - self._rows) * elapsed_s / self._rows
         line = (
-            f"{self._rows} of {self._total} tuples ({self._rows * 100 // self._total}%) done "
+            f"{self._rows} of {self._total} tuples ({self._rows * 100 // self._total}%){self._of_table} done "
             f"(elapsed {elapsed_s:.2f} s, remaining {remaining_s:.2f} s)"
         )
         self._write(Drawn(f"{line:<{self._width}}\r") if self._terminal else f"{line}\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.errors import ExitCode
 from loadstone.personalities.pgbench.complaint import PROGRAM
+from loadstone.personalities.pgbench.emulation import progress_names_tables
 from loadstone.personalities.pgbench.initialization import schema
 from loadstone.personalities.pgbench.initialization.progress import CopyProgress
 from loadstone.personalities.pgbench.initialization.rows import Chunks, Shared, fill_in_parallel
@@ -61,6 +62,7 @@ class Initialization:
         """Take connections that are open."""
         self._settings = options.init
         self._scale = options.scale or 1
+        self._names_tables = progress_names_tables(options.emulate)
         self._session = session
         self._parallel = parallel
         self._stopped = threading.Event()
@@ -155,9 +157,10 @@ class Initialization:
     def _progress(self, table: str) -> CopyProgress:
         return CopyProgress(
             schema.ROWS_PER_BRANCH[table] * self._scale,
-            self._write if table == schema.ACCOUNTS else _nothing,
+            self._write if self._names_tables or table == schema.ACCOUNTS else _nothing,
             quiet=self._settings.quiet,
             terminal=sys.stderr.isatty(),
+            table=table if self._names_tables else None,
         )
 
     def _fill_on_server(self) -> None:
@@ -180,4 +183,4 @@ class Initialization:
 
 
 def _nothing(_: str) -> None:
-    """Show no progress: pgbench 15 shows none of the small tables."""
+    """Show no progress: up to 16 pgbench shows none of the small tables."""
