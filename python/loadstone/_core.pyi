@@ -33,6 +33,38 @@ def scan_sql(name: str, text: str) -> tuple[list[tuple[int, int]], list[tuple[in
     never ends, and for a backslash command.
     """
 
+class Conversation:
+    """One connection by PostgreSQL's protocol, for the few statements beside drives. Releases Python's lock.
+
+    Raises DriveError where the server cannot be reached, refuses the log-in or is lost.
+    """
+
+    def __init__(self, connection: str, limit_s: float) -> None:
+        """Connect as the `connection` of a drive's document says, within so many seconds."""
+
+    def ask(self, sql: str) -> None:
+        """Send a statement."""
+
+    def wait(self, limit_s: float) -> str | None:
+        """Return its answer as JSON, None when it is not complete within the time.
+
+        `{"rows":[[text or null]],"error":REMARK or null,"notices":[REMARK]}`.
+        REMARK: `{"severity","message","text"}`, `text` being all that libpq would show.
+        """
+
+    def parameter(self, name: str) -> str | None:
+        """Return what the server reported at the log-in, such as `server_version`."""
+
+    @property
+    def process_id(self) -> int | None:
+        """The server's process that the log-in named."""
+
+    def cancel(self) -> None:
+        """Ask the server to end the statement under way."""
+
+    def close(self) -> None:
+        """Say goodbye."""
+
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.pooler import pooler
 
-from loadstone.engine.postgres import connections, sessions
+from loadstone.engine.postgres import connections, session_checks
 from loadstone.engines.postgres import ENGINE
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.model import Connection, Drive, Script
@@ -41,7 +41,7 @@ def by_transaction(postgres: EmbeddedServer) -> Iterator[Pooler]:
 def test_the_settings_of_the_log_in_are_read_as_the_server_reads_them() -> None:
     options = r"-c work_mem=64MB -csearch_path=a\ b --lock-timeout=3 -c search_path=loadstone"
     asked = Connection("h", 1, "u", "d", parameters={"options": options, "DateStyle": "ISO"})
-    assert sessions.wanted(asked) == {
+    assert session_checks.wanted(asked) == {
         "work_mem": "64MB",
         "search_path": "loadstone",
         "lock_timeout": "3",

@@ -15,6 +15,7 @@ mod config;
 mod connect_pace;
 mod connector;
 mod control;
+pub mod conversation;
 pub mod data;
 mod driver;
 mod error;

@@ -316,6 +316,12 @@ impl Failure {
 #[error("{0}")]
 pub(crate) struct Unencodable(pub(crate) String);
 
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(ErrorClass::Connection, error.to_string())
+    }
+}
+
 impl From<Unencodable> for Failure {
     fn from(error: Unencodable) -> Self {
         Self::script(error.0)

@@ -1,5 +1,6 @@
 //! Loadstone's core, seen from Python: parse the arguments, detach from the interpreter, call, wrap the result.
 
+mod conversation;
 mod data;
 mod drive;
 mod duckdb;
@@ -20,6 +21,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("is_debug_build", cfg!(debug_assertions))?;
     loadstone_drive::formats::provide(Box::new(formats::PythonFormats));
     errors::register(module)?;
+    module.add_class::<conversation::Conversation>()?;
     module.add_class::<data::DataStream>()?;
     module.add_class::<data::TableBatch>()?;
     module.add_class::<drive::Drive>()?;

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
-from loadstone.engine.postgres import sessions
+from loadstone.engine.postgres.session_checks import check_statement
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.results.json_files import to_json, write_atomic
 
@@ -46,7 +46,7 @@ def connection_document(connection: model.Connection) -> dict[str, Any]:
         "connect_timeout_s": connection.connect_timeout_s,
         "application_name": connection.application_name,
         "parameters": dict(connection.parameters),
-        "session_check": sessions.check_statement(connection),
+        "session_check": check_statement(connection),
     }
 
 

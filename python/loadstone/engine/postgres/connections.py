@@ -117,21 +117,9 @@ class WatchedConnection(psycopg.Connection[dict[str, Any]]):
                 raise  # a second signal
 
     def _look(self) -> waits.Seen:
-        """Ask on another connection what ours waits for."""
         if self.origin is None:
             return waits.Seen()  # the log-in has a limit of its own
-        other = replace(self.origin, application_name="loadstone watch", connect_timeout_s=waits.ASK_S)
-        try:
-            with dial(other) as asked, within(asked, waits.ASK_S):
-                rows = asked.execute(statements.WAITING, {"pid": self.server_pid}).fetchall()
-        except psycopg.OperationalError as error:
-            if _REFUSED.search(str(error)):
-                return waits.Seen()  # it lives, though it lets nobody in
-            words = f"{place(other)} does not answer, and not on another connection either"
-            return waits.Seen(words, waits.SILENCE_S, "Is the server, or its machine, frozen or gone?")
-        except psycopg.Error:
-            return waits.Seen()  # a relative that does not show its sessions, but answers
-        return _seen(other, self.server_pid, rows)
+        return look(self.origin, self.server_pid)
 
 
 PostgresControl = WatchedConnection
@@ -189,6 +177,22 @@ def _asked(opened: WatchedConnection, connection: model.Connection, needs: Needs
             f"{where} let us in, and did not say within {limit_s:g} s what session it gave: {said}",
             "Is the server frozen, or has a pooler no free connection to it? Else raise connect_timeout.",
         ) from error
+
+
+def look(origin: model.Connection, pid: int | None) -> waits.Seen:
+    """Ask on another connection what the session that the server's process `pid` serves waits for."""
+    other = replace(origin, application_name="loadstone watch", connect_timeout_s=waits.ASK_S)
+    try:
+        with dial(other) as asked, within(asked, waits.ASK_S):
+            rows = asked.execute(statements.WAITING, {"pid": pid}).fetchall()
+    except psycopg.OperationalError as error:
+        if _REFUSED.search(str(error)):
+            return waits.Seen()  # it lives, though it lets nobody in
+        words = f"{place(other)} does not answer, and not on another connection either"
+        return waits.Seen(words, waits.SILENCE_S, "Is the server, or its machine, frozen or gone?")
+    except psycopg.Error:
+        return waits.Seen()  # a relative that does not show its sessions, but answers
+    return _seen(other, pid, rows)
 
 
 @contextlib.contextmanager

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-import psycopg
-from psycopg import pq
-
 from loadstone.engine.postgres.passfile import password_from, read_service
+from loadstone.engine.postgres.plain_conninfo import plain_parameters
 from loadstone.errors import LoadstoneError
 from loadstone.model import Connection
 from loadstone.results.redact import remember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from psycopg import pq
 
 SOCKET_FOLDERS = (Path("/var/run/postgresql"), Path("/tmp"))  # noqa: S108 - where servers put their sockets
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -59,7 +59,11 @@ class Resolved:
 
 def resolve(text: str) -> Resolved:
     """Return the connection that libpq would make of the text, the environment and the user's files."""
-    values = parameters(text)
+    return resolve_values(parameters(text))
+
+
+def resolve_values(values: Mapping[str, str]) -> Resolved:
+    """Return the connection that libpq would make of its parameters and the user's files."""
     _refuse_bytes(values)
     _refuse_what_cannot_be(values)
     host, port = _place(values)
@@ -94,6 +98,10 @@ def resolve(text: str) -> Resolved:
 
 def parameters(text: str) -> dict[str, str]:
     """Return libpq's parameters: the text's, else the service's, else the environment's, else the default."""
+    return plain_parameters(text, {}) or _by_libpq(text)
+
+
+def _by_libpq(text: str) -> dict[str, str]:
     given = _parse(text)
     service = given.get("service") or os.environ.get("PGSERVICE")
     from_service = read_service(service, _service_files()) if service else {}
@@ -155,6 +163,9 @@ def refuse_unescaped(url: str) -> None:
 
 
 def _parse(text: str) -> dict[str, str]:
+    import psycopg  # noqa: PLC0415 - takes long; plain text needs none of it
+    from psycopg import pq  # noqa: PLC0415
+
     refuse_unescaped(text)
     try:
         options = pq.Conninfo.parse(text.encode())
@@ -174,6 +185,8 @@ def _parse(text: str) -> dict[str, str]:
 
 
 def _defaults() -> dict[str, str]:
+    from psycopg import pq  # noqa: PLC0415
+
     return _named(pq.Conninfo.get_defaults())
 
 

@@ -7,13 +7,12 @@ setting, no prepared statement and no lock. So every session is asked before it 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 
 import psycopg
-from psycopg import sql
 
 from loadstone.engine.postgres import statements
+from loadstone.engine.postgres.session_checks import check_statement, hint, wanted
 from loadstone.errors import OtherSessionError
 
 if TYPE_CHECKING:
@@ -27,47 +26,10 @@ if TYPE_CHECKING:
 Needs = Literal["session", "prepared statements", "nothing"]
 """What work needs of its sessions: that they last, that prepared statements do, or neither."""
 
-_OPTION = re.compile(r"(?:-c\s*|--)((?:\\.|[^\s=\\])+)=((?:\\.|[^\s\\])*)")
-_NOT_ASKED = ("options", "client_encoding", "replication")
-"""Start-up parameters that are no settings, or that every pooler keeps."""
 _ROUNDS = 4
 """How often two connections ask in turns which session they have."""
 _lasting: set[tuple[str, int, str, str]] = set()
 """Places where sessions were found to last, as (host, port, user, database)."""
-
-
-def wanted(connection: model.Connection) -> dict[str, str]:
-    """Return the settings that the session is to have: those that are sent at log-in."""
-    found = {}
-    for name, value in _OPTION.findall(connection.parameters.get("options", "")):
-        found[_plain(name).replace("-", "_")] = _plain(value)
-    further = {name: value for name, value in connection.parameters.items() if name not in _NOT_ASKED}
-    return found | further
-
-
-def check_statement(connection: model.Connection) -> str | None:
-    """Return a query that gives a row (what is wrong, how to mend it) where a session is not as asked for.
-
-    None where nothing was asked for. The driver's clients ask it as well.
-    """
-    parts = []
-    settings = wanted(connection)
-    if settings:
-        rows = sql.SQL(", ").join(
-            sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value))
-            for name, value in settings.items()
-        )
-        hint = sql.Literal(_hint(connection, settings))
-        parts.append(sql.SQL(statements.SETTINGS_LOST).format(rows=rows, hint=hint))
-    if connection.claimed is not None:
-        schema, mark = connection.claimed
-        words = f"the schema {schema} was dropped, or taken by another run of Loadstone"
-        parts.append(
-            sql.SQL(statements.CLAIM_LOST).format(
-                schema=sql.Literal(schema), mark=sql.Literal(mark), words=sql.Literal(words)
-            )
-        )
-    return sql.SQL(" union all ").join(parts).as_string(None) if parts else None
 
 
 def refuse_other(
@@ -125,7 +87,7 @@ def _lost(opened: PostgresControl, connection: model.Connection) -> Mapping[str,
     try:
         return opened.execute(statement).fetchone()
     except psycopg.errors.UndefinedObject as error:
-        return {"what": str(error.diag.message_primary), "hint": _hint(connection, wanted(connection))}
+        return {"what": str(error.diag.message_primary), "hint": hint(connection, wanted(connection))}
 
 
 def _shared(one: PostgresControl, other: PostgresControl) -> bool:
@@ -148,24 +110,3 @@ def _keeps_prepared(dial: Dial) -> bool:
         except psycopg.Error:
             return False
     return True
-
-
-def _hint(connection: model.Connection, settings: Mapping[str, str]) -> str:
-    role = sql.Identifier(connection.user).as_string(None)
-    database = sql.Identifier(connection.database).as_string(None)
-    sets = "; ".join(
-        f"alter role {role} in database {database} set {name} = {_value(name, value)}"
-        for name, value in settings.items()
-    )
-    return (
-        "Connect to the server itself. Or use a role of its own for Loadstone, give its sessions the same, "
-        f"and have the pooler connect anew (pgbouncer: RECONNECT): {sets}"
-    )
-
-
-def _value(name: str, value: str) -> str:
-    return value if name == "search_path" else sql.Literal(value).as_string(None)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)

@@ -6,6 +6,8 @@ from loadstone.errors import LoadstoneError
 
 PROGRAM = "pgbench"
 """How messages begin: scripts that read pgbench's standard error look for it."""
+NO_SETUP = "could not create connection for setup"
+LOST = "the server was lost before the run"
 
 
 class ComplaintError(LoadstoneError):

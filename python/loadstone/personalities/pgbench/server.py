@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psycopg
-from psycopg import conninfo as libpq
-
-from loadstone.engine.postgres import connections
-from loadstone.engine.postgres.conninfo import refuse_unescaped, resolve
+from loadstone.engine.postgres.conninfo import refuse_unescaped, resolve, resolve_values
+from loadstone.engine.postgres.plain_conninfo import plain_parameters
 from loadstone.errors import LoadstoneError
-from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
+from loadstone.personalities.pgbench.complaint import NO_SETUP, PROGRAM, ComplaintError
+from loadstone.personalities.pgbench.plain_control import PlainControl, StatementError, open_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
+    from loadstone.engine.postgres.conninfo import Resolved
     from loadstone.engine.postgres.family import PostgresFamily
     from loadstone.engine.postgres.sessions import Needs
     from loadstone.model import Connection
     from loadstone.personalities.pgbench.options import Options
+    from loadstone.personalities.pgbench.plain_control import Control
 
-NO_SETUP = "could not create connection for setup"
 URL_PREFIXES = ("postgresql://", "postgres://")
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*")
 _METHODS = {"r": "range", "h": "hash"}
@@ -67,12 +65,6 @@ class Address:
             )
         return engine
 
-    def dial(self, needs: Needs) -> connections.PostgresControl:
-        """Open a control connection, in the engine's own way where it has one; raises LoadstoneError."""
-        if self.scheme:
-            return self.engine().connect(self.connection, needs=needs)
-        return connections.connect(self.connection, needs=needs)
-
 
 def address_of(
     options: Options,
@@ -91,10 +83,9 @@ def address_of(
     try:
         scheme, name = _as_postgres(name)
         if name.startswith(URL_PREFIXES) or "=" in name:
-            given |= {key: str(value) for key, value in _parsed(name).items()}
+            resolved = _resolved(name, {key: value or "" for key, value in given.items()})
         else:
-            given["dbname"] = name
-        resolved = resolve(libpq.make_conninfo("", **{key: value for key, value in given.items() if value}))
+            resolved = _resolved("", {key: value or "" for key, value in (given | {"dbname": name}).items()})
         address = Address(resolved.connection, scheme)
         if scheme:
             address.engine()
@@ -113,7 +104,23 @@ def _as_postgres(name: str) -> tuple[str, str]:
     return scheme, f"{URL_PREFIXES[0]}{rest}"
 
 
+def _resolved(text: str, given: Mapping[str, str]) -> Resolved:
+    """Put a connection string, or nothing, before the options; raises LoadstoneError."""
+    plain = plain_parameters(text, given)
+    if plain is not None:
+        return resolve_values(plain)
+    from psycopg import conninfo as libpq  # noqa: PLC0415 - takes long, and few connections need it
+
+    told = {key: str(value) for key, value in _parsed(text).items()} if text else {}
+    return resolve(
+        libpq.make_conninfo("", **{key: value for key, value in {**given, **told}.items() if value})
+    )
+
+
 def _parsed(text: str) -> Mapping[str, object]:
+    import psycopg  # noqa: PLC0415
+    from psycopg import conninfo as libpq  # noqa: PLC0415
+
     refuse_unescaped(text)
     try:
         return libpq.conninfo_to_dict(text)
@@ -134,69 +141,71 @@ def _account() -> str:
 
 def prepare(address: Address, options: Options, err: Callable[[str], object]) -> ServerFacts:
     """Look at the server and vacuum; raises ComplaintError when the run cannot begin."""
-    needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
-    with connected(address, needs) as control:
-        control.add_notice_handler(_shown(err))
-        version = control.info.parameter_status("server_version") or "unknown"
-        found = ServerFacts(version, options.scale or 1)
-        if options.builtin:
-            found = _look(control, version)
-            if options.scale is not None:
-                err(
-                    f"{PROGRAM}: warning: scale option ignored, using count from pgbench_branches table "
-                    f"({found.scale})\n"
-                )
-        if options.vacuum:
-            _vacuum(control, options, err)
-        return found
-
-
-@contextmanager
-def connected(
-    address: Address, needs: Needs, complaint: str = NO_SETUP
-) -> Iterator[connections.PostgresControl]:
-    """Open a control connection; raises ComplaintError in libpq's words, which `complaint` ends."""
-    try:
-        control = address.dial(needs)
-    except LoadstoneError as error:
-        # libpq's own words, for those who look for them.
-        said = re.sub(r"^connection (failed|is bad): ", "", str(error.__cause__ or error.message).strip())
-        raise ComplaintError(said, error.hint, further=complaint) from error
-    try:
+    connection = address.connection
+    control = None if address.scheme else open_plain(connection, err)
+    if control is not None:
         with control:
-            yield control
-    except psycopg.OperationalError as error:
-        raise ComplaintError(f"the server was lost before the run: {str(error).strip()}") from error
+            found = _found_plainly(control, options)
+            if found is not None:
+                return _vacuumed(control, options, found, err)
+    from loadstone.personalities.pgbench.libpq_control import connected_control  # noqa: PLC0415 - takes long
+
+    needs: Needs = "prepared statements" if options.mode == "prepared" else "nothing"
+    with connected_control(address, needs, err) as asked:
+        return _vacuumed(asked, options, _look(asked, options, connection.database), err)
 
 
-def _look(control: connections.PostgresControl, version: str) -> ServerFacts:
-    advice = f'Perhaps you need to do initialization ("pgbench -i") in database "{control.info.dbname}".'
+def _found_plainly(control: PlainControl, options: Options) -> ServerFacts | None:
+    """Look at the server; None where that fails: why, is found out by libpq, whose words people look for."""
     try:
-        row = control.execute("select count(*) from pgbench_branches").fetchone()
-    except psycopg.OperationalError:
-        raise
-    except psycopg.Error as error:
-        raise ComplaintError(f"could not count number of branches: {_as_libpq(error)}", advice) from error
-    scale = int(row["count"]) if row else 0
+        return _look(control, options, "")
+    except (ComplaintError, StatementError):
+        return None
+
+
+def _look(control: Control, options: Options, database: str) -> ServerFacts:
+    if not options.builtin:
+        return ServerFacts(control.version, options.scale or 1)
+    advice = f'Perhaps you need to do initialization ("pgbench -i") in database "{database}".'
+    try:
+        rows = control.ask("select count(*) from pgbench_branches")
+    except StatementError as error:
+        raise ComplaintError(f"could not count number of branches: {error}", advice) from error
+    scale = int(rows[0][0] or 0) if rows else 0
     if scale < 1:
         raise ComplaintError("the table pgbench_branches is empty", advice)
-    return _with_partitions(control, ServerFacts(version, scale), advice)
+    return _with_partitions(control, ServerFacts(control.version, scale), advice)
 
 
-def _with_partitions(control: connections.PostgresControl, found: ServerFacts, advice: str) -> ServerFacts:
+def _with_partitions(control: Control, found: ServerFacts, advice: str) -> ServerFacts:
     try:
-        row = control.execute(_PARTITIONS).fetchone()
-    except psycopg.errors.UndefinedTable:
+        rows = control.ask(_PARTITIONS)
+    except StatementError as error:
+        if not error.is_undefined_table:
+            raise ComplaintError(str(error)) from error
         return found  # a server before PostgreSQL 10: nothing is partitioned
-    if row is None:
+    if not rows:
         raise ComplaintError('no pgbench_accounts table found in "search_path"', advice)
-    if row["method"] is None:
+    code, partitions = rows[0]
+    if code is None:
         return found
-    code = row["method"].decode() if isinstance(row["method"], bytes) else str(row["method"])
-    return ServerFacts(found.server_version, found.scale, _METHODS.get(code, code), int(row["partitions"]))
+    return ServerFacts(found.server_version, found.scale, _METHODS.get(code, code), int(partitions or 0))
 
 
-def _vacuum(control: connections.PostgresControl, options: Options, err: Callable[[str], object]) -> None:
+def _vacuumed(
+    control: Control, options: Options, found: ServerFacts, err: Callable[[str], object]
+) -> ServerFacts:
+    if options.builtin and options.scale is not None:
+        err(
+            f"{PROGRAM}: warning: scale option ignored, using count from pgbench_branches table "
+            f"({found.scale})\n"
+        )
+    if options.vacuum:
+        _vacuum(control, options, err)
+    return found
+
+
+def _vacuum(control: Control, options: Options, err: Callable[[str], object]) -> None:
     err("starting vacuum...")
     # unqualified: as pgbench says it, of tables that pgbench -i has made where the search path leads
     for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
@@ -208,24 +217,9 @@ def _vacuum(control: connections.PostgresControl, options: Options, err: Callabl
         err("end.\n")
 
 
-def _try(control: connections.PostgresControl, statement: str, err: Callable[[str], object]) -> None:
+def _try(control: Control, statement: str, err: Callable[[str], object]) -> None:
     try:
-        control.execute(statement)
-    except psycopg.OperationalError:
-        raise
-    except psycopg.Error as error:
-        err(f"{PROGRAM}: error: {_as_libpq(error)}\n")
+        control.ask(statement)
+    except StatementError as error:
+        err(f"{PROGRAM}: error: {error}\n")
         err(f"{PROGRAM}: detail: (ignoring this error and continuing anyway)\n")
-
-
-def _as_libpq(error: psycopg.Error) -> str:
-    return f"{error.diag.severity or 'ERROR'}:  {str(error).strip()}"
-
-
-def _shown(err: Callable[[str], object]) -> Callable[[psycopg.errors.Diagnostic], None]:
-    """Return what shows a notice as libpq does."""
-
-    def show(notice: psycopg.errors.Diagnostic) -> None:
-        err(f"{notice.severity}:  {notice.message_primary}\n")
-
-    return show

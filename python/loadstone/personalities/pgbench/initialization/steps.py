@@ -17,7 +17,8 @@ from loadstone.personalities.pgbench.initialization import schema
 from loadstone.personalities.pgbench.initialization.progress import CopyProgress
 from loadstone.personalities.pgbench.initialization.rows import Chunks, Shared, fill_in_parallel
 from loadstone.personalities.pgbench.initialization.session import Session
-from loadstone.personalities.pgbench.server import address_of, connected
+from loadstone.personalities.pgbench.libpq_control import connected
+from loadstone.personalities.pgbench.server import address_of
 from loadstone.signals import InterruptedRun
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone.errors import words_of
 from loadstone.host.monitor import Monitor, Watched
+from loadstone.personalities.pgbench.libpq_control import dial
 from loadstone.results.labels import name_document
 from loadstone.target import is_local
 
@@ -91,7 +92,7 @@ class ReportedServer:
     def _dial(self, name: str) -> Control:
         connection = replace(self._address.connection, application_name=name)
         # What is only read needs no session that lasts.
-        return replace(self._address, connection=connection).dial("nothing")
+        return dial(replace(self._address, connection=connection), "nothing")
 
     def _dial_or_tell(self) -> Control | None:
         try:
