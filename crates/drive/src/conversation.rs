@@ -2,12 +2,13 @@
 //! so that whoever waits can look at something else in between.
 
 use std::io::{ErrorKind, Read as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use socket2::Socket;
 
 use crate::client::postgres::Postgres;
+use crate::clock::now_ns;
 use crate::connector::Connector;
 use crate::error::DriveError;
 use crate::protocol::report::Report;
@@ -86,18 +87,18 @@ pub struct Conversation {
 impl Conversation {
     /// Connect and log in, within `limit` altogether.
     pub fn open(connection: &Connection, limit: Duration) -> Result<Self, DriveError> {
-        let until = Instant::now() + limit;
+        let until_ns = after(limit);
         let connector = Connector::<Postgres>::new(connection)?;
         let refused = |failure: Failure| DriveError::Connect {
             address: connector.endpoint.text.clone(),
             message: failure.message,
             hint: failure.hint.to_owned(),
         };
-        let line = match Line::open(&connector, &connector.protocol, until) {
+        let line = match Line::open(&connector, &connector.protocol, until_ns) {
             Ok(line) => line,
             Err((failure, None)) => return Err(refused(failure)),
             Err((_, Some(other))) => {
-                Line::open(&connector, &other, until).map_err(|(failure, _)| refused(failure))?
+                Line::open(&connector, &other, until_ns).map_err(|(failure, _)| refused(failure))?
             }
         };
         Ok(Self {
@@ -121,8 +122,8 @@ impl Conversation {
 
     /// The answer, once it is whole; `None` when it is not within `limit`.
     pub fn wait(&mut self, limit: Duration) -> Result<Option<Reply>, DriveError> {
-        let until = Instant::now() + limit;
-        let heard = self.line.hear(&mut self.reply, until);
+        let until_ns = after(limit);
+        let heard = self.line.hear(&mut self.reply, until_ns);
         match heard {
             Ok(true) => Ok(Some(std::mem::take(&mut self.reply))),
             Ok(false) => Ok(None),
@@ -153,11 +154,7 @@ impl Conversation {
 
     fn lost(&self, failure: Failure) -> DriveError {
         // The server may have said why it ends the session.
-        let said = self
-            .reply
-            .error
-            .as_ref()
-            .map(|error| error.text.clone());
+        let said = self.reply.error.as_ref().map(|error| error.text.clone());
         DriveError::Connect {
             address: self.connector.endpoint.text.clone(),
             message: said.unwrap_or(failure.message),
@@ -184,13 +181,13 @@ impl<P: Protocol> Line<P> {
     fn open(
         connector: &Connector<P>,
         protocol: &P,
-        until: Instant,
+        until_ns: u64,
     ) -> Result<Self, (Failure, Option<P>)> {
-        let socket = connector.endpoint.connect_within(left(until));
+        let socket = connector.endpoint.connect_within(left(until_ns));
         let socket = socket.map_err(|error| (Failure::from(error), None))?;
         let session = protocol.session().map_err(|failure| (failure, None))?;
         let mut line = Self { session, socket };
-        match line.hear(&mut Reply::default(), until) {
+        match line.hear(&mut Reply::default(), until_ns) {
             Ok(true) => Ok(line),
             Ok(false) => Err((late(), None)),
             Err(failure) => Err((failure, protocol.second_try(&line.session))),
@@ -210,11 +207,11 @@ impl<P: Protocol> Line<P> {
     }
 
     /// Receive until the answer is whole; false when that is not within the time.
-    fn hear(&mut self, reply: &mut Reply, until: Instant) -> Result<bool, Failure> {
+    fn hear(&mut self, reply: &mut Reply, until_ns: u64) -> Result<bool, Failure> {
         let mut bytes = [0; 4096];
         while !reply.ended {
             self.flush()?;
-            self.socket.set_read_timeout(Some(left(until)))?;
+            self.socket.set_read_timeout(Some(left(until_ns)))?;
             match self.socket.read(&mut bytes) {
                 Ok(0) => return Err(self.session.closed()),
                 Ok(count) => {
@@ -230,10 +227,12 @@ impl<P: Protocol> Line<P> {
     }
 }
 
-fn left(until: Instant) -> Duration {
-    until
-        .saturating_duration_since(Instant::now())
-        .max(SLICE_MIN)
+fn after(limit: Duration) -> u64 {
+    now_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn left(until_ns: u64) -> Duration {
+    Duration::from_nanos(until_ns.saturating_sub(now_ns())).max(SLICE_MIN)
 }
 
 fn late() -> Failure {
