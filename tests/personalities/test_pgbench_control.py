@@ -98,7 +98,7 @@ def test_a_signal_ends_the_wait_for_a_lock_and_the_statement(database: Database,
     (tmp_path / "one.sql").write_text("select 1;\n")
     with database.connect() as holder, database.connect() as watcher:
         for statement in (*TABLES, "begin", "lock pgbench_history"):
-            holder.execute(statement)  # type: ignore[arg-type]
+            holder.execute(statement)
         command = [OURS, "pgbench", "-t", "1", "-f", str(tmp_path / "one.sql"), database.socket_url]
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         _await(watcher, 1)
