@@ -14,11 +14,13 @@ from support.sandbox import COMMAND, Database, wait_until
 from loadstone.cli.group import loadstone as command
 from loadstone.errors import LoadstoneError
 from loadstone.personalities import pgbench
-from loadstone.personalities.pgbench.server import Address
+from loadstone.personalities.pgbench.libpq_control import dial
 from loadstone.results.folder import RunFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from loadstone.personalities.pgbench.server import Address
 
 
 @pytest.fixture
@@ -142,14 +144,12 @@ def test_a_signal_leaves_the_report_of_what_was_measured(database: Database, pla
 def test_a_server_that_shows_nothing_of_itself_costs_only_that_part(
     database: Database, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dial = Address.dial
-
     def refuse(address: Address, needs: Any) -> Any:
         if address.connection.application_name.startswith("loadstone"):
             raise LoadstoneError("no more connections", "Close some.")
         return dial(address, needs)
 
-    monkeypatch.setattr(Address, "dial", refuse)
+    monkeypatch.setattr("loadstone.personalities.pgbench.reporting.server.dial", refuse)
     monkeypatch.setenv("PGAPPNAME", "mine")
     assert ours("-n", "-f", "one.sql", "--report=run", database.socket_url)[0] == 0
     folder = RunFolder.open(place / "run")
