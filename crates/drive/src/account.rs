@@ -142,7 +142,7 @@ fn state(
         return ("aborted", Some(reason));
     }
     if ending.stopped {
-        return ("interrupted", Some("stopped before its end".to_owned()));
+        return ("interrupted", Some("stopped before it finished".to_owned()));
     }
     ("complete", None)
 }

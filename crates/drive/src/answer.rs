@@ -68,7 +68,7 @@ const SPAN_TOLERANCE_US: f64 = 0.5;
 
 /// A value that is not what its type's form demands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("column {} ({name}): {value:?} is no {form:?} that can be read{hint}", number + 1)]
+#[error("column {} ({name}): {value:?} cannot be read as {form:?}{hint}", number + 1)]
 pub(crate) struct Unreadable {
     pub(crate) number: usize,
     pub(crate) name: String,
@@ -164,7 +164,7 @@ impl Digest {
             }
         }
         if self.keys != other.keys {
-            return Some("texts, times or NULLs stand in other rows".to_owned());
+            return Some("texts, times or NULLs are in other rows".to_owned());
         }
         // All sums before all weighted ones: a changed number changes its row's weight, and so every other column.
         let sums =
@@ -193,7 +193,7 @@ impl Column {
     fn crc_words(&self, other: &Self) -> String {
         if let Some(oid) = self.type_oid.or(other.type_oid) {
             return format!(
-                "texts differ, or the binary form of type {oid} is not known: compare in text format"
+                "texts differ, or the binary form of type {oid} is unknown: compare in text format"
             );
         }
         let (here, there) = ((self.min_us, self.max_us), (other.min_us, other.max_us));
@@ -229,7 +229,7 @@ impl Column {
         let (abs, free) = self.size(other);
         let apart = (self.weighted - other.weighted).abs();
         (apart > WEIGHTED_TOLERANCE * abs + WEIGHT_MAX * free)
-            .then(|| "values stand in other rows".to_owned())
+            .then(|| "values are in other rows".to_owned())
     }
 }
 

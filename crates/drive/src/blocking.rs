@@ -38,7 +38,7 @@ const SHARDS_PER_CORE: usize = 8;
 /// Records that circulate between a shard and the collector.
 const RECORDS_PER_SHARD: usize = 3;
 /// What is said of a thread that died.
-const BROKEN: &str = "a client's thread met a broken invariant: this is a bug of Loadstone";
+const BROKEN: &str = "a client's thread failed: this is a bug of Loadstone";
 
 /// What the supervisor's thread works with.
 pub(crate) struct Run {
@@ -214,7 +214,7 @@ fn unconnected(error: LibraryError) -> DriveError {
 
 fn no_waker(source: std::io::Error) -> DriveError {
     DriveError::System {
-        what: "making a pair of sockets".to_owned(),
+        what: "creating a pair of sockets".to_owned(),
         source,
         hint: "raise the limit of open files: ulimit -n".to_owned(),
     }

@@ -65,7 +65,7 @@ impl Config {
         if spec.connection.is_some() || spec.connect_per_transaction {
             return Err(DriveError::bad_spec(
                 "a library connects by itself, and keeps its connections".to_owned(),
-                "leave connection and connect_per_transaction out",
+                "remove connection and connect_per_transaction",
             ));
         }
         if spec.connect_rate_per_s.is_some() || spec.ramp_up_s > 0.0 {
@@ -137,7 +137,7 @@ impl Config {
             ErrorClass::Timeout => {
                 "the server does not answer: check host and port, or raise the connect timeout"
             }
-            _ => "check that the server runs and listens there",
+            _ => "check that the server is running and listens there",
         };
         hint.to_owned()
     }

@@ -204,7 +204,7 @@ impl DataSpec {
             Self::Rows(spec) => Ok(Box::new(spec.source()?)),
             Self::Parquet(spec) => Ok(Box::new(spec.open()?)),
             Self::Files(_) => Err(DriveError::bad_spec(
-                "rows of files are sent as they are, and not read as values".to_owned(),
+                "rows of files are sent unchanged, not as values".to_owned(),
                 "load them by COPY",
             )),
         }
@@ -271,7 +271,7 @@ impl TextSpec {
             let message = "text is read from one file".to_owned();
             return Err(DriveError::bad_spec(
                 message,
-                "give exactly one of path and fd",
+                "set exactly one of path and fd",
             ));
         }
         Ok(())
@@ -289,7 +289,7 @@ impl TextSpec {
         let failed = |source| DriveError::System {
             what: format!("opening {name}"),
             source,
-            hint: "give a file of TSBS's text that can be read".to_owned(),
+            hint: "use a file of TSBS's text that can be read".to_owned(),
         };
         let file = opened.map_err(failed)?;
         if self.head.is_empty() {
@@ -328,13 +328,13 @@ fn check_times(start_ns: i64, end_ns: i64, interval_ns: i64) -> Result<(), Drive
     if end_ns < start_ns {
         return Err(DriveError::bad_spec(
             "the time range ends before it begins".to_owned(),
-            "give an end after the start",
+            "set an end after the start",
         ));
     }
     if interval_ns <= 0 {
         return Err(DriveError::bad_spec(
             "the log interval must be above zero".to_owned(),
-            "give the time between two rows of one device, as 10s",
+            "set the time between two rows of one device, such as 10s",
         ));
     }
     Ok(())

@@ -109,8 +109,8 @@ impl Drive {
             .unwrap_or_else(PoisonError::into_inner);
         if supervise.is_none() {
             return Err(DriveError::bad_spec(
-                "the drive has been started already".to_owned(),
-                "make a new one for every phase",
+                "the drive is already started".to_owned(),
+                "create a new one for every phase",
             ));
         }
         limits::raise_open_files(self.spec.clients)?;
@@ -225,7 +225,7 @@ impl Drop for Drive {
 
 fn broken(who: &str) -> DriveError {
     DriveError::System {
-        what: format!("{who} met a broken invariant"),
+        what: format!("{who} failed"),
         source: std::io::Error::other("see the message above"),
         hint: "this is a bug of Loadstone: please report it with the plan and the message"
             .to_owned(),
@@ -482,7 +482,7 @@ fn run_on<P: Protocol, I: Poller>(assignment: Assignment<P>) {
             let error = DriveError::System {
                 what: format!("setting up {}", I::NAME),
                 source,
-                hint: "use --io auto, or allow it to this process".to_owned(),
+                hint: "use --io auto, or allow this process to use it".to_owned(),
             };
             let _ = assignment.control.arrive(Err(error));
         }

@@ -173,22 +173,25 @@ impl GenerationSpec {
         })?;
         spec.data.check()?;
         if spec.output.path.is_some() == spec.output.fd.is_some() {
-            let message = "data goes to one place".to_owned();
+            let message = "data is written to one place".to_owned();
             return Err(DriveError::bad_spec(
                 message,
-                "give exactly one of path and fd",
+                "set exactly one of path and fd",
             ));
         }
         let is_rows = matches!(spec.data, DataSpec::Rows(_));
         if !is_rows && (spec.step_rows > 0 || spec.header) {
             return Err(DriveError::bad_spec(
                 "step_rows and header are for plain rows".to_owned(),
-                "leave them out with this data",
+                "remove them with this data",
             ));
         }
         if spec.threads == Some(0) || spec.threads > Some(THREADS_MAX) {
-            let message = format!("{} threads cannot be used", spec.threads.unwrap_or(0));
-            return Err(DriveError::bad_spec(message, "give from 1 to 256"));
+            let message = format!(
+                "{} is not a possible number of threads",
+                spec.threads.unwrap_or(0)
+            );
+            return Err(DriveError::bad_spec(message, "use 1 to 256"));
         }
         Ok(spec)
     }
@@ -220,7 +223,7 @@ impl Generation {
         let begun = self.work.begun_ns.swap(now_ns(), Ordering::Relaxed);
         if begun != 0 {
             return Err(DriveError::bad_spec(
-                "the generation has been started already".to_owned(),
+                "the generation is already started".to_owned(),
                 "make a new one",
             ));
         }
@@ -312,8 +315,8 @@ fn is_reader_gone(error: &DriveError) -> bool {
 
 fn broken() -> DriveError {
     DriveError::System {
-        what: "a thread that makes data broke".to_owned(),
-        source: std::io::Error::other("this is a bug of ours"),
-        hint: "the trace above says where: please report it".to_owned(),
+        what: "a thread that generates data failed".to_owned(),
+        source: std::io::Error::other("this is a bug of Loadstone"),
+        hint: "please report it with the trace above".to_owned(),
     }
 }

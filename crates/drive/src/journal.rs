@@ -141,7 +141,7 @@ impl Writer {
         let written = self
             .thread
             .join()
-            .unwrap_or_else(|_| Err(io::Error::other("its thread broke")));
+            .unwrap_or_else(|_| Err(io::Error::other("its thread failed")));
         written.map_err(|error| format!("cannot write {}: {error}", self.path.display()))
     }
 }

@@ -232,7 +232,7 @@ pub(crate) trait Bulk {
 }
 
 fn no_bulk() -> Unencodable {
-    Unencodable("this protocol carries no bulk loads".to_owned())
+    Unencodable("this protocol does not support bulk loads".to_owned())
 }
 
 /// The format of rows on their way into a table.

@@ -253,8 +253,8 @@ impl DriveSpec {
     /// Where to connect.
     pub(crate) fn connected(&self) -> Result<&Connection, DriveError> {
         self.connection.as_ref().ok_or_else(|| {
-            let message = "it is not said where to connect".to_owned();
-            DriveError::bad_spec(message, "give connection, or a library")
+            let message = "neither a connection nor a library is set".to_owned();
+            DriveError::bad_spec(message, "set connection, or a library")
         })
     }
 
@@ -281,7 +281,7 @@ impl DriveSpec {
         if (timed && counted) || (!timed && !counted && self.scripts.is_some()) {
             return refuse(
                 "a drive ends after a duration or after a number of transactions",
-                "give exactly one of duration_s and transactions_per_client",
+                "set exactly one of duration_s and transactions_per_client",
             );
         }
         if self.transactions_per_client == Some(0) || self.tries_max == 0 {
@@ -291,7 +291,7 @@ impl DriveSpec {
         if self.warmup_s > 0.0 && self.transactions_per_client.is_some() {
             return refuse(
                 "a warm-up needs a duration",
-                "leave warmup_s out when the number of transactions is fixed",
+                "remove warmup_s when the number of transactions is fixed",
             );
         }
         self.check_numbers()
@@ -305,15 +305,15 @@ impl DriveSpec {
         ];
         if kinds.into_iter().filter(|&kind| kind).count() != 1 {
             return Err(DriveError::bad_spec(
-                "a drive has one kind of work".to_owned(),
-                "give exactly one of scripts, load and queries",
+                "a drive has one workload".to_owned(),
+                "set exactly one of scripts, load and queries",
             ));
         }
         if self.load.is_some() && (self.connect_per_transaction || self.latency_limit_ms.is_some())
         {
             return Err(DriveError::bad_spec(
                 "a load keeps its connections and skips no batch".to_owned(),
-                "leave connect_per_transaction and latency_limit_ms out",
+                "remove connect_per_transaction and latency_limit_ms",
             ));
         }
         let long = self
@@ -322,15 +322,15 @@ impl DriveSpec {
             .is_some_and(|load| load.transaction.is_some());
         if long && self.tries_max > 1 {
             return Err(DriveError::bad_spec(
-                "a long transaction is not tried again: its rows are not kept".to_owned(),
-                "leave tries_max out",
+                "a long transaction is not tried again, because its rows are not kept".to_owned(),
+                "remove tries_max",
             ));
         }
         let weights = self.scripts.iter().flatten().map(|s| u64::from(s.weight));
         if self.scripts.is_some() && weights.sum::<u64>() == 0 {
             return Err(DriveError::bad_spec(
                 "no script has a weight above zero".to_owned(),
-                "give at least one script with a positive weight",
+                "set at least one script with a positive weight",
             ));
         }
         Ok(())
@@ -369,8 +369,8 @@ impl DriveSpec {
         self.check_ramp()?;
         if rate_per_s.is_some_and(|rate| rate > RATE_MAX_PER_S) {
             return Err(DriveError::bad_spec(
-                "rate_per_s is beyond ten million".to_owned(),
-                "no server takes that many: use the closed loop to find its limit",
+                "rate_per_s is above ten million".to_owned(),
+                "no server reaches that rate: use the closed loop to find its limit",
             ));
         }
         Ok(())

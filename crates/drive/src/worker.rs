@@ -215,7 +215,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             return Ok(());
         }
         let failed = |source| DriveError::System {
-            what: "making a pair of sockets".to_owned(),
+            what: "creating a pair of sockets".to_owned(),
             source,
             hint: "raise the limit of open files: ulimit -n".to_owned(),
         };

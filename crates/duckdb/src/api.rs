@@ -155,7 +155,7 @@ impl Api {
             return Ok(api);
         }
         let api = Self::load(path).map_err(|error| {
-            let message = format!("{} cannot serve as DuckDB: {error}", path.display());
+            let message = format!("{} is not usable as DuckDB: {error}", path.display());
             DuckError::new("Error", message)
         })?;
         if !is_new_enough(&api.version()) {

@@ -125,7 +125,10 @@ struct DuckClient {
 impl LibraryClient for DuckClient {
     fn send(&mut self, rows: &RowBatch, call: &Call) -> Result<Sent, LibraryError> {
         let Some(load) = &self.spec.load else {
-            return Err(LibraryError::new("", "this connection loads nothing"));
+            return Err(LibraryError::new(
+                "",
+                "this connection was not opened for a load",
+            ));
         };
         self.connection
             .transaction(|transaction| load.send(transaction, rows, call))?;
@@ -264,8 +267,5 @@ fn no_table(batch: &TableBatch) -> DuckError {
 }
 
 fn refused(error: &ArrowError) -> DuckError {
-    DuckError::new(
-        "Error",
-        format!("the rows are not those of the table: {error}"),
-    )
+    DuckError::new("Error", format!("the rows do not fit the table: {error}"))
 }

@@ -125,7 +125,7 @@ impl Config {
         if !is_ok(made) {
             return Err(DuckError::new(
                 "OutOfMemoryException",
-                "no room for settings",
+                "there is no memory for settings",
             ));
         }
         for (name, value) in settings {

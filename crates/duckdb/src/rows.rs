@@ -145,7 +145,7 @@ impl Drop for Types {
 }
 
 fn refused(error: &ArrowError) -> DuckError {
-    DuckError::new("Error", format!("the rows cannot be handed over: {error}"))
+    DuckError::new("Error", format!("the rows cannot be sent: {error}"))
 }
 
 /// What a statement calls the rows of this number.

@@ -126,7 +126,7 @@ pub(crate) fn check_chunk_rows(rows: usize) -> Result<(), SourceError> {
         return Ok(());
     }
     Err(SourceError::Refused(format!(
-        "a chunk of {rows} rows cannot be: ask for 1 to {CHUNK_ROWS_MAX}"
+        "a chunk cannot have {rows} rows: use 1 to {CHUNK_ROWS_MAX}"
     )))
 }
 

@@ -125,17 +125,17 @@ pub enum ConfigError {
     Tsbs(#[from] tsbs::ConfigError),
     /// A use case whose hosts come and go.
     #[error(
-        "devops-generic cannot be made in slices, because its hosts end at times that TSBS draws; generate TSBS's own data, or choose cpu-only, cpu-single, devops or iot"
+        "devops-generic cannot be generated in slices, because its hosts end at random times; generate TSBS's own data, or choose cpu-only, cpu-single, devops or iot"
     )]
     Generic,
     /// A time between rows that leads nowhere.
     #[error(
-        "a log interval of {0} ns cannot be; give the time between two rows of one device, as 10s"
+        "a log interval of {0} ns cannot be; set the time between two rows of one device, such as 10s"
     )]
     Interval(i64),
     /// A slice beyond the last.
     #[error(
-        "slice {index} does not exist; of {count} slices, choose one from 0 up to that number less one"
+        "slice {index} does not exist; of {count} slices, choose one from 0 to that number minus one"
     )]
     Slice {
         /// The slice asked for.
@@ -145,11 +145,11 @@ pub enum ConfigError {
     },
     /// More than can be numbered.
     #[error(
-        "devices times epochs exceed 2^48; give fewer devices, a shorter time range or a longer interval"
+        "devices times epochs exceed 2^48; use fewer devices, a shorter time range or a longer interval"
     )]
     Rows,
     /// More devices than ids, or tags that fit in no batch.
-    #[error("the devices cannot be made: {0}")]
+    #[error("the devices cannot be generated: {0}")]
     Devices(String),
 }
 

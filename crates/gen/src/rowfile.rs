@@ -83,7 +83,7 @@ enum Row {
 /// What is wrong with a row, and how to mend it.
 type Fault = (String, &'static str);
 
-const SHAPE: &str = "give the table the columns of the file, or a file of the table's shape";
+const SHAPE: &str = "use a file with as many columns as the table has";
 
 impl RowFinder {
     /// For a file of rows with `columns` fields each; `header`: its first row holds names (CSV and text only).
@@ -143,7 +143,7 @@ impl RowFinder {
         }
         if self.stage == Stage::Ended && found.consumed < bytes.len() {
             let message = "there are bytes after the mark that ends the data".to_owned();
-            return Err(self.error((message, "cut the file there, or make it again")));
+            return Err(self.error((message, "remove them, or write the file again")));
         }
         Ok(found)
     }
@@ -172,12 +172,15 @@ impl RowFinder {
         };
         match found {
             Ok(Row::Whole { fields, .. }) if fields != self.columns => {
-                let message = format!("it has {fields} fields, and {} are wanted", self.columns);
+                let message = format!("it has {fields} fields, but {} are needed", self.columns);
                 Err(self.error((message, SHAPE)))
             }
             Ok(Row::Part) if bytes.len() >= ROW_BYTES_MAX => {
-                let message = "its end is not within a gigabyte".to_owned();
-                Err(self.error((message, "check the format: no row of PostgreSQL is as long")))
+                let message = "it does not end within a gigabyte".to_owned();
+                Err(self.error((
+                    message,
+                    "check the format: rows of PostgreSQL are never that long",
+                )))
             }
             Ok(row) => Ok(row),
             Err(fault) => Err(self.error(fault)),

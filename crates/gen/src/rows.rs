@@ -143,7 +143,7 @@ pub enum ConfigError {
     },
     /// More rows than can be numbered.
     #[error(
-        "{rows} rows from row {first} on are more than the data set {set:?} can number; its last row is number {last}"
+        "{rows} rows from row {first} on are more than the data set {set:?} has; its last row is number {last}"
     )]
     Rows {
         /// The set.
@@ -256,7 +256,7 @@ impl RowsSource {
             return Ok(());
         }
         Err(SourceError::Refused(format!(
-            "{rows} of these rows at once are too many for one batch: ask for 1 to {most}"
+            "{rows} of these rows are too many for one batch: use 1 to {most}"
         )))
     }
 }

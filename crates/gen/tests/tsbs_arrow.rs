@@ -227,6 +227,6 @@ fn chunks_that_cannot_be_are_refused() {
     let mut source = SimulationSource::new(&Config::new(UseCase::Iot, 1)).expect("good");
     for rows in [0, (1 << 24) + 1] {
         let refusal = source.next(rows).expect_err("no chunk has so many rows");
-        assert!(refusal.to_string().contains("ask for 1 to 16777216"));
+        assert!(refusal.to_string().contains("use 1 to 16777216"));
     }
 }

@@ -50,7 +50,7 @@ impl DataStream {
 
     fn fingerprints(&self, py: Python<'_>) -> PyResult<String> {
         let document = self.with(py, |stream| stream.fingerprints_document());
-        document.ok_or_else(|| PyRuntimeError::new_err("this stream takes no fingerprints"))
+        document.ok_or_else(|| PyRuntimeError::new_err("this stream has no fingerprints"))
     }
 
     #[getter]
@@ -90,7 +90,7 @@ pub(crate) fn fingerprint_rows(py: Python<'_>, data: &str, threads: usize) -> Py
         let taken = py.detach(|| taking.join());
         seen.map(|()| taken)
     })?;
-    let taken = taken.map_err(|_| PyRuntimeError::new_err("taking the fingerprint broke"))?;
+    let taken = taken.map_err(|_| PyRuntimeError::new_err("computing the fingerprint failed"))?;
     let taken = taken.map_err(drive_error)?;
     taken.ok_or_else(|| PyRuntimeError::new_err("the fingerprint was not finished"))
 }

@@ -61,13 +61,13 @@ impl FilesSpec {
         let refuse =
             |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
         if self.paths.is_empty() {
-            return refuse("no files are named", "give at least one path");
+            return refuse("there are no files", "set at least one path");
         }
         if self.columns == 0 {
-            return refuse("columns is 0", "say how many fields each row has");
+            return refuse("columns is 0", "set the number of fields of a row");
         }
         if self.header && self.format == FileFormat::Binary {
-            return refuse("binary files have no row of names", "leave header out");
+            return refuse("binary files have no header", "remove header");
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Opened {
         let reader = opened.map_err(|source| DriveError::System {
             what: format!("opening {}", path.display()),
             source,
-            hint: "name files of rows that can be read".to_owned(),
+            hint: "use files that can be read".to_owned(),
         })?;
         Ok(Self {
             finder: RowFinder::new(spec.format.into(), spec.columns, spec.header),

@@ -37,8 +37,8 @@ pub fn fingerprint_rows(
 ) -> Result<Option<String>, DriveError> {
     let DataSpec::Rows(spec) = DataSpec::from_json(text)? else {
         return Err(DriveError::bad_spec(
-            "the fingerprint is one of plain rows, and this data is none".to_owned(),
-            "give data of the kind \"rows\"",
+            "only plain rows have this fingerprint, and these data are not plain rows".to_owned(),
+            "use data of the kind \"rows\"",
         ));
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -102,8 +102,8 @@ fn slice_fingerprint(spec: &RowsSpec, stop: &AtomicBool) -> Result<Fingerprint, 
 
 fn broken() -> DriveError {
     DriveError::System {
-        what: "a thread that takes a fingerprint broke".to_owned(),
-        source: std::io::Error::other("this is a bug of ours"),
-        hint: "the trace above says where: please report it".to_owned(),
+        what: "a thread that computes a fingerprint failed".to_owned(),
+        source: std::io::Error::other("this is a bug of Loadstone"),
+        hint: "please report it with the trace above".to_owned(),
     }
 }

@@ -72,6 +72,6 @@ pub fn provide(formats: Box<dyn Formats>) {
 
 /// Who knows them.
 pub(crate) fn formats() -> io::Result<&'static dyn Formats> {
-    let missing = || io::Error::other("this program reads and writes neither Parquet nor zstd");
+    let missing = || io::Error::other("this program can neither read nor write Parquet or zstd");
     FORMATS.get().map(Box::as_ref).ok_or_else(missing)
 }

@@ -41,8 +41,8 @@ impl ParquetSpec {
     pub(super) fn check(&self) -> Result<(), DriveError> {
         if self.paths.is_empty() {
             return Err(DriveError::bad_spec(
-                "no files are named".to_owned(),
-                "give at least one path",
+                "there are no files".to_owned(),
+                "set at least one path",
             ));
         }
         Ok(())
@@ -120,11 +120,11 @@ mod tests {
             columns: Vec::new(),
         };
         let words = |spec: ParquetSpec| spec.open().err().unwrap().to_string();
-        assert_eq!(words(spec(Vec::new())), "no files are named");
+        assert_eq!(words(spec(Vec::new())), "there are no files");
         let without = words(spec(vec![PathBuf::from("rows.parquet")]));
         assert_eq!(
             without,
-            "reading Parquet: this program reads and writes neither Parquet nor zstd"
+            "reading Parquet: this program can neither read nor write Parquet or zstd"
         );
     }
 }

@@ -304,5 +304,5 @@ fn a_load_over_a_protocol_without_one_ends_with_the_reason() {
     );
     assert_eq!(account["state"], "aborted");
     let reason = account["reason"].as_str().unwrap();
-    assert!(reason.contains("no bulk loads"), "{reason}");
+    assert!(reason.contains("not support bulk loads"), "{reason}");
 }

@@ -168,14 +168,14 @@ impl Output {
     ) -> Result<Self, DriveError> {
         let Some(path) = &spec.output.path else {
             return Err(DriveError::bad_spec(
-                "steps are one file each, which one output cannot hold".to_owned(),
-                "name a new folder, or make no steps",
+                "each step is a file of its own, which one output cannot contain".to_owned(),
+                "choose a new folder, or remove the steps",
             ));
         };
         if files > FILES_MAX {
             return Err(DriveError::bad_spec(
                 format!("{files} files are too many"),
-                "give steps of more rows: at most 100000 files are made",
+                "use more rows per step: at most 100000 files are written",
             ));
         }
         let pattern = format!("{table}-{{}}{end}");

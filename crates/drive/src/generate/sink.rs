@@ -138,7 +138,7 @@ impl Sink {
     fn trouble(&self, source: io::Error) -> DriveError {
         DriveError::System {
             what: format!("writing {} after {} bytes", self.name, self.bytes),
-            hint: format!("see that there is room for it{}", self.fate),
+            hint: format!("check that the disk has enough space{}", self.fate),
             source,
         }
     }
@@ -178,10 +178,10 @@ impl Folder {
         fs::create_dir(&part).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => DriveError::bad_spec(
                 format!(
-                    "{} is there: another process is writing it, or one was killed",
+                    "{} exists: another process is writing it, or one was killed",
                     part.display()
                 ),
-                "remove it, or name another folder",
+                "remove it, or choose another folder",
             ),
             _ => cannot(&part.display().to_string(), source),
         })?;
@@ -250,8 +250,8 @@ impl Drop for Folder {
 fn refuse_others(path: &Path, names: &[String]) -> Result<(), DriveError> {
     let refuse = |what: &Path| {
         Err(DriveError::bad_spec(
-            format!("{} is no file of this data set", what.display()),
-            "name a new folder: one with other files in it is not replaced",
+            format!("{} is not a file of this data set", what.display()),
+            "choose a new folder: one with other files in it is not replaced",
         ))
     };
     let entries = match fs::read_dir(path) {
@@ -288,8 +288,8 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
 pub(super) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), DriveError> {
     if !overwrite && path.symlink_metadata().is_ok() {
         return Err(DriveError::bad_spec(
-            format!("{} is there already", path.display()),
-            "name a new one, or say that it may be overwritten",
+            format!("{} already exists", path.display()),
+            "choose a new one, or allow it to be overwritten",
         ));
     }
     Ok(())
@@ -309,7 +309,7 @@ fn lock(file: &File, part: &Path) -> Result<(), DriveError> {
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(DriveError::bad_spec(
             format!("{} is being written by another process", part.display()),
-            "wait for it, or name another file",
+            "wait for it, or choose another file",
         )),
     }
 }
@@ -318,6 +318,6 @@ fn cannot(name: &str, source: io::Error) -> DriveError {
     DriveError::System {
         what: format!("opening {name}"),
         source,
-        hint: "name a file that can be written".to_owned(),
+        hint: "choose a file that can be written".to_owned(),
     }
 }

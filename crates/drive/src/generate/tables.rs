@@ -49,8 +49,8 @@ impl Job {
     pub(super) fn open(spec: &GenerationSpec) -> Result<Self, DriveError> {
         let Some(path) = &spec.output.path else {
             return Err(DriveError::bad_spec(
-                "this format is one file a table, which one output cannot hold".to_owned(),
-                "name a new folder",
+                "this format has one file per table, which one output cannot contain".to_owned(),
+                "choose a new folder",
             ));
         };
         let source = spec.data.open()?;

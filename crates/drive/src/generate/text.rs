@@ -44,7 +44,7 @@ impl Job {
     pub(super) fn open(spec: &GenerationSpec) -> Result<Self, DriveError> {
         let DataSpec::Tsbs(data) = &spec.data else {
             return Err(DriveError::bad_spec(
-                "only TSBS's stream is made in this format".to_owned(),
+                "only TSBS's own data can be written in this format".to_owned(),
                 "choose another format for this data",
             ));
         };
@@ -158,6 +158,6 @@ pub(super) fn compressing(source: std::io::Error) -> DriveError {
     DriveError::System {
         what: "compressing".to_owned(),
         source,
-        hint: "generate without compression, and compress by other means".to_owned(),
+        hint: "generate without compression, and compress with another tool".to_owned(),
     }
 }

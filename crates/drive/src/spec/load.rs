@@ -154,11 +154,11 @@ impl LoadSpec {
         }
         if let Some((first, last)) = self.skip.iter().find(|(first, last)| first > last) {
             let message = format!("skip has a range from {first} to {last}");
-            return refuse(message, "give each range as [first, last]");
+            return refuse(message, "write each range as [first, last]");
         }
         if self.hold && self.step_rows == 0 {
             let message = "hold without step_rows".to_owned();
-            return refuse(message, "only steps are waited for: give their rows");
+            return refuse(message, "hold waits between steps: set their rows");
         }
         if let Some(long) = &self.transaction {
             self.check_long(long)?;
@@ -174,7 +174,7 @@ impl LoadSpec {
         }
         if self.texts().any(|text| text.contains('\0')) {
             return refuse(
-                "a name of a table or a column contains a NUL byte".to_owned(),
+                "the name of a table or a column contains a NUL byte".to_owned(),
                 "PostgreSQL has no such names",
             );
         }
@@ -186,22 +186,22 @@ impl LoadSpec {
             |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
         if self.method != Method::Insert || !self.prepared || self.hash_workers {
             let message =
-                "long transactions are of prepared INSERTs, and no worker has rows of its own";
+                "long transactions use prepared INSERTs, and cannot divide rows among workers";
             return refuse(message, "use the method insert without hash_workers");
         }
         if !matches!(self.data, DataSpec::Rows(_)) {
-            let message = "long transactions need rows that begin anywhere";
-            return refuse(message, "give data of the kind rows");
+            let message = "long transactions need data that can start at any row";
+            return refuse(message, "use data of the kind rows");
         }
         if long.statement_rows == 0 || long.mark_rows == 0 || long.mark_rows > MARK_ROWS_MAX {
             return refuse(
-                "statement_rows or mark_rows of the transaction is impossible",
+                "statement_rows or mark_rows of the transaction is out of range",
                 "use 1 to 100000",
             );
         }
         if !long.mark_rows.is_multiple_of(long.statement_rows) {
-            let message = "mark_rows of the transaction are no whole number of statements";
-            return refuse(message, "give a multiple of statement_rows");
+            let message = "mark_rows of the transaction is not a multiple of statement_rows";
+            return refuse(message, "use a multiple of statement_rows");
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl LoadSpec {
         };
         if self.method != method {
             let message = format!("these files cannot be loaded by {}", self.method.name());
-            let hint = format!("rows go from files as they are: use {}", method.name());
+            let hint = format!("rows of files are sent unchanged: use {}", method.name());
             return Err(DriveError::bad_spec(message, &hint));
         }
         Ok(())

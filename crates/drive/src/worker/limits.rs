@@ -64,7 +64,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 let message = format!("no answer within {} s", limit.as_secs_f64());
                 self.lose(slot, now, Failure::new(ErrorClass::Timeout, message));
             } else if client.transaction.active && now >= self.drained_by(client) {
-                let message = "cut off: not over when the run had to end";
+                let message = "interrupted: it had not ended when the run had to end";
                 self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, message));
             }
         }

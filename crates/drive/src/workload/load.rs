@@ -59,7 +59,7 @@ use crate::waker::Waker;
 const SHARED_LANE_MAX: usize = 8;
 /// What is said where devices are to be hashed to a library's clients.
 const NOT_HASHED: &str =
-    "rows are not hashed to workers: each takes the next batch, whatever devices are in it";
+    "rows are not hashed to workers: each worker gets the next batch, whatever devices are in it";
 /// How long the end of a load waits for the thread that makes batches.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -179,7 +179,7 @@ impl LoadWork {
     ) -> Result<Self, DriveError> {
         if spec.method == Method::Arrow {
             return Err(DriveError::bad_spec(
-                "rows go as Arrow through a library only".to_owned(),
+                "only a library accepts rows as Arrow".to_owned(),
                 "use copy_binary, copy_text or insert",
             ));
         }
@@ -212,7 +212,7 @@ impl LoadWork {
             let message = "hash_workers needs rows of devices".to_owned();
             return Err(DriveError::bad_spec(
                 message,
-                "leave it out: any worker takes any rows",
+                "remove it: any worker sends any rows",
             ));
         }
         // A library gets a long transaction whole.
@@ -285,7 +285,7 @@ impl LoadWork {
             library.finish_ns.store(took_ns, Ordering::Relaxed);
         }
         if let Some(said) = trouble {
-            let why = format!("the load could not be brought to its end: {said}");
+            let why = format!("the load could not be finished: {said}");
             self.shared.tally().give_up(|| why);
         }
     }
@@ -304,8 +304,7 @@ impl LoadWork {
         let shared = Arc::clone(&self.shared);
         let body = move || {
             if catch_unwind(AssertUnwindSafe(producer)).is_err() {
-                let why =
-                    "the thread that makes rows met a broken invariant: this is a bug of Loadstone";
+                let why = "the thread that generates rows failed: this is a bug of Loadstone";
                 shared.tally().give_up(|| why.to_owned());
                 shared.queue.close();
             }
@@ -433,10 +432,10 @@ fn open(spec: &LoadSpec) -> Result<(Supply, Arc<Dataset>), DriveError> {
     };
     let mut named = spec.tables.iter().flat_map(BTreeMap::keys);
     let (Some(table), None) = (named.next(), named.next()) else {
-        let message = "rows of files are for one table".to_owned();
+        let message = "rows of files can be loaded only into one table".to_owned();
         return Err(DriveError::bad_spec(
             message,
-            "name one table in tables, with its columns",
+            "set one table in tables, with its columns",
         ));
     };
     Ok((Supply::Files(files.open()?), Arc::new(files.dataset(table))))

@@ -91,8 +91,8 @@ impl QueryWork {
     pub(crate) fn for_library(spec: &QueriesSpec, drive: &DriveSpec) -> Result<Self, DriveError> {
         if spec.answers == AnswerMode::Rows {
             return Err(DriveError::bad_spec(
-                "a library's answers are digested or counted".to_owned(),
-                "ask for answers of the kind digest or none",
+                "answers of a library can only be digested or counted".to_owned(),
+                "set answers to digest or none",
             ));
         }
         Ok(Self {
@@ -113,8 +113,11 @@ impl QueryWork {
         if spec.burn_in > 0 && total.is_some_and(|total| spec.burn_in >= total) {
             let run = total.unwrap_or_default();
             return Err(DriveError::bad_spec(
-                format!("burn_in is {} and only {run} queries are run", spec.burn_in),
-                "leave queries to be measured: a smaller burn_in, more queries, or loop",
+                format!(
+                    "burn_in is {}, but only {run} queries are run",
+                    spec.burn_in
+                ),
+                "use a smaller burn_in, more queries, or loop",
             ));
         }
         Ok(())
@@ -172,21 +175,21 @@ fn check(spec: &QueriesSpec, drive: &DriveSpec) -> Result<(), DriveError> {
     ];
     if given.into_iter().filter(|&given| given).count() != 1 {
         return refuse(
-            "queries come from one place",
-            "give exactly one of queries, file and probe",
+            "queries come from one source",
+            "set exactly one of queries, file and probe",
         );
     }
     if spec.max_queries > 0 && spec.burn_in >= spec.max_queries {
         return refuse(
-            "burn_in leaves no query of max_queries to be measured",
-            "make burn_in smaller than max_queries",
+            "burn_in is not smaller than max_queries, so no query is measured",
+            "set a smaller burn_in",
         );
     }
     let ends = drive.duration_s.is_some() || drive.transactions_per_client.is_some();
     if spec.repeat && !ends && spec.max_queries == 0 {
         return refuse(
-            "a list that begins again has no end",
-            "give duration_s, transactions_per_client or max_queries with loop",
+            "a list that repeats never ends",
+            "set duration_s, transactions_per_client or max_queries with loop",
         );
     }
     Ok(())

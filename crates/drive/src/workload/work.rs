@@ -35,8 +35,8 @@ impl Work {
             (None, Some(load), None) => LoadWork::new::<P>(load, spec.clients).map(Self::Load),
             (None, None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
-                "a drive has one kind of work".to_owned(),
-                "give exactly one of scripts, load and queries",
+                "a drive has one workload".to_owned(),
+                "set exactly one of scripts, load and queries",
             )),
         }
     }
@@ -47,8 +47,8 @@ impl Work {
             (None, Some(load), None) => LoadWork::for_library(load, spec.clients).map(Self::Load),
             (None, None, Some(queries)) => QueryWork::for_library(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
-                "a library runs queries, or loads rows".to_owned(),
-                "give exactly one of load and queries",
+                "a library either runs queries or loads rows".to_owned(),
+                "set exactly one of load and queries",
             )),
         }
     }

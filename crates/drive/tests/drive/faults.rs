@@ -191,7 +191,7 @@ fn nobody_listens(io: &str) {
             error.to_string().starts_with("cannot connect to"),
             "{error}"
         );
-        assert!(error.hint().contains("check that the server runs"));
+        assert!(error.hint().contains("check that the server is running"));
     }
 }
 

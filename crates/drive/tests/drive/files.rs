@@ -191,9 +191,9 @@ fn files_that_cannot_be_loaded_are_refused_at_once() {
         ),
         (
             load("binary", &good, &nothing),
-            "row 1 (byte 0): the file does not begin as",
+            "row 1 (byte 0): the file does not begin like",
         ),
-        (load("text", &[], &nothing), "no files are named"),
+        (load("text", &[], &nothing), "there are no files"),
         (
             load("text", &good, &json!({"method": "copy_binary"})),
             "cannot be loaded by copy_binary",
@@ -204,7 +204,7 @@ fn files_that_cannot_be_loaded_are_refused_at_once() {
                 &good,
                 &json!({"tables": {"test": {"name": "t", "columns": ["a"]}}}),
             ),
-            "1 columns are given",
+            "1 columns are listed",
         ),
         (
             load("text", &good, &json!({"data": {"columns": 0}})),
@@ -212,7 +212,7 @@ fn files_that_cannot_be_loaded_are_refused_at_once() {
         ),
         (
             load("binary", &good, &json!({"data": {"header": true}})),
-            "no row of names",
+            "have no header",
         ),
         (
             load("text", &good, &json!({"hash_workers": true})),
@@ -220,7 +220,7 @@ fn files_that_cannot_be_loaded_are_refused_at_once() {
         ),
         (
             load("text", &good, &json!({"tables": null})),
-            "for one table",
+            "only into one table",
         ),
     ];
     for (load, words) in cases {

@@ -418,23 +418,23 @@ fn what_cannot_be_loaded_is_refused_at_once() {
         (
             json!({"insert_intervals": "2-1"}),
             &nothing,
-            "is no interval",
+            "is not an interval",
         ),
         (json!({"ledger": "a\u{0}"}), &nothing, "NUL"),
         (
             json!({"tables": {}}),
             &nothing,
-            "where the rows of \"tags\" go",
+            "the rows of \"tags\" have no table",
         ),
         (
             json!({"tables": {"tags": null}}),
             &nothing,
-            "where the rows of \"cpu\" go",
+            "the rows of \"cpu\" have no table",
         ),
         (
             json!({"tables": {"tags": {"name": "t", "columns": ["id"]}}}),
             &nothing,
-            "1 columns are given",
+            "1 columns are listed",
         ),
         (json!({"method": "telepathy"}), &nothing, "does not parse"),
         (

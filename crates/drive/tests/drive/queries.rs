@@ -148,7 +148,7 @@ fn lists_that_cannot_be_run_are_refused_by_place() {
             "line 2: its text is empty",
         ),
         (vec![good(), "\n".to_owned()], "line 2"),
-        (vec![], "holds no query"),
+        (vec![], "contains no query"),
     ];
     let mut cases: Vec<(Value, String)> = Vec::new();
     for (at, (lines, words)) in files.into_iter().enumerate() {
@@ -164,7 +164,7 @@ fn lists_that_cannot_be_run_are_refused_by_place() {
         ),
         (json!({"queries": [[0, "select '\0'"]]}), "NUL".to_owned()),
         (json!({"file": "x"}), "one place".to_owned()),
-        (json!({"queries": []}), "holds no query".to_owned()),
+        (json!({"queries": []}), "contains no query".to_owned()),
         (json!({"burn_in": 10}), "burn_in is 10".to_owned()),
         (
             json!({"burn_in": 3, "max_queries": 3}),
@@ -173,7 +173,7 @@ fn lists_that_cannot_be_run_are_refused_by_place() {
         (json!({"loop": true}), "no end".to_owned()),
         (
             json!({"queries": null, "probe": {"sql": "select 1"}}),
-            "nowhere to write".to_owned(),
+            "no folder for its answers".to_owned(),
         ),
     ]);
     for (more, words) in cases {
@@ -380,7 +380,7 @@ fn an_answer_that_changes_is_an_error_of_its_own(io: &str) {
     assert_eq!(errors(&account), [("answer".to_owned(), 2)].into());
     let words = account["errors"][0]["message"].as_str().unwrap();
     assert!(
-        words.contains("query 1 gave another answer than before: column 1 (count): sums differ"),
+        words.contains("query 1 returned another answer than before: column 1 (count): sums differ"),
         "{words}"
     );
     assert_eq!(

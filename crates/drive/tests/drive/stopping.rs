@@ -112,7 +112,7 @@ fn a_second_start_is_refused(io: &str) {
             .start()
             .unwrap_err()
             .to_string()
-            .contains("started already")
+            .contains("already started")
     );
     finish(&drive);
 }

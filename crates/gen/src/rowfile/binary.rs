@@ -10,21 +10,21 @@ const FIXED_BYTES: usize = SIGNATURE.len() + 4 + 4;
 /// Longest extension that is gone past: nobody writes one.
 const EXTENSION_BYTES_MAX: usize = 1 << 20;
 
-const MAKE: &str = "make the file with COPY … (FORMAT binary), or name its format";
+const MAKE: &str = "write the file with COPY … (FORMAT binary), or set its format";
 
 /// The length of what comes before the first tuple, once it is whole.
 pub(super) fn header(bytes: &[u8], last: bool) -> Result<Option<usize>, Fault> {
     let known = bytes.len().min(SIGNATURE.len());
     if bytes[..known] != SIGNATURE[..known] {
-        let message = "the file does not begin as COPY's binary format does".to_owned();
+        let message = "the file does not begin like COPY's binary format".to_owned();
         return Err((message, MAKE));
     }
     let (Some(flags), Some(extension)) = (word(bytes, 11), word(bytes, 15)) else {
         return if last { Err(cut_off()) } else { Ok(None) };
     };
     if flags != 0 {
-        let message = format!("the file has flags that are not known ({flags:#x})");
-        return Err((message, "make it without object identifiers"));
+        let message = format!("the file has unknown flags ({flags:#x})");
+        return Err((message, "write it without object identifiers"));
     }
     let extension = usize::try_from(extension).unwrap_or(usize::MAX);
     if extension > EXTENSION_BYTES_MAX {
@@ -79,5 +79,5 @@ fn word(bytes: &[u8], at: usize) -> Option<i32> {
 
 fn cut_off() -> Fault {
     let message = "the file ends in the middle, before the mark that ends the data".to_owned();
-    (message, "make it again: it was not written to its end")
+    (message, "write it again: it is incomplete")
 }

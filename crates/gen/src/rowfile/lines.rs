@@ -77,8 +77,8 @@ pub(super) fn csv(bytes: &[u8], last: bool) -> Result<Row, Fault> {
     };
     if line.strip_suffix(b"\r").unwrap_or(line) == END {
         // Servers before version 18 end there, and pass over all that follows.
-        let message = "a line holds nothing but \\.".to_owned();
-        return Err((message, "quote it if it is a value, or cut the file there"));
+        let message = "a line contains nothing but \\.".to_owned();
+        return Err((message, "quote it if it is a value, or end the file there"));
     }
     let commas = if quoted {
         unquoted_commas(line)

@@ -164,7 +164,7 @@ fn a_row_of_another_shape_is_told_with_its_place() {
     }
     let mark = refused(Format::Csv, 1, b"a\n\\.\n");
     assert!(
-        mark.starts_with("row 2 (byte 2): a line holds nothing but"),
+        mark.starts_with("row 2 (byte 2): a line contains nothing but"),
         "{mark}"
     );
 }

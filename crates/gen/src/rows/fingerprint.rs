@@ -42,7 +42,7 @@ pub struct Fingerprint {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum FingerprintError {
     /// A type that the formula does not know.
-    #[error("column {column:?} is of the Arrow type {kind}, which no fingerprint is taken of")]
+    #[error("column {column:?} is of the Arrow type {kind}, which cannot have a fingerprint")]
     Type {
         /// The column.
         column: String,
@@ -50,7 +50,7 @@ pub enum FingerprintError {
         kind: DataType,
     },
     /// Not the columns of the rows before.
-    #[error("the rows have {found} columns, those before had {expected}")]
+    #[error("the rows have {found} columns, but the rows before had {expected}")]
     Columns {
         /// How many there are.
         found: usize,

@@ -148,17 +148,17 @@ pub enum ConfigError {
     )]
     UseCase(String),
     /// No devices.
-    #[error("scale cannot be 0; give the number of hosts or trucks")]
+    #[error("scale cannot be 0; set the number of hosts or trucks")]
     NoScale,
     /// More devices than can be numbered.
     #[error("a scale of {0} is too large; at most 4294967295 devices can be simulated")]
     Scale(u64),
     /// No time between rows.
-    #[error("log interval cannot be 0; give the time between two rows of one device, as 10s")]
+    #[error("log interval cannot be 0; set the time between two rows of one device, such as 10s")]
     NoInterval,
     /// A group beyond the last.
     #[error(
-        "interleaved group {group} does not exist; with {groups} groups, choose one from 0 up to that number less one"
+        "interleaved group {group} does not exist; with {groups} groups, choose one from 0 to that number minus one"
     )]
     Group {
         /// The group asked for.
@@ -168,7 +168,7 @@ pub enum ConfigError {
     },
     /// A count of fields out of range.
     #[error(
-        "at most {0} fields per host cannot be generated; give max-metric-count from 1 to 1000000"
+        "at most {0} fields per host cannot be generated; set max-metric-count from 1 to 1000000"
     )]
     Metrics(u64),
 }

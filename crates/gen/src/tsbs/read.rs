@@ -174,7 +174,7 @@ impl TextSource {
         }
         let rest = excerpt(self.input.rest());
         let message =
-            format!("the last line, {rest}, has no end: TSBS ends each line in a line feed");
+            format!("the last line, {rest}, has no end: TSBS ends each line with a line feed");
         self.of_rest(Fault::new(message, CUT))
     }
 
@@ -241,7 +241,7 @@ impl Source for TextSource {
         let texts = self.tables.iter().map(|table| table.additional_bytes);
         let most = texts.fold(self.lines.bytes() - known, usize::max);
         if i32::try_from(most).is_err() {
-            let refusal = "the tags of one chunk exceed 2 GiB; ask for fewer rows at once";
+            let refusal = "the tags of one chunk exceed 2 GiB; read fewer rows at once";
             return Err(SourceError::Refused(refusal.to_owned()));
         }
         if made == 0 {
@@ -369,14 +369,14 @@ fn bad_row(lines: &[u8], table: &Table, ragged: bool) -> Fault {
     let mut at = table.name.len() + 1;
     let Some((_, end)) = number::integer(&ended, at) else {
         let time = excerpt(line[at..].split(|&byte| byte == b',').next().unwrap_or(&[]));
-        let message = format!("{time} is no time; times are nanoseconds since 1970, in 64 bits");
+        let message = format!("{time} is not a time; times are nanoseconds since 1970, in 64 bits");
         return Fault::new(message, DAMAGED).of_row();
     };
     at = end;
     let given = memchr::memchr_iter(b',', &line[at..]).count();
     if given > table.metrics || (given < table.metrics && !ragged) {
         let message = format!(
-            "the row has {given} fields, {} has {} in the header",
+            "the row has {given} fields, but {} has {} in the header",
             table.name, table.metrics
         );
         return Fault::new(message, DAMAGED).of_row();
@@ -386,7 +386,7 @@ fn bad_row(lines: &[u8], table: &Table, ragged: bool) -> Fault {
         let ended = [value, b"\n\0\0\0\0\0\0\0\0"].concat();
         if !value.is_empty() && number::double(&ended, 0).is_none() {
             let message = format!(
-                "{} is {}, which is no number that a double can hold",
+                "{} is {}, which is not a number that fits into a double",
                 field.name(),
                 excerpt(value)
             );
@@ -394,7 +394,7 @@ fn bad_row(lines: &[u8], table: &Table, ragged: bool) -> Fault {
         }
     }
     Fault::new(
-        format!("{} is no row of {}", excerpt(line), table.name),
+        format!("{} is not a row of {}", excerpt(line), table.name),
         DAMAGED,
     )
     .of_row()

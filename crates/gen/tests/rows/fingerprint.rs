@@ -166,6 +166,6 @@ fn another_number_of_columns_is_refused() {
         .expect_err("ten columns");
     assert_eq!(
         error.to_string(),
-        "the rows have 10 columns, those before had 6"
+        "the rows have 10 columns, but the rows before had 6"
     );
 }

@@ -238,7 +238,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
 fn more_text_than_a_batch_holds_is_refused() {
     let config = types("text", "random", 1, 2_000_000);
     let error = source(&config).next(1_000_000).expect_err("too many");
-    assert!(error.to_string().contains("ask for 1 to 524287"), "{error}");
+    assert!(error.to_string().contains("use 1 to 524287"), "{error}");
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]

@@ -100,7 +100,7 @@ fn text(text: &str, out: &mut Vec<u8>) -> Result<(), WireError> {
     if text.as_bytes().contains(&0) {
         return Err(WireError::Unencodable {
             what: "a statement",
-            reason: "a text contains a NUL byte, which PostgreSQL cannot hold".to_owned(),
+            reason: "a text contains a NUL byte, which PostgreSQL cannot store".to_owned(),
         });
     }
     out.extend_from_slice(text.as_bytes());

@@ -9,16 +9,16 @@ pub enum WireError {
     #[error("the server refused the log-in: {0}")]
     AuthFailed(Box<ServerErrorOwned>),
     /// The server asks for a password and there is none.
-    #[error("the server asks for a password for user {user:?} and none was given")]
+    #[error("the server requires a password for user {user:?}, but there is none")]
     PasswordMissing {
         /// The user that wanted to log in.
         user: String,
     },
     /// The server has TLS switched off, and the settings demand it.
-    #[error("the server does not offer TLS, and sslmode demands it")]
+    #[error("the server does not support TLS, but sslmode requires it")]
     TlsRefused,
     /// The settings demand TLS and the caller gave no TLS configuration.
-    #[error("sslmode demands TLS, and no TLS configuration was given")]
+    #[error("sslmode requires TLS, but there is no TLS configuration")]
     TlsNotConfigured,
     /// The TLS layer failed.
     #[error("TLS with {host:?} failed: {reason}")]
@@ -33,7 +33,7 @@ pub enum WireError {
     UnencryptedBytes,
     /// The server asks for a way to log in that is not supported.
     #[error(
-        "the server asks for authentication method {name} (code {code}), which is not supported"
+        "the server requires authentication method {name} (code {code}), which is not supported"
     )]
     UnsupportedAuth {
         /// Code of the authentication request.
@@ -42,7 +42,7 @@ pub enum WireError {
         name: String,
     },
     /// `channel_binding=require` cannot be met.
-    #[error("channel_binding=require cannot be met: {reason}")]
+    #[error("channel_binding=require is not possible: {reason}")]
     ChannelBinding {
         /// Why.
         reason: &'static str,
@@ -112,7 +112,7 @@ impl WireError {
                 "check user, password and database, and the server's pg_hba.conf"
             }
             Self::PasswordMissing { .. } => {
-                "give it in the URL, in PGPASSWORD or in ~/.pgpass (whose mode must be 0600)"
+                "set it in the URL, in PGPASSWORD or in ~/.pgpass (whose mode must be 0600)"
             }
             Self::TlsRefused => {
                 "set ssl = on at the server, or use sslmode=prefer or sslmode=disable"
@@ -126,25 +126,27 @@ impl WireError {
             }
             Self::UnencryptedBytes => "do not trust this network path; look for a proxy in between",
             Self::UnsupportedAuth { .. } => {
-                "let pg_hba.conf ask for scram-sha-256, md5, password or trust for this user and address"
+                "set scram-sha-256, md5, password or trust for this user and address in pg_hba.conf"
             }
             Self::ChannelBinding { .. } => {
                 "use TLS and scram-sha-256 at the server, or channel_binding=prefer"
             }
             Self::ChallengeFailed => {
-                "give the right password; if it is the right one, this is not the right server"
+                "check the password; if it is right, this is not the right server"
             }
             Self::ScramFailed { .. } => {
                 "check that this is the right server; a wrong password is reported by the server itself"
             }
             Self::ServerRefused(error) => refusal_hint(error.sqlstate),
             Self::Closed { .. } => {
-                "look into the server's log: it may have crashed, been stopped or refused us"
+                "check the server's log: it may have crashed, been stopped or refused the connection"
             }
             Self::Malformed { .. }
             | Self::MessageTooLarge { .. }
             | Self::UnexpectedMessage { .. } => NOT_POSTGRES,
-            Self::Unencodable { .. } => "mend the statement, name or parameter that is named here",
+            Self::Unencodable { .. } => {
+                "correct the statement, name or parameter that is named here"
+            }
             Self::AlreadyFailed => "open a new connection",
         }
     }
@@ -181,7 +183,7 @@ fn refusal_hint(sqlstate: [u8; 5]) -> &'static str {
         b"57P03" => {
             "wait until the server has started up (or has finished recovery), then try again"
         }
-        b"42704" | b"22023" => "check the run-time parameters that the connection asks for",
+        b"42704" | b"22023" => "check the run-time parameters that the connection sets",
         _ => "the server's own message says why; its log may say more",
     }
 }

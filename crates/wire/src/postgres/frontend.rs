@@ -134,7 +134,7 @@ fn message_len(what: &'static str, texts: &[&[u8]], fixed: usize) -> Result<i32,
     };
     if texts.iter().any(|text| text.contains(&0)) {
         return Err(refuse(
-            "a text contains a NUL byte, which PostgreSQL cannot hold",
+            "a text contains a NUL byte, which PostgreSQL cannot store",
         ));
     }
     let len = texts

@@ -40,7 +40,7 @@ pub enum TlsError {
     },
     /// No certificate in a PEM file.
     #[error(
-        "{what} holds no usable certificate: it must be PEM text with BEGIN CERTIFICATE ({reason})"
+        "{what} contains no usable certificate: it must be PEM text with BEGIN CERTIFICATE ({reason})"
     )]
     BadCertificate {
         /// Which option.
@@ -49,13 +49,13 @@ pub enum TlsError {
         reason: String,
     },
     /// No private key in a PEM file.
-    #[error("sslkey holds no usable private key: it must be unencrypted PEM text ({reason})")]
+    #[error("sslkey contains no usable private key: it must be unencrypted PEM text ({reason})")]
     BadKey {
         /// What the parser says.
         reason: String,
     },
     /// Only one of certificate and key.
-    #[error("sslcert and sslkey belong together: give both or none")]
+    #[error("sslcert and sslkey belong together: set both or none")]
     HalfIdentity,
     /// The TLS library refuses.
     #[error("TLS cannot be set up: {0}")]

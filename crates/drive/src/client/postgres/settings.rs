@@ -65,8 +65,8 @@ fn root_certificates(connection: &Connection) -> Result<Option<RootCertificates>
     }
     let Some(file) = openssl_probe::probe().cert_file else {
         return Err(DriveError::bad_spec(
-            "sslrootcert=system, and this system has no file of trusted authorities".to_owned(),
-            "install the package ca-certificates, or name a file",
+            "sslrootcert=system, but this system has no file of trusted authorities".to_owned(),
+            "install the package ca-certificates, or use a file",
         ));
     };
     let text = read_pem("sslrootcert", file.to_str())?;
@@ -78,7 +78,7 @@ fn read_pem(option: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, DriveEr
     std::fs::read(path).map(Some).map_err(|error| {
         DriveError::bad_spec(
             format!("{option}={path} cannot be read: {error}"),
-            "name a readable PEM file",
+            "use a readable PEM file",
         )
     })
 }

@@ -25,8 +25,8 @@ impl Interval {
             .map(|one| {
                 Self::parse(one).ok_or_else(|| {
                     DriveError::bad_spec(
-                        format!("{one:?} in insert_intervals {text:?} is no interval"),
-                        "give whole seconds, or a range of them: 2 or 0-3, separated by commas",
+                        format!("{one:?} in insert_intervals {text:?} is not an interval"),
+                        "write whole seconds or ranges, separated by commas: 2 or 0-3",
                     )
                 })
             })

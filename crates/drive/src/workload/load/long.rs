@@ -195,7 +195,7 @@ impl<B: Bulk> LongProducer<B> {
             .next(usize::try_from(most).unwrap_or(usize::MAX))?;
         let chunk = chunk.filter(|chunk| chunk.rows == most).ok_or_else(|| {
             Stop::Broken(format!(
-                "the rows end at row {begin}, and more were promised"
+                "the rows end at row {begin}, but there should be more"
             ))
         })?;
         lane.at += chunk.rows;

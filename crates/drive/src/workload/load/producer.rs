@@ -222,7 +222,7 @@ impl<B: Bulk> Producer<B> {
             }
             Supply::Files(files) => {
                 let Form::Messages(encoder) = form else {
-                    let why = "rows of files go as they are: no library takes them so";
+                    let why = "rows of files are sent unchanged, which no library accepts";
                     return Err(Stop::Broken(why.to_owned()));
                 };
                 let memory = self.shared.queue.memory();

@@ -75,7 +75,7 @@ fn scatter(
     let ids = rows
         .column(key)
         .as_primitive_opt::<Int32Type>()
-        .ok_or_else(|| ArrowError::SchemaError("ids are no 32-bit integers".to_owned()))?;
+        .ok_or_else(|| ArrowError::SchemaError("ids are not 32-bit integers".to_owned()))?;
     let mut chosen: Vec<Vec<usize>> = vec![Vec::with_capacity(rows.num_rows() / lanes + 1); lanes];
     for (row, &id) in ids.values().iter().enumerate() {
         let lane = usize::try_from(id.unsigned_abs()).unwrap_or(0) % lanes;

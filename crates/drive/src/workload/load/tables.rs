@@ -61,7 +61,7 @@ impl Tables {
         if dataset.tags.is_none() && (spec.jsonb_tags || spec.in_table_tag) {
             return Err(DriveError::bad_spec(
                 "these rows have no tags".to_owned(),
-                "leave jsonb_tags and in_table_tag out",
+                "remove jsonb_tags and in_table_tag",
             ));
         }
         let first_tag = dataset.tags.as_ref().filter(|_| spec.in_table_tag);
@@ -181,17 +181,17 @@ impl Target {
         if asked.columns.len() != wanted {
             let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             let message = format!(
-                "table {table:?}: {} columns are given, and its rows have {wanted}",
+                "table {table:?}: {} columns are listed, but its rows have {wanted}",
                 asked.columns.len()
             );
-            let hint = format!("give one for each of {}", names.join(", "));
+            let hint = format!("list one for each of {}", names.join(", "));
             return Err(DriveError::bad_spec(message, &hint));
         }
         if wanted > PARAMETERS_MAX {
             let message = format!("table {table:?} has {wanted} columns");
             return Err(DriveError::bad_spec(
                 message,
-                "no statement can fill so many",
+                "no statement can fill that many",
             ));
         }
         let columns: Vec<_> = asked.columns.iter().map(|name| quoted(name)).collect();
@@ -243,8 +243,8 @@ fn asked(spec: &LoadSpec, table: &str, schema: &Schema) -> Result<Option<TableSp
         })),
         Some(tables) => tables.get(table).cloned().ok_or_else(|| {
             DriveError::bad_spec(
-                format!("it is not said where the rows of {table:?} go"),
-                "name every table of the data set in tables",
+                format!("the rows of {table:?} have no table"),
+                "list every table of the data set in tables",
             )
         }),
     }
@@ -278,8 +278,8 @@ fn series_target<B: Bulk>(
     };
     let asked = asked(spec, &table.name, &schema)?.ok_or_else(|| {
         DriveError::bad_spec(
-            format!("the rows of {:?} are to go nowhere", table.name),
-            "only tags may be left out",
+            format!("the rows of {:?} have no table", table.name),
+            "only tags may be missing",
         )
     })?;
     let format = format(spec).unwrap_or(RowFormat::Text);

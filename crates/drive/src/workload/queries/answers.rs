@@ -124,7 +124,7 @@ impl Answers {
         };
         let words = before.difference(digest).filter(|_| self.check_repeats)?;
         Some(format!(
-            "query {first} gave another answer than before: {words} (before: here; now: there)"
+            "query {first} returned another answer than before: {words} (before: here; now: there)"
         ))
     }
 

@@ -72,7 +72,7 @@ impl Feed {
         };
         let listed = source.len() as u64;
         if listed == 0 && spec.probe.is_none() {
-            return Err(bad("the list", "it holds no query"));
+            return Err(bad("the list", "it contains no query"));
         }
         let listed_max = (!spec.repeat).then_some(listed);
         let asked_max = (spec.max_queries > 0).then_some(spec.max_queries);
@@ -162,7 +162,7 @@ impl Source {
         let at = usize::try_from(query.number).unwrap_or(usize::MAX);
         match self {
             Self::List(list) => {
-                let (label, sql) = list.get(at).ok_or("the list is shorter than it was")?;
+                let (label, sql) = list.get(at).ok_or("the list is shorter than before")?;
                 query.label = *label as usize;
                 query.sql.clone_from(sql);
             }
@@ -197,7 +197,7 @@ impl Lines {
             let (label, sql) = parsed(&line).map_err(|why| {
                 bad(
                     &place(),
-                    &format!("no pair of a label's number and a text: {why}"),
+                    &format!("not a pair of a label's number and a text: {why}"),
                 )
             })?;
             check(label, &sql, labels).map_err(|why| bad(&place(), &why))?;
@@ -215,7 +215,7 @@ impl Lines {
     }
 
     fn read(&self, at: usize) -> Result<(u32, String), String> {
-        let changed = "it has changed since it was checked";
+        let changed = "it was changed after it was checked";
         let (begin, end) = (self.bounds[at], self.bounds[at + 1]);
         let place = |bound: u64| usize::try_from(bound).unwrap_or(usize::MAX);
         if let Some(held) = &self.held {
@@ -241,13 +241,13 @@ fn check(label: u32, sql: &str, labels: usize) -> Result<(), String> {
         return Err("its text is empty".to_owned());
     }
     if sql.contains('\0') {
-        return Err("its text contains a NUL byte, which PostgreSQL cannot hold".to_owned());
+        return Err("its text contains a NUL byte, which PostgreSQL cannot store".to_owned());
     }
     Ok(())
 }
 
 fn bad(place: &str, why: &str) -> DriveError {
-    let hint = "give each query as [number of its label, \"text\"], in a file one a line";
+    let hint = "write each query as [number of its label, \"text\"], in a file one per line";
     DriveError::bad_spec(format!("queries: {place}: {why}"), hint)
 }
 

@@ -39,12 +39,12 @@ impl Probe {
     ) -> Result<Self, DriveError> {
         let Some(dir) = &drive.out_dir else {
             return Err(DriveError::bad_spec(
-                "a probe has nowhere to write its answers".to_owned(),
-                "give out_dir, the folder for probe.jsonl",
+                "a probe has no folder for its answers".to_owned(),
+                "set out_dir, the folder for probe.jsonl",
             ));
         };
         if spec.sql.trim().is_empty() {
-            let hint = "give a query whose first column tells the latest state";
+            let hint = "use a query whose first column is the latest state";
             return Err(DriveError::bad_spec(
                 "the probe's text is empty".to_owned(),
                 hint,

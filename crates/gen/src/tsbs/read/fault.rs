@@ -5,14 +5,13 @@ use crate::dataset::SourceError;
 use super::input::LINE_MAX;
 
 pub(super) const CUT: &str =
-    "the text was cut off; generate or copy it again, and see that the disk was not full";
+    "the text is incomplete; generate or copy it again, and check that the disk was not full";
 pub(super) const DAMAGED: &str = "TSBS writes no such line; generate or copy the text again";
 pub(super) const NOT_TSBS: &str =
-    "give what tsbs_generate_data --format=timescaledb writes, from its first byte";
+    "use what tsbs_generate_data --format=timescaledb writes, from its first byte";
 pub(super) const SEPARATORS: &str =
-    "a tag is name=value; this format has no way to write a comma within a value";
-const LINE_FEEDS: &str =
-    "TSBS ends lines in a line feed alone; remove the carriage returns, as with tr -d '\\r'";
+    "a tag is name=value; in this format a value cannot contain a comma";
+const LINE_FEEDS: &str = "TSBS ends lines with a line feed alone; remove the carriage returns, for example with tr -d '\\r'";
 
 /// What is wrong, in the line that is looked at.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ impl Fault {
     }
 
     pub(super) fn carriage_return() -> Self {
-        Self::new("the line ends in a carriage return", LINE_FEEDS)
+        Self::new("the line ends with a carriage return", LINE_FEEDS)
     }
 
     pub(super) fn at(self, line: u64, byte: u64) -> SourceError {
@@ -69,22 +68,22 @@ pub(super) fn excerpt(text: &[u8]) -> String {
 const MAGIC: [(&[u8], &str, &str); 7] = [
     (
         b"\x1f\x8b",
-        "the data is compressed by gzip",
+        "the data is compressed with gzip",
         "pipe it through zcat",
     ),
     (
         b"\x28\xb5\x2f\xfd",
-        "the data is compressed by zstd",
+        "the data is compressed with zstd",
         "pipe it through zstdcat",
     ),
     (
         b"\xfd7zXZ\0",
-        "the data is compressed by xz",
+        "the data is compressed with xz",
         "pipe it through xzcat",
     ),
     (
         b"BZh",
-        "the data is compressed by bzip2",
+        "the data is compressed with bzip2",
         "pipe it through bzcat",
     ),
     (b"PAR1", "the data is a Parquet file, not text", NOT_TSBS),

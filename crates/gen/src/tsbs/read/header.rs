@@ -61,15 +61,13 @@ fn header_line<T>(
         Ok(line) if line.ends_with(b"\r") => Err(Fault::carriage_return()),
         Ok(line) => match std::str::from_utf8(line) {
             Ok(text) if !text.contains('\0') => parse(text),
-            Ok(_) => Err(Fault::new(
-                "there is a byte of zero in the header",
-                NOT_TSBS,
-            )),
+            Ok(_) => Err(Fault::new("the header contains a zero byte", NOT_TSBS)),
             Err(_) => Err(Fault::new("the header is not UTF-8", NOT_TSBS)),
         },
         Err(More::LongLine) => Err(Fault::long_line()),
         Err(_) => {
-            let message = "the header does not end; an empty line follows its last table";
+            let message =
+                "the header does not end; it must end with an empty line after its last table";
             Err(Fault::new(message, CUT))
         }
     };
@@ -80,10 +78,10 @@ fn header_line<T>(
 fn parse_tags(line: &str) -> Result<Vec<(String, DataType)>, Fault> {
     let Some(tags) = line.strip_prefix("tags,") else {
         if line == "tags" {
-            return Err(Fault::new("the header names no tags", NOT_TSBS));
+            return Err(Fault::new("the header has no tags", NOT_TSBS));
         }
         let message = format!(
-            "{} is no header of TSBS: it begins with \"tags,\"",
+            "{} is not a header of TSBS: it begins with \"tags,\"",
             excerpt(line.as_bytes())
         );
         return Err(Fault::new(message, NOT_TSBS));

@@ -294,10 +294,10 @@ fn parse(line: &[u8], tags: &[(Vec<u8>, bool)]) -> Result<Parsed, Fault> {
 fn no_tags(line: &str) -> Fault {
     let shown = excerpt(line.as_bytes());
     let message = match line {
-        "" => "an empty line stands where a row should begin".to_owned(),
+        "" => "there is an empty line where a row should begin".to_owned(),
         "tags" => "the line has no tags".to_owned(),
         _ => format!(
-            "{shown} stands where a line of tags should be: a row is \"tags,…\", then \"table,time,…\""
+            "there is {shown} instead of a line of tags: a row is \"tags,…\", then \"table,time,…\""
         ),
     };
     Fault::new(message, DAMAGED)
@@ -333,7 +333,7 @@ fn one_form(value: &str, name: &[u8]) -> Result<String, Fault> {
     number.map(|number| number.to_string()).ok_or_else(|| {
         let name = String::from_utf8_lossy(name);
         let message = format!(
-            "{name}{} is no number, which the header says it is",
+            "{name}{} is not a number, but the header requires one",
             excerpt(value.as_bytes())
         );
         Fault::new(message, DAMAGED)
@@ -350,7 +350,7 @@ fn additional_json<'a>(
     for pair in pairs {
         let Some((name, value)) = pair.split_once('=') else {
             return Err(Fault::new(
-                format!("{} is no tag", excerpt(pair.as_bytes())),
+                format!("{} is not a tag", excerpt(pair.as_bytes())),
                 SEPARATORS,
             ));
         };
