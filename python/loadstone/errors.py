@@ -83,5 +83,5 @@ def explained(error: BaseException) -> LoadstoneError | None:
     if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
         name = str(error.filename)
         shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
-        return LoadstoneError(f"'{shown}' cannot be used: {error.strerror}", "Name something else.")
+        return LoadstoneError(f"'{shown}' cannot be used: {error.strerror}", "Choose another name.")
     return None

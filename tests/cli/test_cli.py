@@ -120,7 +120,7 @@ def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
     assert shown.exit_code == 1
     assert "no run folder" in shown.stderr
     missing = call("report", tmp_path / "missing")
-    assert "There is no folder" in missing.stderr
+    assert "' does not exist" in missing.stderr
 
 
 def test_calibration_as_json_and_as_a_table() -> None:

@@ -18,6 +18,7 @@ HEAVY = (
     "scipy",
     "pyarrow",
     "psycopg",
+    "jsonschema",
     "jinja2",
     "rich",
     "duckdb",

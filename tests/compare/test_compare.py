@@ -208,7 +208,7 @@ def test_a_damaged_folder_is_an_error_that_names_the_file(tmp_path: Path, broken
 def test_no_folder_one_target_and_targets_that_do_not_match(tmp_path: Path) -> None:
     a = run_of(tmp_path / "a", repeats=1)
     two = run_of(tmp_path / "two", repeats=1, targets=(Target(id="x"), Target(id="y")))
-    assert "There is no folder" in compare(a, tmp_path / "nothing").stderr
+    assert "does not exist" in compare(a, tmp_path / "nothing").stderr
     assert "nothing to compare it with" in compare(a).stderr
     result = compare(a, two)
     assert result.exit_code == 1

@@ -176,7 +176,7 @@ REFUSED = {
     "an @ that is not": (f"postgres://me:x@{OTHER}@127.0.0.1:1/d", "percent-encoded"),
     "a slash that is not": (f"postgres://me:x/{OTHER}@127.0.0.1:1/d", "percent-encoded"),
     "no host": (f"postgres://me:{OTHER}", "port"),
-    "no scheme": (f"me:{OTHER}@127.0.0.1:1", "names no target"),
+    "no scheme": (f"me:{OTHER}@127.0.0.1:1", "is not a target"),
     "a mistyped option": (f"--pasword={OTHER}", "No such option"),
 }
 

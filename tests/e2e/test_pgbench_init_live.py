@@ -273,4 +273,4 @@ def test_a_relative_of_postgresql_is_named_by_its_own_scheme(database: Database)
     assert pgbench.main(["-S", "-t", "2", there], out.append, err.append) == 0
     assert "number of transactions actually processed: 2/2" in out[0]
     assert pgbench.main(["-i", "clickhouse://there/db"], out.append, err.append) == 1
-    assert "is no URL of a server with PostgreSQL's protocol" in err[-1]
+    assert "is not a URL of a server with PostgreSQL's protocol" in err[-1]

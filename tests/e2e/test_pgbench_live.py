@@ -628,6 +628,6 @@ def test_a_server_that_does_not_answer_is_told_of_and_given_up(monkeypatch: pyte
     Path("asleep.sql").write_text("select pg_sleep(300);\n")
     ended = ours("-n -f asleep.sql -c 2 -T 1")
     assert ended.code == 2
-    assert ended.err.count("answers to what was sent before are still awaited, for at most 3 s each") == 1
+    assert ended.err.count("waiting for answers to statements already sent, at most 3 s each") == 1
     assert ended.err.count("pgbench: error: no answer within 3 s\n") == 2
     assert "number of transactions actually processed: 0" in ended.out

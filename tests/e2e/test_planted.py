@@ -99,7 +99,7 @@ def test_questdb_without_schemas_refuses_names_that_are_taken(desk: Desk, quest:
     before = planted.state("questdb", quest)
     columns = ["flights", "index-import"]
     ended = desk.measure(*columns, "--target", quest, *given(columns))
-    assert "that Loadstone did not make" in str(ended.summary)
+    assert "that Loadstone did not create" in str(ended.summary)
     assert planted.state("questdb", quest) == before
 
 

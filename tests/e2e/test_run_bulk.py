@@ -184,7 +184,7 @@ def test_a_query_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database
     more = ASKED.format(name="wrong", sql="select nothing from test")
     ended = desk.measure(own(desk, more=more), "--target", database.url, "--set", "indexes=0")
     assert ended.code == 0, ended.err
-    (told,) = [words for words in ended.told("note") if "beside the load" in words]
+    (told,) = [words for words in ended.told("note") if "during the load" in words]
     assert "nothing" in told
     assert "42703" in told
     assert read_json(folder_of(ended, "0") / "drive.json")["load"]["verified"]
@@ -332,7 +332,7 @@ def gone_on(ended: Ended, rows: int, step_rows: int) -> None:
     assert [step["state"] for step in steps].count("resumed") <= 1
     assert all(step["rows"] == step_rows for step in steps if step["state"] == "complete")
     assert is_contiguous(steps_of(ended, "3"), rows, step_rows)
-    assert any("goes on where it was broken off" in note for note in ended.told("note"))
+    assert any("is resumed where it was interrupted" in note for note in ended.told("note"))
     assert "Incomplete" not in ended.report
     assert ended.run["state"] == "complete"
 
@@ -372,7 +372,7 @@ def test_a_load_whose_table_is_gone_begins_again(desk: Desk, database: Database)
     ended = resume(desk, scenario, "--target", database.url)
     assert ended.code == 0, ended.err
     assert is_contiguous(steps_of(ended), 100_000, 5_000)
-    assert any("begins again from its beginning: no broken load" in note for note in ended.told("note"))
+    assert any("starts again from its beginning: no broken load" in note for note in ended.told("note"))
     assert len(lines(folder_of(ended, "1") / "before-1" / "steps.jsonl")) >= 3
 
 

@@ -76,8 +76,8 @@ def test_what_duckdb_cannot_do_is_skipped_in_words_and_the_run_ends_well(desk: D
 def test_a_run_of_which_nothing_can_be_done_is_refused(desk: Desk) -> None:
     refused(
         desk.measure("iot-feed", "--target", "duckdb:"),
-        "nothing of this can be run: ",
-        "duckdb offers no plpgsql here, which the phase needs",
+        "nothing of this can run: ",
+        "duckdb does not support plpgsql",
         "PostgreSQL's wire protocol",
     )
 
@@ -85,7 +85,7 @@ def test_a_run_of_which_nothing_can_be_done_is_refused(desk: Desk) -> None:
 def test_the_plan_says_so_before_anything_is_touched(desk: Desk) -> None:
     ended = desk.run("plan", desk.inserts(), "--target", "duckdb:")
     assert ended.code == 0, ended.err
-    assert "duckdb is not reached by PostgreSQL's wire protocol" in ended.out
+    assert "duckdb does not use PostgreSQL's wire protocol" in ended.out
     assert desk.servers() == []
 
 
@@ -111,7 +111,7 @@ def test_sql_and_checks_run_beside_postgresql(desk: Desk) -> None:
 def test_a_wrong_value_is_a_failed_run(desk: Desk) -> None:
     ended = desk.measure(words(desk, "999"), "--target", "duckdb:")
     assert ended.code == 3, ended.err
-    assert "the database does not hold what it should" in ended.err
+    assert "the database does not contain what it should" in ended.err
 
 
 def test_the_users_file_keeps_what_was_in_it_and_nothing_of_ours(desk: Desk) -> None:
@@ -140,7 +140,7 @@ def test_a_schema_with_somebodys_tables_is_refused_unless_told_to_replace(desk: 
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("duckdb:/nowhere/at/all/x.duckdb", ("there is no folder /nowhere/at/all", "mkdir -p")),
+        ("duckdb:/nowhere/at/all/x.duckdb", ("the folder '/nowhere/at/all' does not exist", "mkdir -p")),
         ("duckdb:/", ("is a folder", "Name a file")),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_is_refused(desk: Desk, target: str, said: tuple[s
 def test_one_file_is_a_target_once_and_not_while_another_process_has_it(desk: Desk) -> None:
     file = desk.work / "mine.duckdb"
     twice = desk.measure(words(desk), "--target", f"duckdb:{file}", "--target", f"duckdb:{file}")
-    refused(twice, "in use by this very run", "a target once")
+    refused(twice, "already in use by this run", "a target only once")
     with contextlib.closing(duckdb.connect(str(file))):
         other = desk.measure("words", "--target", f"duckdb:{file}", out="other")
     refused(other, "is in use by process")

@@ -277,7 +277,7 @@ def test_a_count_that_is_no_number_is_told(desk: Desk, database: Database) -> No
     settings = "rows_per_transaction = 1\nrow_check = { count = \"select 'many'\" }\nduration_s = 0.2"
     ended = desk.measure(desk.scenario(("odd", INSERT, settings)), "--target", database.url)
     assert ended.code == 2, ended.err
-    assert "gave 'many' where a count of rows is needed" in ended.err
+    assert "returned 'many', but a count of rows is needed" in ended.err
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_during_a_slow_statement_of_the_set_up(
 
 def test_during_calibration(desk: Desk, database: Database) -> None:
     running = desk.start("run", desk.inserts(), "--size", "tiny", "--out", "out", "--target", database.url)
-    running.wait_for_words("our own ceiling")
+    running.wait_for_words("Loadstone's own ceiling")
     time.sleep(0.3)
     running.send(signal.SIGINT)
     ended = running.finish(30)

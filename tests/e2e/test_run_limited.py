@@ -63,6 +63,6 @@ def test_a_limit_in_which_no_server_lives_is_bad_input(desk: Desk) -> None:
         assert ended.code == 0, ended.err
         return
     assert ended.code == 1
-    assert "20,971,520 bytes are too little memory for a private server" in ended.err
+    assert "20,971,520 bytes of memory are too little for a private server" in ended.err
     assert "MB or more, or lower these settings" in ended.err
     assert not ended.folder.exists()

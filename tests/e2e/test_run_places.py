@@ -38,7 +38,7 @@ def test_results_that_find_no_room_end_the_run_and_what_was_kept_can_be_read(
         ended = running.finish(60)
         assert ended.code == 2, ended.err
         assert "No space left on device" in ended.err
-        assert "Free some space there, or put the results elsewhere with --out" in ended.err
+        assert "Free some space there, or choose another folder with --out" in ended.err
         assert "Traceback" not in ended.err
         ballast.unlink()
         again = desk.run("report", "disk/out")
@@ -95,7 +95,7 @@ def test_an_out_folder_that_may_not_be_written(desk: Desk, database: Database) -
     prefix = desk.as_ordinary_user() if os.geteuid() == 0 else ()
     ended = desk.measure(desk.inserts(), "--target", database.url, out=closed / "out", prefix=prefix)
     assert ended.code == 1, ended.err
-    assert "Cannot make the folder" in ended.err
+    assert "cannot be created" in ended.err
     assert "Permission denied" in ended.err
     assert "--out" in ended.err
 
@@ -114,7 +114,7 @@ def test_an_out_folder_below_a_file(desk: Desk, database: Database) -> None:
     (desk.work / "file").touch()
     ended = desk.measure(desk.inserts(), "--target", database.url, out="file/out")
     assert ended.code == 1, ended.err
-    assert "is a file or lies below one" in ended.err
+    assert "is a file, or inside one" in ended.err
 
 
 def test_a_refused_run_leaves_an_empty_folder_of_the_users_as_it_was(desk: Desk) -> None:
@@ -165,9 +165,9 @@ def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
         (("--seed", "-1"), ("Invalid value for '--seed'",)),
         (("--io", "select"), ("Invalid value for '--io'", "epoll")),
         (("--nonsense",), ("No such option", "--nonsense")),
-        (("--setting", "port=5432"), ('the setting "port"', "Loadstone's own business")),
+        (("--setting", "port=5432"), ('the setting "port"', "Loadstone itself sets")),
         (("no-such-scenario",), ("no-such-scenario", "iot-feed")),
-        (("iot-feed", "iot-feed"), ("is given twice", "--repeat")),
+        (("iot-feed", "iot-feed"), ("is there twice", "--repeat")),
     ],
 )
 def test_options_that_cannot_be_are_refused_with_a_mend(

@@ -70,13 +70,13 @@ def test_a_password_is_nowhere_to_be_seen(desk: Desk, database: Database) -> Non
 
 def test_a_wrong_password(desk: Desk, database: Database) -> None:
     ended = desk.measure(desk.inserts(), "--target", database.url.replace(database.password, "wr0ngsecret"))
-    refused(ended, "wrong password", "Check user and password")
+    refused(ended, "wrong password", "Check the user and password")
     assert "wr0ngsecret" not in ended.err
 
 
 def test_a_wrong_database(desk: Desk, database: Database) -> None:
     ended = desk.measure(desk.inserts(), "--target", database.url.replace(database.name, "nowhere"))
-    refused(ended, 'there is no database "nowhere"', "create it first")
+    refused(ended, "the database 'nowhere' does not exist", "create it first")
 
 
 def test_nobody_listens(desk: Desk) -> None:
@@ -84,7 +84,7 @@ def test_nobody_listens(desk: Desk) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         ended = desk.measure(desk.inserts(), "--target", f"postgres://u:pw@127.0.0.1:{port}/d")
-    refused(ended, "connection refused", "Is the server running")
+    refused(ended, "connection refused", "Check that the server is running")
 
 
 def test_no_such_socket(desk: Desk) -> None:
@@ -94,7 +94,7 @@ def test_no_such_socket(desk: Desk) -> None:
 
 def test_a_server_without_tls(desk: Desk, database: Database) -> None:
     ended = desk.measure(desk.inserts(), "--target", f"{database.url}?sslmode=require")
-    refused(ended, "TLS is refused", "sslmode=prefer")
+    refused(ended, "the server does not support TLS", "sslmode=prefer")
 
 
 def test_a_listener_that_says_nothing_is_given_up(desk: Desk) -> None:
@@ -112,7 +112,7 @@ def test_too_few_connections_are_refused_before_anything_is_touched(desk: Desk, 
     text = (scenario / "scenario.toml").read_text().replace("clients = 2", "clients = 5000")
     (scenario / "scenario.toml").write_text(text)
     ended = desk.measure(scenario, "--target", database.url)
-    refused(ended, "5000 clients are asked for", "set max_connections to")
+    refused(ended, "5000 clients are requested", "set max_connections to")
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
@@ -157,29 +157,29 @@ def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -
     running = desk.begin(desk.inserts(seconds=20), "--target", database.url)
     running.wait_for_drive("insert")
     second = desk.measure("own", "--target", database.socket_url, out="second")
-    refused(second, "is in use by another run", "name another database")
+    refused(second, "is in use by another run", "use another database")
     running.send(2)
     first = running.finish()
     assert first.code == 130, first.err
     assert first.phases()["insert"]["checks"][0]["passed"]
     twice = desk.measure("own", "--target", database.url, "--target", database.socket_url, out="twice")
-    refused(twice, "is in use by another run", "a target once")
+    refused(twice, "is in use by another run", "a target only once")
 
 
 @pytest.mark.parametrize(
     ("target", "words"),
     [
         ("pg9", ('there is no private PostgreSQL "pg9"', "pg18")),
-        ("pg:/nowhere/bin", ("there is no postgres in /nowhere/bin", "Name the folder that holds initdb")),
-        ("oracle://scott@host/x", ('no engine is known for "oracle://"', "postgres://")),
-        ("localhost", ('"localhost" names no target', "postgres://")),
-        ("scott:tiger@localhost", ("what was given names no target", "postgres://")),
+        ("pg:/nowhere/bin", ("there is no postgres in /nowhere/bin", "Use the folder with initdb")),
+        ("oracle://scott@host/x", ("there is no engine for 'oracle://'", "postgres://")),
+        ("localhost", ("'localhost' is not a target", "postgres://")),
+        ("scott:tiger@localhost", ("what was given is not a target", "postgres://")),
         ("postgres://u@h1,h2/d", ("several hosts", "Name one")),
         ("postgres://u@h:99999/d", ("the port in the target is not a number from 1 to 65535",)),
-        ("postgres://u@h/d?sslmode=maybe", ('"maybe" is no sslmode', "verify-full")),
+        ("postgres://u@h/d?sslmode=maybe", ("'maybe' is not an sslmode", "verify-full")),
         (
             "postgres://u@h/d?nonsense=1",
-            ("not a connection string that libpq understands", "percent-encoded"),
+            ("libpq does not accept the target as a connection string", "percent-encoded"),
         ),
     ],
 )
@@ -195,7 +195,7 @@ def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, datab
         try:
             url = database.url.replace(quote(database.password), "weakpass").replace("//loadstone", "//weak")
             ended = desk.measure(desk.inserts(), "--target", url)
-            refused(ended, 'the schema "loadstone" cannot be made', "grant create on database")
+            refused(ended, "the schema 'loadstone' cannot be created", "grant create on database")
             admin.execute(f"grant create on database {database.name} to weak".encode())
             ended = desk.measure("own", "--target", url)
             assert ended.code == 0, ended.err
@@ -207,8 +207,8 @@ def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, datab
 
 def test_the_folder_given_as_storage_is_looked_at_first(desk: Desk) -> None:
     missing = desk.measure(desk.inserts(), "--storage", Path("nowhere"))
-    refused(missing, "the storage nowhere is no folder", "mkdir -p")
+    refused(missing, "the storage 'nowhere' is not a folder", "mkdir -p")
     (desk.storage / "mine").touch()
     full = desk.measure("own", "--storage", desk.storage)
-    refused(full, "is not empty: it holds mine", "Name an empty folder")
+    refused(full, "is not empty: it contains mine", "Use an empty folder")
     (desk.storage / "mine").unlink()

@@ -183,7 +183,7 @@ def test_a_link_that_was_dialled_while_its_connection_was_closed_does_not_stay()
 def test_statements_carry_their_values_in_their_text() -> None:
     control = Control()
     assert control._plain("select 1", None) == control._plain("select 1", {}) == "select 1"
-    with pytest.raises(TypeError, match="statements for Anything carry"):
+    with pytest.raises(TypeError, match="statements for Anything contain"):
         control._plain("select %(a)s", {"a": 1})
 
 
@@ -239,7 +239,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("soon")
 def test_a_link_to_a_silent_server_is_cut() -> None:
     control = Remote(silent=True)
-    with pytest.raises(LinkError, match=r"given up after .*: Anything does not answer") as caught:
+    with pytest.raises(LinkError, match=r"gave up after .* Anything does not answer") as caught:
         control.call(Link.work)
     assert caught.value.lost
     assert control.links[0].done == ["cut", "hung up"]

@@ -58,7 +58,7 @@ create function pg_stat_kcache(out queryid bigint, out top bool,
         (2, false, 1, 2, 9, 9, 10, 20, 9, 9), (3, true, 0, 0, 0, 0, 100, 200, 1, 1)';
 """,
 }
-NOT_OBSERVED = "CPU, memory and IOPS of the server's machine are not observed: it is not this one, and "
+NOT_OBSERVED = "CPU, memory and IOPS of the server's machine are not observed: it is another machine, and "
 DISK = {"read_ops": 11, "write_ops": 22, "read_bytes": 88 * 512, "write_bytes": 176 * 512}
 
 
@@ -105,7 +105,7 @@ def test_without_an_extension_it_is_said_once_what_is_not_observed_and_what_woul
 
 
 def test_a_server_that_has_none_of_them_is_told_their_names(postgres: EmbeddedServer) -> None:
-    words = "of the extensions that would show them (pg_proctab, system_stats) none is installed there"
+    words = "the server has none of the extensions that would show them (pg_proctab, system_stats)"
     with POSTGRES.connect(postgres.connection) as control:
         assert machine(control) == (None, [NOT_OBSERVED + words])
 
@@ -158,7 +158,7 @@ def test_what_is_refused_is_told_and_not_asked_again(server: EmbeddedServer, con
         found = RemoteMachine(visitor)
         assert [found.sample(visitor), found.sample(visitor)] == [None, None]
     assert found.notes == [
-        "system_stats cannot be asked: permission denied for function pg_sys_memory_info",
+        "system_stats cannot be queried: permission denied for function pg_sys_memory_info",
         NOT_OBSERVED + "create extension pg_proctab would show them",
     ]
     control.execute("drop role visitor")

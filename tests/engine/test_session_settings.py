@@ -102,9 +102,9 @@ def test_every_client_of_a_server_by_url_has_the_settings(database: Database, tm
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"shared_buffers": "1GB"}, "shared_buffers (it is one for the whole server)"),
-        ({"work_mem": "7MB", "fsync": "off", "port": "1"}, "fsync (it is one for the whole server), port"),
-        ({"wrok_mem": "7MB"}, "wrok_mem (the server knows no such setting)"),
+        ({"shared_buffers": "1GB"}, "shared_buffers (it applies to the whole server)"),
+        ({"work_mem": "7MB", "fsync": "off", "port": "1"}, "fsync (it applies to the whole server), port"),
+        ({"wrok_mem": "7MB"}, "wrok_mem (the server has no such setting)"),
         ({"Search_Path": "public"}, "Search_Path (Loadstone's connections depend on it)"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_duckdb_file_of_ones_own_takes_settings_and_may_not_be_read_only(tmp_p
         engine.refuse_read_only(control)
     with (
         looking(url, {"access_mode": "READ_ONLY"}) as (engine, control),
-        pytest.raises(LoadstoneError, match="opened to be read only"),
+        pytest.raises(LoadstoneError, match="would be opened read-only"),
     ):
         engine.refuse_read_only(control)
 

@@ -79,16 +79,16 @@ def test_index_lists_are_read(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("5", "5 indexes are asked for, and the table has 4 columns"),
-        ("nothing", "needs a column nothing, which the table lacks"),
-        ("n,(word,missing)", "needs a column missing"),
-        ("n, n", "names n twice"),
-        ("(n,n)", r"\(n,n\) names n twice"),
-        ("n big", 'cannot be read at "big"'),
+        ("5", "5 indexes are requested, but the table has only 4 columns"),
+        ("nothing", "needs a column 'nothing', which the table does not have"),
+        ("n,(word,missing)", "needs a column 'missing'"),
+        ("n, n", "n twice"),
+        ("(n,n)", r"contains the column 'n' twice"),
+        ("n big", "cannot be read at 'big'"),
         ("n,", "cannot be read at its end"),
-        ("(n,big", r'cannot be read at "\(n,big"'),
-        ("n:", 'cannot be read at ":"'),
-        ("-1", 'cannot be read at "-1"'),
+        ("(n,big", r"cannot be read at"),
+        ("n:", "cannot be read at ':'"),
+        ("-1", "cannot be read at '-1'"),
         ("n; drop table t", "cannot be read"),
     ],
 )
@@ -217,14 +217,16 @@ def test_postgres_10_makes_the_indexes_of_each_partition() -> None:
         found = connection.execute("select count(*) from pg_indexes where tablename like 't_%'").fetchone()
         assert found == (2 * 7,)
         assert len([note for note in POSTGRES.notes(wishes, where) if "before 1" in note]) == 2
-    with pytest.raises(LoadstoneError, match="before version 11 a partitioned table has no primary key"):
+    with pytest.raises(
+        LoadstoneError, match="before version 11 a partitioned table cannot have a primary key"
+    ):
         POSTGRES.create(TABLE, replace(FIVE_PARTS, primary_key="at"), where)
 
 
 def test_tablespaces_hold_table_and_indexes(postgres: EmbeddedServer, database: Database) -> None:
     wishes = replace(PLAIN, indexes="n", tablespace="pg_default", index_tablespace="elsewhere")
     with control_of(database) as control:
-        with pytest.raises(LoadstoneError, match="no tablespace elsewhere") as refused:
+        with pytest.raises(LoadstoneError, match="tablespace 'elsewhere'") as refused:
             POSTGRES.refuse(control, TABLE, wishes)
         assert "pg_default" in refused.value.hint
         folder = postgres.data_directory.parent / "elsewhere"
@@ -249,11 +251,11 @@ def test_tablespaces_hold_table_and_indexes(postgres: EmbeddedServer, database: 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("word:gin", "needs an operator class: text has no default one for gin"),
-        ("word:gin(no_such_ops)", "needs an operator class that the server lacks for gin"),
-        ("doc", "json has no default one for btree"),
-        ("n:zonemap", "needs the access method zonemap"),
-        ("(n,word):hash", "an index by hash has one column"),
+        ("word:gin", "needs an operator class: text has no default operator class for gin"),
+        ("word:gin(no_such_ops)", "needs an operator class for gin that the server does not have"),
+        ("doc", "json has no default operator class for btree"),
+        ("n:zonemap", "needs the access method 'zonemap'"),
+        ("(n,word):hash", "an index with method 'hash' can have only one column"),
     ],
 )
 def test_indexes_that_the_server_cannot_make_are_refused(database: Database, text: str, words: str) -> None:
@@ -265,7 +267,7 @@ def test_indexes_that_the_server_cannot_make_are_refused(database: Database, tex
 def test_an_operator_class_of_another_schema_is_named_with_it(database: Database) -> None:
     with control_of(database) as control:
         control.execute("create extension pg_trgm schema public")
-        with pytest.raises(LoadstoneError, match="operator class that is in the schema public") as refused:
+        with pytest.raises(LoadstoneError, match="is in the schema 'public'") as refused:
             POSTGRES.refuse(control, TABLE, replace(PLAIN, indexes="word:gin(gin_trgm_ops)"))
         assert "Write public.gin_trgm_ops" in refused.value.hint
         wishes = replace(PLAIN, indexes="word:gin(public.gin_trgm_ops)")
@@ -279,7 +281,10 @@ def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
     database.execute(f"create database {name} template template0 encoding 'LATIN1' locale 'C'")
     try:
         other = type(database)(database.server, name)
-        with control_of(other) as control, pytest.raises(LoadstoneError, match="keeps text as LATIN1"):
+        with (
+            control_of(other) as control,
+            pytest.raises(LoadstoneError, match="encoding of the database is LATIN1"),
+        ):
             POSTGRES.refuse(control, TABLE, PLAIN)
     finally:
         database.execute(f"drop database {name} with (force)")
@@ -288,22 +293,22 @@ def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
 @pytest.mark.parametrize(
     ("wishes", "where", "words"),
     [
-        ({"primary_key": "zz"}, THOUSAND, "the primary key of t needs a column zz"),
-        ({"partition_rows": 10, "partition_column": "n"}, THOUSAND, "are to be ranges of n"),
-        ({"partition_rows": 10}, THOUSAND, "are to be ranges of no column"),
+        ({"primary_key": "zz"}, THOUSAND, "the primary key of the table 't' needs a column 'zz'"),
+        ({"partition_rows": 10, "partition_column": "n"}, THOUSAND, "cannot be partitioned by n"),
+        ({"partition_rows": 10}, THOUSAND, "cannot be partitioned by no column"),
         ({"partition_rows": 10, "partition_column": "at"}, TableOptions(), "no column is known to grow"),
         (
             {"partition_rows": 100, "partition_column": "at", "primary_key": "n"},
             THOUSAND,
-            "the primary key n cannot be",
+            "the primary key 'n'",
         ),
         (
             {"partition_rows": 1, "partition_column": "at"},
             TableOptions(rows=20_000),
-            "20,000 partitions, and 10,000 are the most",
+            "20,000 partitions, and at most 10,000 are allowed",
         ),
-        ({"form": "columnar"}, THOUSAND, "keeps no table in the form columnar"),
-        ({"indexes": "99"}, THOUSAND, "99 indexes are asked for"),
+        ({"form": "columnar"}, THOUSAND, "does not support tables of the form 'columnar'"),
+        ({"indexes": "99"}, THOUSAND, "99 indexes are requested"),
     ],
 )
 def test_wishes_that_contradict_each_other_are_refused(
@@ -364,7 +369,7 @@ def test_duckdb_refuses_what_it_does_not_have() -> None:
     for wishes, words in (
         (FIVE_PARTS, "no partitions"),
         (replace(PLAIN, tablespace="x"), "no tablespaces"),
-        (replace(PLAIN, indexes="n:brin"), "cannot make the index n:brin"),
+        (replace(PLAIN, indexes="n:brin"), "cannot create the index n:brin"),
         (replace(PLAIN, indexes="(n"), "cannot be read"),
     ):
         with pytest.raises(LoadstoneError, match=words):
@@ -397,7 +402,7 @@ def test_timescale_keeps_columns_in_chunks() -> None:
     assert not TIMESCALE.after_load(TABLE, PLAIN)
     with pytest.raises(LoadstoneError, match="no column is known to grow"):
         TIMESCALE.create({**TABLE, "sequence": None}, wishes, THOUSAND)
-    with pytest.raises(LoadstoneError, match="the primary key n cannot be"):
+    with pytest.raises(LoadstoneError, match="the primary key 'n'"):
         TIMESCALE.create(TABLE, replace(wishes, primary_key="n"), THOUSAND)
 
 

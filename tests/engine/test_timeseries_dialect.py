@@ -132,7 +132,7 @@ def test_bounds_of_partitions_are_whole_multiples_that_hold_the_span() -> None:
     ("wishes", "span", "words"),
     [
         ({"chunk_time_s": 3600.0}, None, "are not known"),
-        ({"chunk_time_s": 0.5}, (0, DAY_US), "below one second"),
+        ({"chunk_time_s": 0.5}, (0, DAY_US), "less than one second"),
         ({"chunk_time_s": 1.0}, (0, DAY_US), "86,400 partitions"),
         ({"chunk_time_s": 60.0, "hash_partitions": 8}, (0, DAY_US), "11,520 partitions"),
     ],
@@ -187,7 +187,7 @@ def test_time_buckets_begin_at_whole_multiples(database: Database) -> None:
         bucket = SERIES.bucket("10 minutes", "'2016-01-01 00:29:59.5+00'::timestamptz")
         (found,) = rows(control, f"select {bucket} as at")
         assert found["at"] == datetime(2016, 1, 1, 0, 20, tzinfo=UTC)
-    with pytest.raises(LoadstoneError, match="no width"):
+    with pytest.raises(LoadstoneError, match="not the width of a time bucket"):
         SERIES.bucket("ten minutes", "time")
 
 
@@ -237,4 +237,4 @@ def test_wishes_without_a_meaning_are_said() -> None:
     wishes = replace(PLAIN, compress=True, time_partition_index=True)
     notes = SERIES.notes(wishes, where())
     assert any("nothing is compressed" in note for note in notes)
-    assert any("takes the place of time-index" in note for note in notes)
+    assert any("replaces time-index" in note for note in notes)

@@ -61,9 +61,9 @@ def test_connections_are_sockets_of_this_run_and_none_is_refused(own: OpenTarget
 def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for text, words in (
-        ("{}/no/where", "there is no folder"),
-        ("{}/file", "is no folder"),
-        (":memory:", "in memory"),
+        ("{}/no/where", "does not exist"),
+        ("{}/file", "is not a folder"),
+        (":memory:", "in-memory"),
     ):
         with pytest.raises(LoadstoneError, match=words):
             parse_target(f"chdb:{text.format(tmp_path)}")
@@ -71,7 +71,7 @@ def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_can_be_open_once(own: OpenTarget) -> None:
     with (
-        pytest.raises(LoadstoneError, match="in use by this very run"),
+        pytest.raises(LoadstoneError, match="already in use by this run"),
         open_target(parse_target(own.url), 4),
     ):
         pass

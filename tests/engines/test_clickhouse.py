@@ -92,7 +92,7 @@ def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touch
     with closing(target.connect("asking")) as control:
         CLICKHOUSE.refuse_too_many_clients(control, 5)
     url = f"clickhouse://me:sec%3Aret@127.0.0.1:{clickhouse_port}"
-    with pytest.raises(LoadstoneError, match=f"6 clients .* takes 7 {words}") as refused:
+    with pytest.raises(LoadstoneError, match=f"6 clients .* allows 7 {words}") as refused:
         open_target(parse_target(url), 6).__enter__()
     assert limit in refused.value.hint
 
@@ -117,7 +117,7 @@ def test_somebody_elses_tables_are_not_touched(target: OpenTarget) -> None:
     with closing(target.connect("other")) as control:
         control.execute("create database others")
         control.execute("create table others.theirs (a Int32) engine = MergeTree order by a")
-        with pytest.raises(LoadstoneError, match="holds 1 tables that Loadstone did not make"):
+        with pytest.raises(LoadstoneError, match="contains 1 tables that Loadstone did not create"):
             CLICKHOUSE.create_workspace(control, "others")
         with pytest.raises(LoadstoneError, match="not marked"):
             CLICKHOUSE.drop_workspace(control, "others")

@@ -278,4 +278,4 @@ def test_another_library_is_refused(tmp_path: Path) -> None:
     for library in (_core.__file__, str(tmp_path / "no-library.so")):
         command = [sys.executable, "-c", text, library]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        assert "cannot serve as DuckDB" in said
+        assert "is not usable as DuckDB" in said

@@ -99,13 +99,16 @@ def test_a_target_has_defaults_and_shows_no_password(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("heavydb:", "names no server"),
-        ("heavydb://", "names no server"),
-        ("heavydb://host:port", "names no server"),
-        ("heavydb://host/a/b", "names no server"),
-        ("heavydb://host?gpu=1", "heavydb knows no gpu"),
-        ("heavydb://host?sslmode=maybe", "knows no sslmode maybe"),
-        ("heavydb://host?sslmode=verify-full&sslrootcert=/nowhere.pem", "there is no file /nowhere.pem"),
+        ("heavydb:", "is not followed by a server"),
+        ("heavydb://", "is not followed by a server"),
+        ("heavydb://host:port", "is not followed by a server"),
+        ("heavydb://host/a/b", "is not followed by a server"),
+        ("heavydb://host?gpu=1", "heavydb does not support gpu"),
+        ("heavydb://host?sslmode=maybe", "not support sslmode maybe"),
+        (
+            "heavydb://host?sslmode=verify-full&sslrootcert=/nowhere.pem",
+            "the file '/nowhere.pem' does not exist",
+        ),
     ],
 )
 def test_what_names_no_server_is_refused(text: str, words: str) -> None:
@@ -185,7 +188,7 @@ def test_a_server_of_another_kind_is_no_heavydb() -> None:
 
 def test_a_server_without_gpu_is_measured_on_the_cpu_only() -> None:
     with listening(FakeHeavyDB(gpus=0)) as port:
-        with pytest.raises(LoadstoneError, match="works without a GPU") as refused, opened(port):
+        with pytest.raises(LoadstoneError, match="does not use a GPU") as refused, opened(port):
             pass
         assert "heavydb-cpu://" in refused.value.hint
         with opened(port, "heavydb-cpu") as target:
@@ -241,9 +244,11 @@ def test_a_database_that_is_somebody_elses_stays_unless_replaced(server: FakeHea
     server._databases("create", "loadstone")
     server.databases["loadstone"].execute("create table precious (i integer)")
     with opened(port) as target, contextlib.closing(target.connect("x")) as control:
-        with pytest.raises(LoadstoneError, match='"loadstone" holds 1 tables that Loadstone did not make'):
+        with pytest.raises(
+            LoadstoneError, match="'loadstone' contains 1 tables that Loadstone did not create"
+        ):
             target.engine.create_workspace(control)
-        with pytest.raises(LoadstoneError, match="is not marked as made by Loadstone, so it stays"):
+        with pytest.raises(LoadstoneError, match="is not marked as created by Loadstone and was not dropped"):
             target.engine.drop_workspace(control)
         assert "loadstone" in server.databases
         target.engine.create_workspace(control, replace=True)
@@ -293,7 +298,7 @@ def test_that_empty_texts_become_null_is_said_of_files_only(target: OpenTarget, 
     own = load(target, replace(BULK, rows=rows, step_rows=0, workers=1), tmp_path / "own")["load"]
     said = [note for note in own["notes"] if "empty text as NULL" in note]
     assert len(said) == 1
-    assert "in word what is empty in the files is NULL" in said[0]
+    assert "empty texts of the files in word are NULL" in said[0]
     generated = replace(BULK, table=PlainTable("generated"), step_rows=0)
     made = load(target, generated, tmp_path / "made")["load"]
     assert not any("empty text" in note for note in made["notes"])
@@ -354,11 +359,11 @@ def test_what_it_does_not_have_is_refused_before_anything_is_made(
         PlainTable("test", primary_key="id"),
         PlainTable("test", tablespace="fast"),
     ):
-        with pytest.raises(LoadstoneError, match="HeavyDB has no"):
+        with pytest.raises(LoadstoneError, match="HeavyDB does not support"):
             load(target, replace(BULK, table=table), tmp_path)
-    with pytest.raises(LoadstoneError, match="cannot be loaded by insert"):
+    with pytest.raises(LoadstoneError, match="does not support the load method insert"):
         load(target, replace(BULK, method="insert"), tmp_path)
-    with pytest.raises(LoadstoneError, match="a broken load cannot go on"):
+    with pytest.raises(LoadstoneError, match="an interrupted load cannot be resumed"):
         load(target, BULK, tmp_path, TableLoadOptions(resume=True))
     assert not any(text.startswith('create table "test"') for text in server.statements)
 
@@ -369,7 +374,7 @@ def test_an_answer_comes_as_arrow_and_a_value_as_text(control: HeavyControl) -> 
     assert found.to_pylist() == [{"n": 42, "t": "x"}]
     assert GPU.text_value(control, "select 2.5") == "2.5"
     assert GPU.text_value(control, "select cast(null as integer)") is None
-    with pytest.raises(RunFailedError, match="gave 2 rows of 1 columns"):
+    with pytest.raises(RunFailedError, match="2 rows of 1 columns:"):
         GPU.text_value(control, "select * from (values (1), (2)) as v(i)")
     with pytest.raises(HeavyError, match="SQL Error") as refused:
         control.execute("select nothing from nowhere")
@@ -451,7 +456,7 @@ def test_no_session_falls_back_to_the_users_database_once_ours_was_made(
     server: FakeHeavyDB, target: OpenTarget
 ) -> None:
     del server.databases["loadstone"]
-    with pytest.raises(LoadstoneError, match='the database "loadstone" is gone'):
+    with pytest.raises(LoadstoneError, match="the database 'loadstone' is gone:"):
         target.connect("y")
 
 

@@ -208,9 +208,9 @@ def test_steps_and_the_wait_for_the_end_are_in_the_account(target: OpenTarget, t
     [
         (PlainTable("test", partition_rows=100, partition_column="l"), "partitions"),
         (PlainTable("test", tablespace="fast"), "no tablespaces"),
-        (PlainTable("test", indexes="a:brin"), "cannot make the index a:brin"),
-        (PlainTable("test", indexes="99"), "99 indexes are asked for"),
-        (PlainTable("test", primary_key="zz"), "needs a column zz"),
+        (PlainTable("test", indexes="a:brin"), "cannot create the index a:brin"),
+        (PlainTable("test", indexes="99"), "99 indexes are requested"),
+        (PlainTable("test", primary_key="zz"), "needs a column 'zz'"),
     ],
 )
 def test_wishes_that_cannot_be_are_refused_before_anything_is_touched(
@@ -221,7 +221,7 @@ def test_wishes_that_cannot_be_are_refused_before_anything_is_touched(
 
 
 def test_ways_to_load_that_it_lacks_are_refused(target: OpenTarget, tmp_path: Path) -> None:
-    with pytest.raises(LoadstoneError, match="cannot be loaded by copy_binary"):
+    with pytest.raises(LoadstoneError, match="does not support the load method copy_binary"):
         load(target, replace(BULK, method="copy_binary"), tmp_path)
 
 

@@ -66,7 +66,7 @@ def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touch
     assert isinstance(own.database, QuestDatabase)
     server = own.database.server
     url = f"questdb://{server.user}:{server.password}@{server.host}:{server.port}"
-    words = f"{most - 1} clients and 2 connections for control are asked for, and QuestDB takes {most}"
+    words = f"{most - 1} clients and 2 control connections are needed, but QuestDB allows {most}"
     with pytest.raises(LoadstoneError, match=words) as told, open_target(parse_target(url), most - 1):
         pass
     assert "pg.net.connection.limit" in told.value.hint
@@ -75,7 +75,7 @@ def test_more_clients_than_the_server_takes_are_refused_before_anything_is_touch
 def test_a_table_of_somebody_elses_stays(own: OpenTarget, tmp_path: Path) -> None:
     with closing(own.connect("theirs")) as control:
         control.execute("create table theirs (a int)")
-        with pytest.raises(LoadstoneError, match="table theirs that Loadstone did not make"):
+        with pytest.raises(LoadstoneError, match="table 'theirs' that Loadstone did not create"):
             load(own, replace(BULK, table=PlainTable("theirs")), tmp_path, replace(USUAL, replace=True))
         QUESTDB.drop_workspace(control)
         assert QUESTDB.tables.existing(control, ["theirs"]) == ["theirs"]
@@ -87,7 +87,7 @@ def test_a_list_of_tables_of_somebody_elses_stays(own: OpenTarget) -> None:
         QUESTDB.drop_workspace(control)
         control.execute("create table loadstone_tables (orders int)")
         try:
-            with pytest.raises(LoadstoneError, match="loadstone_tables that Loadstone did not make"):
+            with pytest.raises(LoadstoneError, match="loadstone_tables' that Loadstone did not create"):
                 QUESTDB.create_workspace(control, replace=True)
             assert QUESTDB.tables.existing(control, ["loadstone_tables"]) == ["loadstone_tables"]
         finally:
@@ -141,7 +141,7 @@ def test_the_folder_and_the_process_go_with_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"pg.net.bind.to": "0.0.0.0:1"}, "Loadstone's own business"),
+        ({"pg.net.bind.to": "0.0.0.0:1"}, "Loadstone itself sets"),
         ({"workers": "1"}, "is no setting of QuestDB"),
     ],
 )

@@ -44,18 +44,18 @@ UNORDERED: RowTable = {**TABLE, "sequence": None}
 @pytest.mark.parametrize(
     ("scheme", "words"),
     [
-        ("citus", "the server has no Citus: the files of the extension citus are not installed there"),
-        ("citus-columnar", "has no Citus columnar: the files of the extension citus_columnar"),
-        ("citus-cluster", "has no Citus cluster"),
-        ("hydra", "the server is PostgreSQL 18.* and Hydra is made for 13 to 17|has no Hydra"),
-        ("cstore-fdw", "the server is PostgreSQL .*, and cstore_fdw is made for 10 to 13"),
-        ("pgstrom", "has no PG-Strom: the files of the extension pg_strom"),
-        ("pgstrom-cpu", "has no PG-Strom"),
-        ("pgstrom-cstore", "PG-Strom on cstore_fdw is made for 10 to 13"),
+        ("citus", "the server does not have Citus: the files of the extension citus are not installed"),
+        ("citus-columnar", "Citus columnar: the files of the extension citus_columnar"),
+        ("citus-cluster", "not have Citus cluster"),
+        ("hydra", "the server is PostgreSQL 18.* but Hydra needs 13 to 17|not have Hydra"),
+        ("cstore-fdw", "the server is PostgreSQL .*, but cstore_fdw needs 10 to 13"),
+        ("pgstrom", "PG-Strom: the files of the extension pg_strom"),
+        ("pgstrom-cpu", "not have PG-Strom"),
+        ("pgstrom-cstore", "PG-Strom on cstore_fdw needs 10 to 13"),
         ("polardb", "the server is not PolarDB: PostgreSQL"),
         ("greenplum", "the server is not Greenplum: PostgreSQL"),
         ("opengauss", "the server is not openGauss: PostgreSQL"),
-        ("timescaledb-columnstore", "the server has no TimescaleDB"),
+        ("timescaledb-columnstore", "the server does not have TimescaleDB"),
     ],
 )
 def test_a_plain_server_is_refused_with_what_is_missing(database: Database, scheme: str, words: str) -> None:
@@ -78,7 +78,7 @@ def test_an_extension_must_be_created_and_new_enough(database: Database) -> None
     trigrams = Trigrams()
     with control_of(database) as control:
         with pytest.raises(
-            LoadstoneError, match="lies on the server, and this database does not have it"
+            LoadstoneError, match="is installed on the server, but not created in this database"
         ) as no:
             trigrams.identify(control)
         assert "create extension pg_trgm" in no.value.hint
@@ -128,7 +128,7 @@ def test_columns_have_no_map_of_free_space(database: Database) -> None:
         control.execute("create table t (a int)")
         looked = Columns().storage(control, ["t"])
     assert looked.tables[0]["free_bytes"] is None
-    assert "columns have no map of it" in looked.notes[-1]
+    assert "columnar tables have no free space map" in looked.notes[-1]
 
 
 def test_versions_are_compared_by_their_first_two_numbers() -> None:
@@ -208,21 +208,21 @@ def test_a_hypertable_needs_a_column_that_is_always_there() -> None:
     answers = engine("timescaledb_columnstore").tables
     assert any("by_range('a', 1000000000)" in text for text in answers.create(UNORDERED, PLAIN))
     holed: RowTable = {**UNORDERED, "columns": [{"name": "a", "type": "int32", "nulls": True}]}
-    with pytest.raises(LoadstoneError, match="cannot be a hypertable: none of its columns"):
+    with pytest.raises(LoadstoneError, match="cannot be a hypertable: it has no integer or time column"):
         answers.create(holed, replace(PLAIN))
-    with pytest.raises(LoadstoneError, match="the primary key b cannot be"):
+    with pytest.raises(LoadstoneError, match="the primary key 'b' must contain"):
         answers.create(UNORDERED, replace(PLAIN, primary_key="b"))
 
 
 @pytest.mark.parametrize(
     ("name", "wishes", "words"),
     [
-        ("cstore_fdw", {"indexes": "b"}, "cstore_fdw has no indexes"),
-        ("cstore_fdw", {"primary_key": "a"}, "has no primary keys"),
-        ("cstore_fdw", {"partition_rows": 5, "partition_column": "a"}, "has no partitions"),
-        ("citus_cluster", {"tablespace": "x"}, "has no tablespaces"),
-        ("hydra", {"indexes": "a:brin"}, "Hydra cannot make the index a:brin"),
-        ("citus_columnar", {"compression": "lz4"}, "has no compression by lz4"),
+        ("cstore_fdw", {"indexes": "b"}, "cstore_fdw does not support indexes"),
+        ("cstore_fdw", {"primary_key": "a"}, "primary keys"),
+        ("cstore_fdw", {"partition_rows": 5, "partition_column": "a"}, "support partitions"),
+        ("citus_cluster", {"tablespace": "x"}, "support tablespaces"),
+        ("hydra", {"indexes": "a:brin"}, "Hydra cannot create the index a:brin"),
+        ("citus_columnar", {"compression": "lz4"}, "compression with lz4"),
     ],
 )
 def test_what_an_engine_lacks_is_refused_where_it_is_wished(

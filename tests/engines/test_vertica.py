@@ -78,13 +78,13 @@ def test_a_server_says_what_it_is_and_another_is_refused(port: int) -> None:
         assert target.label == f"Vertica 12.0.4, 127.0.0.1:{port}"
     for version, words in (
         ("Vertica Analytic Database v9.3.1-0", r"the server is Vertica 9\.3\.1"),
-        ("PostgreSQL 12.3", "the server is no Vertica"),
+        ("PostgreSQL 12.3", "the server is not Vertica"),
     ):
         with listening(FakeVertica(version)) as other, pytest.raises(LoadstoneError, match=words):
             open_target(parse_target(f"vertica://127.0.0.1:{other}"), 2).__enter__()
     with listening(FakeVertica()) as gone:
         pass
-    with pytest.raises(LoadstoneError, match=f"no Vertica server lets us in at 127.0.0.1:{gone}"):
+    with pytest.raises(LoadstoneError, match=f"no Vertica server accepts a connection at 127.0.0.1:{gone}"):
         open_target(parse_target(f"vertica://127.0.0.1:{gone}"), 2).__enter__()
 
 
@@ -176,7 +176,7 @@ def test_our_schema_is_made_marked_and_dropped_and_another_stays(
     assert not VERTICA.has_workspace(control)
     server.database.execute("create schema loadstone; create table loadstone.precious (i integer)")
     server.comment = None
-    with pytest.raises(LoadstoneError, match='"loadstone" holds 1 objects that Loadstone did not make'):
+    with pytest.raises(LoadstoneError, match="'loadstone' contains 1 objects that Loadstone did not create"):
         VERTICA.create_workspace(control)
     with pytest.raises(LoadstoneError, match="is not marked"):
         VERTICA.drop_workspace(control)

@@ -44,7 +44,7 @@ def test_without_memory_to_spare_nothing_is_measured(tmp_path: Path) -> None:
     (tmp_path / "proc/meminfo").write_text("MemTotal: 200000 kB\nMemAvailable: 100000 kB\n")
     found = bandwidth.copy_memory(tmp_path)
     assert found["bytes_per_s"] is None
-    assert "too little memory" in found["reason"]
+    assert "too little free memory" in found["reason"]
 
 
 def test_the_largest_cache_counts(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_file_system_without_direct_reads_is_not_measured(
     monkeypatch.setattr(bandwidth, "FILE_BYTES", MEBI)
     found = bandwidth.read_disk(tmp_path)
     assert found["bytes_per_s"] is None
-    assert found["reason"] == "the file system refuses: Invalid argument"
+    assert found["reason"] == "the file system refuses it: Invalid argument"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -170,7 +170,7 @@ def test_where_none_can_be_made_words_say_why(tmp_path: Path, monkeypatch: pytes
     assert "passes the memory controller on" in str(choose_groups("mine", plain))
     closed = delegated(tmp_path / "closed", {"cgroup.subtree_control": "memory"})
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert choose_groups("mine", closed) == "we may not make a control group below those that we are in"
+    assert choose_groups("mine", closed) == "this user may not create a control group below its own"
 
 
 def test_version_1_is_used_where_2_has_no_memory(tmp_path: Path) -> None:
@@ -220,9 +220,9 @@ def test_a_limit_in_which_no_server_lives_is_refused_with_the_least(buffers: str
     least = sizing.least_memory(settings)
     sizing.refuse_too_little(None, settings)
     sizing.refuse_too_little(least, settings)
-    with pytest.raises(LoadstoneError, match="too little memory for a private server") as refused:
+    with pytest.raises(LoadstoneError, match="of memory are too little for a private server") as refused:
         sizing.refuse_too_little(least - 1, settings)
-    assert refused.value.hint == "Give it 55MB or more, or lower these settings."
+    assert refused.value.hint == "Set the limit to 55MB or more, or lower these settings."
 
 
 LIMIT = 96 * MB
@@ -269,7 +269,7 @@ def test_a_limit_too_small_is_refused_and_leaves_nothing() -> None:
         assert running.memory_limit_bytes is None
         running.close()
         return
-    with pytest.raises(LoadstoneError, match="20,971,520 bytes are too little memory"):
+    with pytest.raises(LoadstoneError, match="20,971,520 bytes of memory are too little"):
         running.start()
     assert not running.data_directory.exists()
     assert running._record is not None
@@ -280,7 +280,7 @@ def test_a_limit_too_small_is_refused_and_leaves_nothing() -> None:
 def test_the_users_settings_beat_the_scenarios() -> None:
     order = ServerSpec(wished={"work_mem": "5MB", "shared_buffers": "32MB"}, settings={"work_mem": "6MB"})
     assert EmbeddedServer(order)._own_settings == {"work_mem": "6MB", "shared_buffers": "32MB"}
-    with pytest.raises(LoadstoneError, match="own business"):
+    with pytest.raises(LoadstoneError, match="Loadstone itself sets"):
         EmbeddedServer(ServerSpec(wished={"port": "1"}))
 
 
@@ -290,7 +290,7 @@ def test_a_group_that_the_system_refuses_is_a_note(monkeypatch: pytest.MonkeyPat
     with EmbeddedServer(ServerSpec(clients=4, memory_bytes=LIMIT)) as running:
         assert running.memory_limit_bytes is None
         assert running.notes[0].startswith(
-            "the private server's memory is not limited to 100,663,296 bytes as wished: "
+            "the private server's memory is not limited to 100,663,296 bytes as requested: "
         )
         execute(running, "select 1")
 

@@ -39,7 +39,7 @@ def test_what_is_collected_is_json_and_whole(tmp_path: Path) -> None:
     assert facts["storage"]["results"]["free_bytes"] > 0
     assert facts["memory"]["total_bytes"] > 2**28
     assert facts["system"]["kernel"].startswith("Linux ")
-    assert any("place for data is in memory (tmpfs at /dev/shm)" in w["message"] for w in facts["warnings"])
+    assert any("folder for data is in memory (tmpfs at /dev/shm)" in w["message"] for w in facts["warnings"])
 
 
 def test_an_empty_machine_is_no_trouble(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def warned(path: str, value: object, clients: int = 8) -> list[str]:
         ("memory.swap_used_bytes", 300 << 20, "300 MiB of swap"),
         ("on_battery", True, "battery"),
         ("system.clock_source", "hpet", "clock source is hpet"),
-        ("limits.open_files.soft", 40, "8 clients need 72 open files; this process may have 40"),
+        ("limits.open_files.soft", 40, "8 clients need 72 open files, but this process may have only 40"),
         ("storage.results.filesystem", "tmpfs", "in memory (tmpfs"),
     ],
 )

@@ -219,7 +219,7 @@ def test_a_server_that_is_gone_is_told_once_and_again_after_a_restart(log: Log) 
     watching = monitor(log, server_pid=2**22 + 1)
     with watching:
         log.wait_lines(4)
-        assert [text for _, text, _ in log.events] == ["The server's processes are gone."]
+        assert [text for _, text, _ in log.events] == ["The server's processes have ended."]
         watching.watch_server(2**22 + 2)
         log.wait(lambda: len(log.events) == 2)
     assert all(line["server"] is None for line in log.lines)
@@ -272,7 +272,7 @@ def test_into_a_real_run_folder(tmp_path: Path) -> None:
     assert host
     assert host.cpu_s
     assert (host.cpu_s.idle or 0) > 0
-    assert [event.message for event in folder.read_events()] == ["The server's processes are gone."]
+    assert [event.message for event in folder.read_events()] == ["The server's processes have ended."]
     folder.close()
 
 
@@ -321,7 +321,7 @@ def test_processes_killed_for_want_of_memory_are_told(log: Log, monkeypatch: pyt
     told = [(text, hint) for _, text, hint in log.events if "memory" in text]
     assert told == [
         (
-            "The system killed 2 of the server's processes for want of memory.",
+            "The system killed 2 of the server's processes because memory ran out.",
             "The control group's limit is 100,663,296 bytes.",
         )
     ]

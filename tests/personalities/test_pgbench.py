@@ -441,7 +441,7 @@ def test_dropped_transactions_and_errors_are_told() -> None:
     counts = {"scheduled": 13, "done": 10, "failed": 0, "skipped": 0, "dropped": 3}
     errors = [{"sqlstate": "22012", "message": "division by zero\nmore", "count": 1}]
     text = beyond(account(counts=counts, errors=errors), Histogram())
-    assert " - dropped: 3 transactions were due and never started\n" in text
+    assert " - dropped: 3 transactions were due but never started\n" in text
     assert " - error 22012 (x 1): division by zero\n" in text
 
 

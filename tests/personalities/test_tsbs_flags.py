@@ -19,8 +19,8 @@ REFUSED = {
     "--format=timescaledb": "invalid use case specified: ''\n  Choose iot, devops, ",
     "--use-case=iot": "invalid format specified: ''\n  Choose timescaledb, clickhouse, influx, ",
     "--use-case=iox --format=timescaledb": "invalid use case specified: 'iox'\n  Choose iot, ",
-    "--use-case=iot --format=mongo": "the format mongo of TSBS is not made here\n  Choose timescaledb, ",
-    "MADE --scale=0": "scale cannot be 0; give the number of hosts or trucks\n",
+    "--use-case=iot --format=mongo": "TSBS's format mongo is not supported\n  Choose timescaledb, ",
+    "MADE --scale=0": "scale cannot be 0; set the number of hosts or trucks\n",
     "MADE --log-interval=0": "the log interval must be above zero\n",
     "MADE --log-interval=-5s": "the log interval must be above zero\n",
     "MADE --timestamp-end=2015-01-01T00:00:00Z": "the time range ends before it begins\n",
@@ -28,11 +28,11 @@ REFUSED = {
     "MADE --timestamp-end=2016-02-30T00:00:00Z": "'2016-02-30T00:00:00Z' is not",
     "MADE --interleaved-generation-group-id=1": "interleaved group 1 does not exist",
     "MADE --compress=lz4": "unknown compression 'lz4'\n  Choose gzip or zstd.\n",
-    "--use-case=iot --format=parquet": "the format parquet is one file a table, which standard output",
-    "MADE --slice=0/2": "TSBS's stream has no slices: ",
+    "--use-case=iot --format=parquet": "the format parquet has one file per table and cannot",
+    "MADE --slice=0/2": "TSBS's data cannot be generated in slices: ",
     "NATIVE --slice=2/2": "--slice=2/2 is not a slice\n",
-    "MADE --native": "native data is not made in TSBS's format timescaledb\n",
-    "NATIVE --initial-scale=3": "--initial-scale belongs to TSBS's stream\n",
+    "MADE --native": "native data cannot be written in TSBS's format timescaledb\n",
+    "NATIVE --initial-scale=3": "--initial-scale works only with TSBS's data\n",
     "MADE --file=nosuch/x": "opening nosuch/x.part: No such file or directory",
     "MADE --threads=300": "--threads=300 is too many\n",
     "--use-case=devops-generic --format=timescaledb --max-metric-count=0": "at most 0 fields per host",
@@ -95,9 +95,9 @@ def test_a_file_gives_what_no_flag_does(place: Place, name: str) -> None:
     [
         ("config.yaml", "scale: many\n", "config.yaml sets scale to 'many': strconv.ParseUint"),
         ("config.yaml", "a: [", "config.yaml in this folder cannot be read"),
-        ("config.json", "[1]", "config.json in this folder holds no names with values"),
-        ("config.hcl", "scale = 10", "config.hcl in this folder is in a format that is not read here"),
-        ("config.yaml", "scale: [1]\n", "config.yaml sets scale to [1]: it is not of kind uint"),
+        ("config.json", "[1]", "config.json in this folder has no names with values"),
+        ("config.hcl", "scale = 10", "Loadstone cannot read the format of config.hcl in this folder"),
+        ("config.yaml", "scale: [1]\n", "config.yaml sets scale to [1]: it is not of type uint"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(place: Place, name: str, text: str, words: str) -> None:
@@ -111,7 +111,7 @@ def test_a_seed_by_the_clock_is_told(place: Place) -> None:
     made = place.make("--use-case=cpu-only", "--format=timescaledb", HOUR)
     assert made.code == 0
     seed = made.err.split("--seed=")[1].split()[0]
-    assert f"the seed is {seed}, by the clock" in made.err
+    assert f"the seed is {seed}, from the clock" in made.err
     assert place.made("--use-case=cpu-only", "--format=timescaledb", HOUR, f"--seed={seed}") == made.out
 
 

@@ -175,9 +175,9 @@ def test_a_folder_is_replaced_only_when_nothing_else_is_in_it(place: Place) -> N
         flags = (*IOT, f"--format={format_}", f"--file={format_}")
         place.made(*flags)
         refused = place.make(*flags)
-        assert (refused.code, "is there already" in refused.err) == (1, True)
+        assert (refused.code, "already exists" in refused.err) == (1, True)
         place.made(*flags, "--overwrite")
         (place.folder / format_ / "thesis.txt").write_text("years of work")
         refused = place.make(*flags, "--overwrite")
-        assert (refused.code, "thesis.txt is no file of this data set" in refused.err) == (1, True)
+        assert (refused.code, "is not a file of this data set" in refused.err) == (1, True)
         assert (place.folder / format_ / "thesis.txt").read_text() == "years of work"

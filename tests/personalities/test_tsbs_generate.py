@@ -81,7 +81,7 @@ def test_a_file_is_there_when_it_is_complete(place: Place) -> None:
     assert hashlib.md5(data).hexdigest() == VECTORS["iot --seed=123 --scale=10"][1]
     assert place.names() == ["data.txt"]
     again = place.make(*IOT, "--seed=5", "--format=timescaledb", "--file=data.txt")
-    assert (again.code, "is there already" in again.err) == (1, True)
+    assert (again.code, "already exists" in again.err) == (1, True)
     assert (place.folder / "data.txt").read_bytes() == data
     place.made(*IOT, "--seed=5", "--format=timescaledb", "--file=data.txt", "--overwrite")
     assert (place.folder / "data.txt").read_bytes() != data

@@ -120,12 +120,12 @@ def test_a_mix_takes_the_kinds_in_turn() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (order("single-groupby-1-8-1", scale=7), "8 hosts, and the data set has 7"),
-        (order("single-last-loc", scale=0), "1 trucks, and the data set has 0"),
-        (order("cpu-max-all-8", end_ns=START + 8 * 3600 * 10**9), "8 hours, and the data set has 8"),
+        (order("single-groupby-1-8-1", scale=7), "8 hosts, but the data set has 7"),
+        (order("single-last-loc", scale=0), "1 trucks, but the data set has 0"),
+        (order("cpu-max-all-8", end_ns=START + 8 * 3600 * 10**9), "8 hours, but the data set has 8"),
         (order("last-loc", use_case="devops"), "invalid query type for use case 'devops': 'last-loc'"),
         (order("last-loc", use_case="cpu-single"), "no queries for the use case 'cpu-single'"),
-        (order("last-loc", end_ns=START - 1), "end lies before its start"),
+        (order("last-loc", end_ns=START - 1), "ends before it starts"),
     ],
 )
 def test_what_tsbs_panics_about_is_refused_in_words(asked: Order, words: str) -> None:
@@ -168,7 +168,7 @@ def test_postgresql_gets_no_time_bucket() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"label": "TimescaleDB my own"}, "no kind of query that is known"),
+        ({"label": "TimescaleDB my own"}, "not a known kind of query"),
         ({"sql": "select 1"}, "not as TSBS writes it"),
     ],
 )
@@ -242,7 +242,7 @@ def test_a_file_is_read_as_it_comes() -> None:
     data = written(order("last-loc", count=3))
     stream = io.BytesIO(data[:-1])
     assert len(list(islice(gob.read(stream, "f"), 2))) == 2
-    with pytest.raises(gob.GobError, match=r"cut off\?\), at byte"):
+    with pytest.raises(gob.GobError, match=r"truncated\?\), at byte"):
         list(gob.read(io.BytesIO(data[:-1]), "f"))
 
 
@@ -252,7 +252,7 @@ def test_a_file_is_read_as_it_comes() -> None:
         (b"\xf8" + b"\xff" * 8, "a message of 18446744073709551615 bytes"),
         (b"\x01\x80", "a number of 128 bytes"),
         (b"\x01\xfe", "a message that ends too early"),
-        (b"\x02\x7f", "a message of 2 bytes of which 1 are there"),
+        (b"\x02\x7f", "a message of 2 bytes, of which only 1 are there"),
         (b"\x02\x04\x00", "a value of type 2, which was not described"),
         (b"hello, world", "is not a file of TSBS's queries"),
         (b"", ""),

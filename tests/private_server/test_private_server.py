@@ -274,7 +274,7 @@ def test_storage_that_cannot_serve_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match="no folder"):
         EmbeddedServer(ServerSpec(storage=tmp_path / "missing")).start()
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(LoadstoneError, match=r"not empty: it holds thesis\.txt"):
+    with pytest.raises(LoadstoneError, match=r"not empty: it contains thesis\.txt"):
         EmbeddedServer(ServerSpec(storage=tmp_path)).start()
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 

@@ -51,7 +51,7 @@ def socket_at(path: Path) -> None:
     ("place", "words"),
     [
         (os.mkfifo, "a named pipe, not a regular file"),
-        (socket_at, "Cannot read|a socket"),
+        (socket_at, "cannot be read|a socket"),
         (lambda path: path.symlink_to("/dev/zero"), "a device, not a regular file"),
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
         (Path.mkdir, "a folder, not a regular file"),
@@ -83,7 +83,7 @@ def test_a_run_json_that_is_a_pipe_is_named(folder: Path) -> None:
         (b'{"a":' + b"[" * 900 + b"]" * 900 + b"}", "nested more than 64 levels"),
         (b'{"a":' + b"9" * 400 + b"}", "a number is too large"),
         (b'{"a":1e999}', "a number is too large"),
-        (b'{"a":NaN}', "NaN is no JSON number"),
+        (b'{"a":NaN}', "NaN is not a JSON number"),
         (b'{"a":"\xff"}', "not JSON"),
     ],
 )
@@ -143,4 +143,4 @@ def test_a_folder_that_may_not_be_read_is_named(folder: Path, monkeypatch: pytes
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "iterdir", refuse)  # root may read everything
-    refused(folder, "targets", "Cannot read .*targets: Permission denied")
+    refused(folder, "targets", "cannot be read: Permission denied")

@@ -68,7 +68,7 @@ def test_a_whole_folder_is_green(folder: Path) -> None:
         (shorten, f"{FIRST}/series.jsonl", "has 4 lines; the run had written 5"),
         (shorten, f"{FIRST}/latency.hlog", "has 12 lines; the run had written 13"),
         (shorten, "targets/pg18/monitor.jsonl", "lines; the run had written"),
-        (shorten, "manifest.jsonl", "ends before the run did"),
+        (shorten, "manifest.jsonl", "ends before the run ended"),
         (retouch, f"{FIRST}/drive.json", "bytes; the run had written"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -92,8 +92,8 @@ def test_what_the_run_has_not_written_is_told(folder: Path) -> None:
     (folder / "notes.txt").write_text("the user's own")
     assert [message.partition(": ")[2] for message in told(folder)] == [
         f"{FIRST}/queries/drive.json was added after its phase.",
-        "calibration.json is not in manifest.jsonl: the run has not written it.",
-        f"{PHASES}/003-third is not in manifest.jsonl: the run has not written it.",
+        "calibration.json is not in manifest.jsonl: the run did not write it.",
+        f"{PHASES}/003-third is not in manifest.jsonl: the run did not write it.",
     ]
 
 

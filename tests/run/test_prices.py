@@ -45,18 +45,18 @@ def test_a_price_is_what_was_written(whole: int, thousandths: int) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("pg", "is no price of a target"),
-        ("pg=", "is no price of a target"),
+        ("pg", "is not the price of a target"),
+        ("pg=", "is not the price of a target"),
         ("pg=2.50", "TARGET=2.50/h"),
         ("pg=0/h", "a number above 0"),
-        ("pg=-1/h", "is no price of a target"),
+        ("pg=-1/h", "is not the price of a target"),
         ("pg=$2/h", "without currency"),
-        ("pg=2,50/h", "is no price of a target"),
-        ("pg=inf/h", "is no price of a target"),
-        ("pg=1e3/h", "is no price of a target"),
-        ("pg=٣/h", "is no price of a target"),
-        ("=2/h", "is no price of a target"),
-        ("pg17=2/h", "names no target of this run"),
+        ("pg=2,50/h", "is not the price of a target"),
+        ("pg=inf/h", "is not the price of a target"),
+        ("pg=1e3/h", "is not the price of a target"),
+        ("pg=٣/h", "is not the price of a target"),
+        ("=2/h", "is not the price of a target"),
+        ("pg17=2/h", "is not for a target of this run"),
         ("pg17=2/h", f"by their ids: {TARGETS[0].id}, "),
     ],
 )
@@ -67,7 +67,7 @@ def test_what_is_no_price_is_refused_in_words(text: str, words: str) -> None:
 
 
 def test_one_target_has_one_price() -> None:
-    with pytest.raises(LoadstoneError, match=f"two prices are given for the target {TARGETS[0].id}"):
+    with pytest.raises(LoadstoneError, match=f"the target '{TARGETS[0].id}' has two prices"):
         prices("pg=1/h", f"{TARGETS[0].id}=1/h")
 
 
@@ -83,6 +83,6 @@ def test_a_wrong_price_is_refused_before_anything_is_touched(tmp_path: Path) -> 
     out = tmp_path / "out"
     nobody = "postgres://nobody@127.0.0.1:1/none"
     request = Request([find_scenario("iot-feed")], [nobody], "tiny", out=out, prices=["pg18=2.50/h"])
-    with pytest.raises(LoadstoneError, match="names no target of this run"):
+    with pytest.raises(LoadstoneError, match="is not for a target of this run"):
         execute(request, Quiet())
     assert not out.exists()

@@ -102,7 +102,9 @@ def test_secrets_are_in_no_folder_and_asked_for_again(broken: Path) -> None:
     text = (broken / "run.json").read_text()
     assert not any(word in text for word in ("Zebra7", "Okapi8", "Gnu9"))
     anew = Request([FLIGHTS], ["pg"], resume=broken)
-    with pytest.raises(LoadstoneError, match="does not hold the whole value of --set db_password") as caught:
+    with pytest.raises(
+        LoadstoneError, match="does not contain the whole value of --set db_password"
+    ) as caught:
         with_what_was_asked(anew, frozenset())
     assert "--set db_password=…" in caught.value.hint
     got = with_what_was_asked(
@@ -115,7 +117,7 @@ def test_secrets_are_in_no_folder_and_asked_for_again(broken: Path) -> None:
 
 def test_a_new_folder_for_results_is_refused(broken: Path, tmp_path: Path) -> None:
     keep(broken, Request([FLIGHTS], ["pg"]))
-    with pytest.raises(LoadstoneError, match="--out names a new folder"):
+    with pytest.raises(LoadstoneError, match="--out creates a new folder"):
         with_what_was_asked(Request([FLIGHTS], ["pg"], resume=broken, out=tmp_path / "other"), frozenset())
 
 
@@ -168,7 +170,7 @@ def test_a_run_that_was_broken_off_goes_on_by_its_folder_alone(desk: Desk, datab
     _break_off(out)
     refused = desk.run("run", "--resume", "out")
     assert refused.code == 1, refused.err
-    assert "a run's folder keeps no passwords" in refused.err.replace("\n", " ").lower()
+    assert "the run folder contains no passwords" in refused.err.replace("\n", " ").lower()
     assert database.password not in refused.err
     ended = desk.run("run", "--resume", "out", env={"PGPASSWORD": database.password})
     assert ended.code == 0, ended.err

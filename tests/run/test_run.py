@@ -116,7 +116,7 @@ def test_a_server_that_never_answers_again_ends_the_run(
         "began prepare", "complete prepare", "began insert", "failed insert", "skipped after",
     ]  # fmt: skip
     assert isinstance(outcome.trouble, RunFailedError)
-    assert "did not come back within 3 s" in str(outcome.trouble)
+    assert "was not available again within 3 s" in str(outcome.trouble)
     assert json.loads((tmp_path / "out" / "run.json").read_text())["state"] == "failed"
 
 
@@ -195,7 +195,7 @@ def test_words_that_find_no_room_are_still_shown(
     tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        raise RunFailedError("Cannot write: No space left on device.", "Free some space.")
+        raise RunFailedError("cannot be written: No space left on device.", "Free some space.")
 
     monkeypatch.setattr(RunFolder, "event", full)
     outcome = execute(request(tmp_path, database.socket_url, INSERTS), Quiet())
@@ -206,7 +206,7 @@ def test_words_that_find_no_room_are_still_shown(
 def test_one_database_named_twice_is_refused(tmp_path: Path, database: Database) -> None:
     asked = request(tmp_path, database.socket_url, INSERTS)
     twice = Request(asked.scenarios, [database.socket_url, database.url], "tiny", out=asked.out)
-    with pytest.raises(LoadstoneError, match="in use by another run"):
+    with pytest.raises(LoadstoneError, match="another run of Loadstone uses the schema"):
         execute(twice, Quiet())
     assert not (tmp_path / "out").exists()
 

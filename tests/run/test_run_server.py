@@ -169,7 +169,7 @@ def test_a_session_that_stays_as_it_was_is_waited_for_no_longer_than_the_limit(
     monkeypatch.setattr(resets, "_LOOK_S", 0.02)
     with closing(server[1].client(server[0])):
         server[0].revive(lost=True)
-    assert "sessions whose connection was lost" in caplog.text
+    assert "sessions whose connections were lost" in caplog.text
     caplog.clear()
     server[0].revive(lost=True)
     assert caplog.text == ""

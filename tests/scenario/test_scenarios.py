@@ -317,7 +317,7 @@ def test_index_import_makes_and_removes_its_tablespace(connection: psycopg.Conne
     assert one_value(connection, "show maintenance_work_mem") == "64MB"
     connection.execute("set allow_in_place_tablespaces = on")
     connection.execute("create tablespace loadstone_import location ''")
-    with pytest.raises(psycopg.Error, match="that Loadstone did not make"):
+    with pytest.raises(psycopg.Error, match="that Loadstone did not create"):
         run_phase(connection, found["clean-up"])
     connection.execute("comment on tablespace loadstone_import is 'made by Loadstone'")
     connection.execute("create table test (mine int) tablespace loadstone_import")

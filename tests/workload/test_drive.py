@@ -346,7 +346,7 @@ def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Pa
     document["load"]["tables"]["test"]["columns"] = ["a", "b", "c"]
     with pytest.raises(LoadstoneError, match=r"rows\.csv: row 2 \(byte 6\): it has 2 fields, and 3"):
         perform(document, None)
-    with pytest.raises(_core.DriveError, match="not read as values"):
+    with pytest.raises(_core.DriveError, match="not as values"):
         _core.DataStream(json.dumps(data))
 
 

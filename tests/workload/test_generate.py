@@ -142,7 +142,7 @@ def test_a_folder_may_be_named_with_a_slash(tmp_path: Path, format_: str) -> Non
     arguments = ["import", "--rows", "2500", "--format", format_]
     refused = run(*arguments, "--out", f"{tmp_path}/rows/")
     assert refused.returncode == 1
-    assert "rows/ names a folder, and all rows are one file" in refused.stderr.decode()
+    assert "rows/' is a folder, but all rows are written to one file" in refused.stderr.decode()
     assert names(tmp_path) == []
     make(*arguments, "--step-rows", "1000", "--out", f"{tmp_path}/rows/")
     assert names(tmp_path) == ["rows"]
@@ -220,9 +220,9 @@ def test_parquet_holds_the_rows_in_steps(tmp_path: Path) -> None:
     [
         (["imports", "--out", "x"], "there are import, types and flights"),
         (["types", "--option", "table=jsonb", "--out", "x"], "choose text, bigint"),
-        (["import", "--out", "-", "--step-rows", "10"], "standard output cannot hold"),
-        (["import", "--out", "-", "--format", "parquet"], "Parquet is written to files only"),
-        (["import", "--out", "x", "--header"], "a header is for CSV"),
+        (["import", "--out", "-", "--step-rows", "10"], "standard output cannot contain"),
+        (["import", "--out", "-", "--format", "parquet"], "Parquet cannot be written to standard output"),
+        (["import", "--out", "x", "--header"], "only CSV files have a header"),
         (["types", "--first", "2147483647", "--out", "x"], "its last row is number 2147483646"),
         (["import", "--out", "/nosuch/x"], "/nosuch/x"),
     ],
@@ -242,7 +242,7 @@ def test_what_is_there_stays_unless_told(tmp_path: Path, format_: str) -> None:
     arguments = ("import", "--rows", "10", "--format", format_, "--out", str(out))
     done = run(*arguments)
     assert done.returncode == 1
-    assert "is there already" in done.stderr.decode()
+    assert "already exists" in done.stderr.decode()
     assert out.read_text() == "mine"
     make(*arguments, "--overwrite")
     assert out.stat().st_size > 1000

@@ -271,7 +271,7 @@ def test_an_answer_that_changes_is_a_failed_query(tmp_path: Path, other: pa.Tabl
     if words is not None:
         (error,) = account["errors"]
         assert error["sqlstate"] == "answer"
-        assert f"query 0 gave another answer than before: {words}" in error["message"]
+        assert f"query 0 returned another answer than before: {words}" in error["message"]
 
 
 def test_what_is_no_trouble_of_the_database_ends_the_drive_and_is_raised(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_many_clients_lose_nothing(tmp_path: Path) -> None:
 
 def test_a_library_and_a_connection_exclude_each_other(tmp_path: Path) -> None:
     wanted = document(tmp_path, ["q"])
-    with pytest.raises(LoadstoneError, match="where to connect"):
+    with pytest.raises(LoadstoneError, match="neither a connection nor a library is set"):
         perform(wanted, None)
     server = {"host": "h", "port": 1, "user": "u", "database": "d"}
     with pytest.raises(LoadstoneError, match="connects by itself"):

@@ -70,7 +70,7 @@ def test_files_fill_a_table_of_texts(
     assert seen == [700, 700, 600]
     listed = "select string_agg(column_name, ',' order by ordinal_position) from information_schema.columns "
     assert value(server, listed + "where table_name = 'test'") == columns
-    assert any("known by its number of rows only" in note for note in loaded["notes"])
+    assert any("only numbers of rows are compared" in note for note in loaded["notes"])
     assert value(server, f'select count(*) from test where "{columns.split(",")[2]}" is null') == "1600"
     limited = load(
         server, replace(bulk, rows=replace(rows, rows=1_234)), tmp_path, replace(USUAL, replace=True)
@@ -104,7 +104,7 @@ def test_binary_files_need_a_table_that_is_there(
             file.write(part)
     files = Rows(files=(str(path),), format="binary")
     bulk = replace(BULK, rows=files, table=PlainTable("again", indexes="id"), step_rows=0)
-    with pytest.raises(LoadstoneError, match="there is no empty table again"):
+    with pytest.raises(LoadstoneError, match="there is no empty table 'again'"):
         perform_bulk(bulk, server, tmp_path)
     with closing(server.connect("test")) as control:
         control.execute("create table again (like test)")
@@ -127,9 +127,9 @@ def test_binary_files_need_a_table_that_is_there(
     ("content", "form", "words"),
     [
         (b"", "csv", "is empty"),
-        (b"a,b,a\n1,2,3\n", "csv", 'a header in which "a" is no name of one column'),
+        (b"a,b,a\n1,2,3\n", "csv", "'a' is not the name of one column"),
         (b"\xff\xfe\n", "text", "is not UTF-8: byte 0"),
-        (b"1\t2\n", "binary", "does not begin as COPY's binary format does"),
+        (b"1\t2\n", "binary", "does not begin like a file in COPY's binary format"),
     ],
 )
 def test_files_that_cannot_be_are_refused_in_words(

@@ -64,14 +64,14 @@ def changed(path: Path, line: int, column: str, value: str) -> Path:
 @pytest.mark.parametrize(
     ("column", "value", "words", "hint"),
     [
-        ("distance", "far", "distance is 'far', and a whole number of 16 bits", "Mend that value"),
-        ("distance", "40000", "distance is '40000'", "Mend that value"),
+        ("distance", "far", "distance is 'far', but a whole number of 16 bits", "Correct that value"),
+        ("distance", "40000", "distance is '40000'", "Correct that value"),
         ("depdelay", "12.0", "depdelay is '12.0'", "without a fraction"),
         ("depdelay", "NA", "depdelay is 'NA'", "Write nothing between the commas"),
-        ("depdelay", '""', "depdelay is ''", "Leave out the quotes"),
-        ("origin_lat", "north", "origin_lat is 'north', and a number that single", "Mend that value"),
-        ("plane_issue_date", "DL", "plane_issue_date is 'DL', and a date", "Mend that value"),
-        ("dep_timestamp", "12.5", "dep_timestamp is '12.5', and a time", "Mend that value"),
+        ("depdelay", '""', "depdelay is ''", "Remove the quotes"),
+        ("origin_lat", "north", "origin_lat is 'north', but a number that fits", "Correct that value"),
+        ("plane_issue_date", "DL", "plane_issue_date is 'DL', but a date", "Correct that value"),
+        ("dep_timestamp", "12.5", "dep_timestamp is '12.5', but a time", "Correct that value"),
     ],
 )
 def test_a_value_that_its_column_cannot_hold_is_named_with_its_line(
@@ -85,19 +85,19 @@ def test_a_value_that_its_column_cannot_hold_is_named_with_its_line(
 def test_a_line_of_another_length_is_named(csv: Path) -> None:
     csv.write_text(csv.read_text().rsplit(",", 1)[0] + "\n")
     message, mend = refused(csv)
-    assert "flights.csv, line 4: it has 55 fields, and 56 are wanted" in message
-    assert "Mend that line" in mend
+    assert "line 4: it has 55 fields, but 56 are needed" in message
+    assert "Correct that line" in mend
 
 
 def test_names_in_place_of_values_and_values_in_place_of_names_are_told_apart(csv: Path) -> None:
     message, mend = refused(csv, header=False)
     assert "the first line of" in message
-    assert "holds the names of the columns, and values are expected" in message
-    assert mend == "Say header=true."
+    assert "contains the names of the columns, but values are expected" in message
+    assert mend == "Set header=true."
     names, _, rest = csv.read_text().partition("\n")
     csv.write_text(rest)
     _, mend = refused(csv)
-    assert "say header=false" in mend
+    assert "set header=false" in mend
     look(replace(FLIGHTS, rows=Rows(files=(str(csv),), format="csv", set="flights")))
     csv.write_text(f"{names.replace(',', ';')}\n{rest}")
     message, _ = refused(csv)
@@ -108,12 +108,12 @@ def test_files_without_rows_are_refused(csv: Path, tmp_path: Path) -> None:
     names = csv.read_text().partition("\n")[0]
     for text in (names, f"{names}\r\n", f"{names}\n\n"):
         csv.write_text(text)
-        assert "holds the names of its columns only" in refused(csv)[0]
+        assert "contains only the names of its columns" in refused(csv)[0]
     csv.write_text("")
     assert "is empty" in refused(csv)[0]
     nothing = tmp_path / "nothing.csv.gz"
     nothing.write_bytes(gzip.compress(f"{names}\n".encode()))
-    assert "holds the names of its columns only" in refused(nothing)[0]
+    assert "contains only the names of its columns" in refused(nothing)[0]
 
 
 def test_every_file_is_looked_at_and_packed_ones_too(csv: Path, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_lines_are_counted_over_values_of_several_lines(tmp_path: Path) -> None:
         with pytest.raises(LoadstoneError, match=f"line {5 + header}: small is '32768'"):
             refuse_values(lines(tmp_path, text, header=header), COLUMNS)
         short = text.replace(bad, "7,8")
-        with pytest.raises(LoadstoneError, match=f"line {5 + header}: it has 2 fields, and 7 are wanted"):
+        with pytest.raises(LoadstoneError, match=f"line {5 + header}: it has 2 fields, but 7 are needed"):
             refuse_values(lines(tmp_path, short, header=header), COLUMNS)
 
 
@@ -177,7 +177,7 @@ def test_tabs_part_the_values_of_text(tmp_path: Path) -> None:
     refuse_header(ours, COLUMNS)
     refuse_values(ours, COLUMNS)
     wrong = lines(tmp_path, good + good.replace("2\t", "two\t", 1), format="text")
-    with pytest.raises(LoadstoneError, match="line 2: small is 'two', and a whole number of 16 bits"):
+    with pytest.raises(LoadstoneError, match="line 2: small is 'two', but a whole number of 16 bits"):
         refuse_values(wrong, COLUMNS)
 
 

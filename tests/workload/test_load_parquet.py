@@ -107,7 +107,7 @@ def test_a_value_too_great_of_which_the_file_says_nothing_fails_the_load_with_it
     )
     parquet.write_table(wrong, rows.files[0], write_statistics=False)
     loaded = load(server, replace(FLIGHTS, rows=rows), tmp_path)
-    assert 'row 34568: column "distance" has 40000, which int16 does not hold' in loaded["reason"]
+    assert 'row 34568: column "distance" has 40000, which does not fit into int16' in loaded["reason"]
 
 
 def test_parquet_says_for_itself_of_what_types_it_is(server: OpenTarget, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_table_that_is_there_decides_which_columns_fit(server: OpenTarget, tmp
     bulk = replace(FLIGHTS, rows=of(str(tmp_path / "rows.parquet"), "parquet"))
     with closing(server.connect("test")) as control:
         control.execute("create table flights (n date, t text)")
-    with pytest.raises(LoadstoneError, match='column "n" is int64, and date is wanted'):
+    with pytest.raises(LoadstoneError, match='column "n" is int64, but date is needed'):
         perform_bulk(bulk, server, tmp_path)
     assert value(server, "select count(*) from flights") == "0"
     with closing(server.connect("test")) as control:
@@ -157,25 +157,25 @@ def test_files_that_do_not_fit_are_refused_before_anything_is_touched(tmp_path: 
         parquet.write_table(table, at)
         refused(words, of(str(at), "parquet", set="flights"))
 
-    wrong(whole.drop(["dest_lat"]), 'there is no column "dest_lat"')
+    wrong(whole.drop(["dest_lat"]), 'the column "dest_lat" is missing')
     wrong(whole.append_column("more", pa.nulls(ROWS, pa.int16())), 'the table has no column "more"')
     at_distance = whole.column_names.index("distance")
     texts = whole.column("distance").cast(pa.string())
-    wrong(whole.set_column(at_distance, "distance", texts), 'column "distance" is text, and int16 is wanted')
+    wrong(whole.set_column(at_distance, "distance", texts), 'column "distance" is text, but int16 is needed')
     great = pa.array([40_000] * ROWS, pa.int64())
     wrong(
         whole.set_column(at_distance, "distance", great),
-        'rows 1 to 2500: column "distance" has 40000, which int16 does not hold',
+        'rows 1 to 2500: column "distance" has 40000, which does not fit into int16',
     )
-    wrong(whole.slice(0, 0), "hold no rows")
+    wrong(whole.slice(0, 0), "contain no rows")
     at.write_bytes(at.read_bytes()[:300])
-    refused("is no Parquet", of(str(at), "parquet", set="flights"))
+    refused("is not a Parquet file", of(str(at), "parquet", set="flights"))
     path = made(tmp_path, "csv")
     head, _, rest = (tmp_path / "flights.csv").read_text().partition("\n")
     swapped = head.replace("origin,dest,", "dest,origin,")
     (tmp_path / "swapped.csv").write_text(f"{swapped}\n{rest}")
     refused(
-        "is dest by its header",
+        "is 'dest' by its header",
         of(str(tmp_path / "swapped.csv"), "csv", set="flights"),
     )
     look(replace(FLIGHTS, rows=of(path, "csv", set="flights")))

@@ -106,22 +106,24 @@ def test_rows_come_in_the_order_of_files_and_columns_whatever_the_pieces(tmp_pat
 def test_the_first_difference_of_columns_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "a", batch(0, 3))
     for column, words in [
-        (("small", "text"), 'a: column "small" is int16, and text is wanted'),
+        (("small", "text"), 'a: column "small" is int16, but text is needed'),
         (("small", "money"), 'a: column "small" cannot be money'),
-        (("tiny", "int16"), 'a: there is no column "tiny"'),
+        (("tiny", "int16"), 'a: the column "tiny" is missing'),
     ]:
         assert refusal([path], [*WANTED[:4], column, *WANTED[5:]]).endswith(words)
     assert refusal([path], WANTED[:6]).endswith('the table has no column "is"')
     strange = write(tmp_path, "u", pa.table({"u": pa.array([1], pa.uint8())}))
-    assert refusal([strange]).endswith('column "u" is of the type uint8, which is not loaded')
+    assert refusal([strange]).endswith('column "u" is of the type uint8, which cannot be loaded')
     price = write(tmp_path, "d", pa.table({"d": pa.array([1], pa.decimal128(10, 2))}))
-    assert refusal([price]).endswith('column "d" is of the type decimal128(10, 2), which is not loaded')
-    wanted = 'column "d" is decimal128(10, 2), and float64 is wanted'
+    assert refusal([price]).endswith('column "d" is of the type decimal128(10, 2), which cannot be loaded')
+    wanted = 'column "d" is decimal128(10, 2), but float64 is needed'
     assert refusal([price], [("d", "float64")]).endswith(wanted)
     second = write(tmp_path, "b", pa.table({"id": [1]}))
-    assert refusal([path, second]).endswith('b: there is no column "name"')
+    assert refusal([path, second]).endswith('b: the column "name" is missing')
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
-    assert refusal([write(tmp_path, "t", twice)], [("id", "int64")]).endswith("a column is there twice")
+    assert refusal([write(tmp_path, "t", twice)], [("id", "int64")]).endswith(
+        "two columns have the same name"
+    )
 
 
 def test_values_of_other_types_are_cast_to_those_of_the_table(tmp_path: Path) -> None:
@@ -145,11 +147,11 @@ def test_a_value_that_does_not_fit_is_refused_early_where_the_file_knows_else_in
 ) -> None:
     numbers = [40_000 if n == 107 else n for n in range(130)]
     table = loosely_typed(numbers).select(["small"])
-    unfit = 'column "small" has 40000, which int16 does not hold'
+    unfit = 'column "small" has 40000, which does not fit into int16'
     known = write(tmp_path, "known", table)
     with pytest.raises(LoadstoneError, match=f"known: rows 101 to 130: {unfit}") as refused:
         open_rows([known], STRICT[:1])
-    assert refused.value.hint == "mend that value, or leave its row out"
+    assert refused.value.hint == "correct that value, or remove its row"
     unknown = write(tmp_path, "unknown", table, write_statistics=False)
     open_rows([unknown], STRICT[:1])
     assert refusal([unknown], STRICT[:1], size=10).endswith(f"unknown: row 108: {unfit}")
@@ -159,7 +161,7 @@ def test_a_value_that_does_not_fit_is_refused_early_where_the_file_knows_else_in
 def test_bounds_of_times_are_read_in_their_unit(tmp_path: Path, unit: str) -> None:
     noon = pa.array([dt.datetime(2024, 2, 29, 12)], pa.timestamp(unit))  # noqa: DTZ001 - without a zone
     path = write(tmp_path, "noon", pa.table({"day": noon}))
-    words = 'noon: rows 1 to 1: column "day" has 2024-02-29 12:00:00, which date does not hold'
+    words = 'noon: rows 1 to 1: column "day" has 2024-02-29 12:00:00, which does not fit into date'
     assert refusal([path], [("day", "date")]).endswith(words)
 
 
@@ -170,13 +172,13 @@ def test_times_of_two_zones_are_no_one_column(tmp_path: Path) -> None:
         for name, zone in (("a", "Europe/Berlin"), ("b", "UTC"), ("c", None))
     ]
     assert rows_of(paths[:2])[0].schema.field("at").type == pa.timestamp("us", "UTC")
-    assert refusal(paths).endswith('c: times in column "at" have another zone than in the first file')
+    assert refusal(paths).endswith('c: times in column "at" have another time zone than in the first file')
 
 
 def test_what_is_no_parquet_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("1,2,3\n4,5,6\n" * 10)
-    assert "text is no Parquet: " in refusal([str(path)])
+    assert "text is not a Parquet file: " in refusal([str(path)])
     assert refusal([str(tmp_path / "nosuch")]).startswith("opening ")
 
 

@@ -128,12 +128,12 @@ def test_queries_after_a_server_was_lost_for_good_are_skipped(
     both: tuple[OpenTarget, OpenTarget], tmp_path: Path
 ) -> None:
     def gone() -> Any:
-        raise RunFailedError("the server did not come back", "")
+        raise RunFailedError("the server was not available again", "")
 
     account = asked(both[0], tmp_path, "select nothing", "select 1 as one", control=gone)
     assert [(run["state"], run["reason"]) for run in account["plain_queries"]["runs"]] == [
         ("failed", 'column "nothing" does not exist (42703)'),
-        ("skipped", "the server did not come back"),
+        ("skipped", "the server was not available again"),
     ]
     state, reason = judge_queries(account)
     assert (state, str(reason).startswith("2 of 2 queries failed: Sql1 (warm run 1): ")) == ("failed", True)
@@ -174,7 +174,7 @@ def test_each_query_is_compared_with_the_first_target_that_has_an_answer(
         ("answers are those of pg", True),
     ]
     assert third["plain_queries"]["queries"][0]["wrong"].startswith(
-        "another answer than duck's: column 1 (n): "
+        "the answer differs from duck's: column 1 (n): "
     )
 
 
@@ -193,7 +193,7 @@ def test_cooling_starts_a_private_server_anew_on_what_it_held(own_registry: None
             assert "the server was restarted" in caches["note"]
             assert server.count("select count(*) from t") == 100000
         assert server.count("select count(*) from t") == 100000
-        with closing(Server(opened, run)) as other, pytest.raises(LoadstoneError, match="by another run"):
+        with closing(Server(opened, run)) as other, pytest.raises(LoadstoneError, match="another run"):
             other.claim()
         embedded.stop()
         (embedded.data_directory / "postgresql.conf").write_text("no_such_setting = 1\n")

@@ -24,7 +24,6 @@ VERBS = (
     "calibrate",
     "compare",
     "engines",
-    "export",
     "generate",
     "pgbench",
     "plan",

@@ -295,19 +295,22 @@ def one(
     """Run a statement that answers with one row; return the row, or its first column."""
     row = connection.execute(statement, values).fetchone()
     if row is None:
-        raise LoadstoneError("the server gave no answer to a query that always has one", statement.strip())
+        raise LoadstoneError(
+            "the server returned no rows for a query that always returns some", statement.strip()
+        )
     return next(iter(row.values())) if column else row
 
 
 def not_one_value(rows: int, columns: int, sql: str) -> RunFailedError:
     """Say that a check's statement gave something else than one value."""
     return RunFailedError(
-        f"a check's statement gave {rows} rows of {columns} columns: {sql}", "Let it give exactly one value."
+        f"a check's statement returned {rows} rows of {columns} columns: {sql}",
+        "Write it so that it returns exactly one value.",
     )
 
 
 def _why_missing(word: str, title: str) -> str:
     kind, _, name = word.partition(":")
     if kind == "extension" and name:
-        return f'the extension "{name}" is not installed on the server'
-    return f'{title} here does not offer "{word}"'
+        return f"the server does not have the extension '{name}'"
+    return f"{title} does not support '{word}' here"

@@ -68,4 +68,4 @@ class AnswerCursor(psycopg.Cursor[dict[str, Any]]):
         for column in range(result.nfields if result else 0):
             number = result.ftype(column) if result else 0
             if self.adapters.types.get(number) is None:
-                raise psycopg.DataError(f"the server's answer has a column of the unknown type {number}")
+                raise psycopg.DataError(f"the server's answer has a column of unknown type {number}")

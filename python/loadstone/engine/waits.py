@@ -109,5 +109,5 @@ class Wait:
     def _give_up(self, seen: Seen, after_s: float) -> None:
         with self._lock:
             if not self._over.is_set():
-                self.verdict = Seen(f"given up after {after_s:.0f} s: {seen.words}", hint=seen.hint)
+                self.verdict = Seen(f"gave up after {after_s:.0f} s: {seen.words}", hint=seen.hint)
                 self._cut()

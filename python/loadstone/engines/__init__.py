@@ -31,7 +31,7 @@ def engine(name: str) -> Engine:
         return all_engines()[name]
     except KeyError:
         raise LoadstoneError(
-            f'there is no engine "{name}"', f"The engines are: {', '.join(all_engines())}."
+            f"there is no engine '{name}'", f"The engines are: {', '.join(all_engines())}."
         ) from None
 
 

@@ -42,7 +42,7 @@ join pg_class c on c.oid = p.logicalrelid join pg_namespace n on n.oid = c.relna
 where n.nspname = %(schema)s order by 1
 """
 _SHARED = (
-    "rows go to the coordinator, which hands them to the workers; only the coordinator is watched",
+    "rows are sent to the coordinator, which sends them to the workers; only the coordinator is observed",
     "sizes are sums over the shards on all workers",
 )
 
@@ -101,9 +101,7 @@ class CitusCluster(Citus):
     title = "Citus cluster"
     schemes = ("citus-cluster",)
     status = "verified against Citus 13.2.2 with two workers on PostgreSQL 15.20, on Linux"
-    needs = (
-        f"{Citus.needs}, on a coordinator and on each worker; the workers are made known by citus_add_node"
-    )
+    needs = f"{Citus.needs}, on a coordinator and on each worker; the workers are added with citus_add_node"
     series = ClusterSeries()
     tables = ClusterTables()
 
@@ -113,8 +111,8 @@ class CitusCluster(Citus):
         workers = int(one(connection, _WORKERS, column=True))
         if not workers:
             raise LoadstoneError(
-                "the coordinator has no active worker: nothing could be spread",
-                "Add workers (select citus_add_node('host', port)), or name it as citus://….",
+                "the coordinator has no active worker, so no table can be distributed",
+                "Add workers (select citus_add_node('host', port)), or use citus://….",
             )
         return {**found, "version": f"{found['version']}, {workers} worker{'s' if workers > 1 else ''}"}
 

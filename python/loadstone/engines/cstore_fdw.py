@@ -68,8 +68,11 @@ select (select setting from pg_settings where name = 'shared_preload_libraries')
         where s.srvname = %(server)s) as wrapper
 """
 _MANNER = (
-    "a transaction that is rolled back leaves its rows in cstore_fdw's files: a broken load cannot go on",
-    "the files are not part of the WAL: no standby has them",
+    (
+        "rows of a transaction that is rolled back remain in cstore_fdw's files: an interrupted load "
+        "cannot be resumed"
+    ),
+    "the files are not part of the WAL: a standby does not have them",
 )
 
 
@@ -98,10 +101,13 @@ class CstoreSeries(TimeSeriesDialect):
         """Say which wishes have no meaning here."""
         del where
         found = [
-            "foreign tables have no indexes: blocks of columns are skipped by their least and greatest values"
+            (
+                "foreign tables have no indexes: blocks of columns are skipped by their minimum and "
+                "maximum values"
+            )
         ]
         if wishes.chunk_time_s is not None or wishes.hash_partitions:
-            found.append("a table is one file: it is not split")
+            found.append("a table is one file: it has no partitions")
         return (*found, *_MANNER)
 
     def size(self, control: Control, table: str) -> timeseries.TableSize:
@@ -173,13 +179,13 @@ class CstoreFdw(ExtensionFamily):
         row = connection.execute(_LOOK, {"server": SERVER}).fetchone() or {}
         if row.get("libraries") is not None and "cstore_fdw" not in row["libraries"]:
             raise LoadstoneError(
-                f"cstore_fdw {version} is in the database and is not loaded: COPY would not reach its tables",
+                f"cstore_fdw {version} is in the database but not loaded: COPY would not write to its tables",
                 "Put cstore_fdw into shared_preload_libraries and restart the server.",
             )
         if row.get("wrapper") != "cstore_fdw":
             raise LoadstoneError(
-                f"the database has no foreign server {SERVER} of cstore_fdw",
-                f"A superuser makes it: create server {SERVER} foreign data wrapper cstore_fdw.",
+                f"the database does not have cstore_fdw's foreign server {SERVER}",
+                f"As a superuser, run there: create server {SERVER} foreign data wrapper cstore_fdw.",
             )
         return version
 

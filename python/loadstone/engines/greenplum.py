@@ -32,8 +32,8 @@ _OLDEST = 120000
 
 _KEEPING = " with (appendoptimized=true, orientation=column, compresstype=zstd, compresslevel=1)"
 _MANNER = (
-    "tables are append-optimised columns, compressed by zstd at level 1",
-    "rows go to the coordinator, which hands them to the segments; only the coordinator is watched",
+    "tables are append-optimised and column-oriented, compressed with zstd at level 1",
+    ("rows are sent to the coordinator, which sends them to the segments; only the coordinator is observed"),
 )
 
 
@@ -94,8 +94,8 @@ class Greenplum(PostgresFamily):
         sign: name for sign, name in PostgresFamily.relatives.items() if sign not in _SIGNS
     }
     needs = (
-        "Greenplum 7 (greenplum-db/gpdb-archive) or Cloudberry (apache/cloudberry); the URL names its "
-        "coordinator"
+        "Greenplum 7 (greenplum-db/gpdb-archive) or Cloudberry (apache/cloudberry); the URL is that of "
+        "its coordinator"
     )
     series = GreenplumSeries()
     tables = GreenplumTables()
@@ -109,7 +109,7 @@ class Greenplum(PostgresFamily):
         if not any(sign in text for sign in _SIGNS):
             raise LoadstoneError(
                 f"the server is not Greenplum: {text}",
-                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
             )
         found = self.version(connection)
         if found["version_number"] < _OLDEST:
@@ -119,7 +119,7 @@ class Greenplum(PostgresFamily):
             )
         if found["standby"]:
             raise LoadstoneError(
-                "the server is a standby: it takes no writes", "Name the coordinator instead."
+                "the server is a standby and accepts no writes", "Use the coordinator as the target."
             )
         return {**found, "version": f"{own[1] if own else 'unknown'} on PostgreSQL {found['version']}"}
 
@@ -130,7 +130,7 @@ class Greenplum(PostgresFamily):
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
         """Say that the files are with the segments, wherever those are."""
         del connection, ours
-        return DataFiles(None, "the rows lie with the segments, not with the coordinator")
+        return DataFiles(None, "the rows are on the segments, not on the coordinator")
 
 
 ENGINE = Greenplum()

@@ -48,7 +48,7 @@ class Hydra(ColumnarFamily):
         if row is not None:
             raise LoadstoneError(
                 f"the database's columnar tables are Citus's, of version {row['version']}",
-                "Name it as citus-columnar://…, or a server with Hydra.",
+                "Use citus-columnar://…, or a server with Hydra.",
             )
         return super().installed(connection)
 

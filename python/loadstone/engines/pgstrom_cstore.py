@@ -36,8 +36,9 @@ class PgStromCstore(CstoreFdw):
     schemes = ("pgstrom-cstore",)
     status = "not yet run"
     needs = (
-        "an NVIDIA GPU, and PG-Strom 2 or 3 (later ones need PostgreSQL 15) beside cstore_fdw, both in "
-        f"shared_preload_libraries and created in the database. Of cstore_fdw: {CstoreFdw.needs}"
+        "an NVIDIA GPU, and PG-Strom 2 or 3 (later ones need PostgreSQL 15) together with cstore_fdw, "
+        "both in shared_preload_libraries and created in the database. For cstore_fdw: "
+        f"{CstoreFdw.needs}"
     )
     series = StromCstoreSeries()
     tables = StromCstoreTables()
@@ -49,7 +50,7 @@ class PgStromCstore(CstoreFdw):
         if row is None:
             raise LoadstoneError(
                 "the database does not have the extension pg_strom",
-                "Create it, or name it as cstore-fdw://….",
+                "Create it, or use cstore-fdw://….",
             )
         return f"{row['version']}, cstore_fdw {version}"
 

@@ -68,8 +68,8 @@ class PolarTables(TableDialect):
         """Raise LoadstoneError when no table can be put there."""
         if _shared(control) is not None:
             raise LoadstoneError(
-                f"PolarDB in shared-storage mode has no tablespaces: it cannot make a table in {name}",
-                "Leave the tablespace out.",
+                f"PolarDB in shared-storage mode has no tablespaces: it cannot create a table in '{name}'",
+                "Remove the tablespace.",
             )
         super().refuse_tablespace(control, name)
 
@@ -86,7 +86,7 @@ class PolarDB(PostgresFamily):
         sign: name for sign, name in PostgresFamily.relatives.items() if _SIGN not in sign.lower()
     }
     status = "verified against PolarDB 15.8.2.0, built from its source, on shared storage and plain, on Linux"
-    needs = "PolarDB for PostgreSQL 11 or 15 (polardb/PolarDB-for-PostgreSQL); the URL names its primary"
+    needs = "PolarDB for PostgreSQL 11 or 15 (polardb/PolarDB-for-PostgreSQL); the URL is that of its primary"
     series = PolarSeries()
     tables = PolarTables()
 
@@ -97,7 +97,7 @@ class PolarDB(PostgresFamily):
         if _SIGN not in text.lower() and not row.get("settings"):
             raise LoadstoneError(
                 f"the server is not PolarDB: {text}",
-                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
             )
         shown, own = _NUMBER.search(row.get("version") or ""), _OWN.search(text)
         version = shown[0] if shown else own[1] if own else None
@@ -117,7 +117,7 @@ class PolarDB(PostgresFamily):
             return own
         prefix, way, path = shared["prefix"], shared["way"], shared["path"]
         if way not in _DIRECT:
-            why = f"they are in {prefix} of PolarDB's shared storage, which is no folder of this machine"
+            why = f"they are in {prefix} of PolarDB's shared storage, which is not a folder of this machine"
             return DataFiles(None, why, prefix, direct=True)
         found = replace(own, prefix=prefix, direct=_DIRECT[way])
         if own.folder is None:

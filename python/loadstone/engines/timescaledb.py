@@ -88,12 +88,12 @@ class TimescaleSeries(TimeSeriesDialect):
         version = row.get("installed") or row.get("available")
         if version is None:
             raise LoadstoneError(
-                "the server has no TimescaleDB: the files of the extension are not installed there",
-                "Install it, name another target, or load into plain tables with --use-hypertable=false.",
+                "the server does not have TimescaleDB: the files of the extension are not installed",
+                "Install it, use another target, or load into plain tables with --use-hypertable=false.",
             )
         if row["loader"] is None:
             raise LoadstoneError(
-                f"TimescaleDB {version} lies on the server and is not loaded",
+                f"TimescaleDB {version} is installed on the server but not loaded",
                 "Put timescaledb into shared_preload_libraries and restart the server.",
             )
         if number_of(version) < _OLDEST:
@@ -147,10 +147,12 @@ class TimescaleSeries(TimeSeriesDialect):
         del where
         found = list(common_notes(wishes))
         if wishes.chunk_time_s is None:
-            found.append("a hypertable is always split by time: without a chunk time, by TimescaleDB's own")
+            found.append(
+                "a hypertable is always partitioned by time: without a chunk time, by TimescaleDB's default"
+            )
         found.append(
-            "TimescaleDB reports to its makers unless timescaledb.telemetry_level is off; Loadstone leaves "
-            "that setting alone"
+            "TimescaleDB reports usage to its vendor unless timescaledb.telemetry_level is off; "
+            "Loadstone does not change that setting"
         )
         return tuple(found)
 
@@ -236,9 +238,9 @@ class TimescaleTables(TableDialect):
         """Say what is done otherwise than asked."""
         if not self.is_columnar(wishes):
             return super().notes(wishes, where)
-        found = ["rows are loaded as rows, and moved into the columnstore when all are in"]
+        found = ["rows are loaded into the rowstore, and moved into the columnstore after the load"]
         if not wishes.partition_rows:
-            found.append("all rows are one chunk, unless partition_rows says otherwise")
+            found.append("all rows are in one chunk, unless partition_rows is set")
         return tuple(found)
 
     def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: tables.TableOptions) -> None:
@@ -249,9 +251,9 @@ class TimescaleTables(TableDialect):
         column = _dimension(table)
         if not column:
             raise LoadstoneError(
-                f"{wishes.name} cannot be a hypertable: none of its columns is a whole number or a time, and "
-                "never NULL",
-                "Leave the columnstore away; rows from files have no such column.",
+                f"the table '{wishes.name}' cannot be a hypertable: it has no integer or time column "
+                "without NULL",
+                "Remove the columnstore; rows from files have no such column.",
             )
         if table["sequence"] is not None and where.rows:
             split = replace(
@@ -262,9 +264,9 @@ class TimescaleTables(TableDialect):
         super().refuse_wishes(table, wishes, where)
         if wishes.primary_key not in ("", column):
             raise LoadstoneError(
-                f"the primary key {wishes.primary_key} cannot be: it must hold the column by which the table "
-                f"is split, {column}",
-                "Leave the primary key away.",
+                f"the primary key '{wishes.primary_key}' must contain the column by which the table is "
+                f"partitioned, '{column}'",
+                "Remove the primary key.",
             )
 
     def size(self, control: Control, table: str) -> tables.TableSize:

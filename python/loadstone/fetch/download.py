@@ -48,7 +48,7 @@ def _wait(receive: Callable[[], bytes], jar: str, limit_s: float) -> bytes:
     try:
         result = results.get(timeout=limit_s)
     except queue.Empty:
-        raise UnreachableError(jar, f"it did not arrive within {limit_s:g} seconds") from None
+        raise UnreachableError(jar, f"it was not downloaded within {limit_s:g} seconds") from None
     if isinstance(result, BaseException):
         raise result
     return result
@@ -110,7 +110,7 @@ def _get(session: requests.Session, address: str) -> bytes:
 def _trouble(jar: str, base: str, error: requests.RequestException) -> Exception:
     host, response = urlsplit(base).hostname, error.response
     if response is None:
-        return UnreachableError(jar, f"{_reason(error)} (asked {host})")
+        return UnreachableError(jar, f"{_reason(error)} (host {host})")
     kind = MissingError if response.status_code in _CLIENT_ERRORS else UnreachableError
     return kind(jar, f"{host} answered {response.status_code} {response.reason}".strip())
 

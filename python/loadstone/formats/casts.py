@@ -127,7 +127,7 @@ def _nearest(column: pa.Array) -> pa.Array:
 
 def _refuse(wrong: pa.Array) -> None:
     if pc.any(wrong).as_py():
-        raise pa.ArrowInvalid("a value would change")
+        raise pa.ArrowInvalid("the cast would change a value")
 
 
 def _first_unfit(column: pa.Array, to: pa.DataType) -> int:

@@ -20,7 +20,7 @@ _READ_BYTES = 1 << 16
 _BROKEN = (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, KeyError)
 """What pyarrow raises for files that are damaged."""
 _TYPES = "write it as a 16, 32 or 64 bit integer, a float, text, a boolean, a date or a timestamp"
-_MEND = "mend that value, or leave its row out"
+_MEND = "correct that value, or remove its row"
 
 
 class ParquetRows:
@@ -74,7 +74,7 @@ class ParquetRows:
         kinds = [found.field(at).type if at >= 0 else pa.null() for at in order]
         unlike = [number for number, kind in enumerate(kinds) if kind != self.schema.field(number).type]
         if not all(fits(stored(kinds[number]), self.schema.field(number).type) for number in unlike):
-            raise LoadstoneError(f"{path}: the file has changed")
+            raise LoadstoneError(f"{path}: the file was changed while it was read")
         return order, unlike
 
 
@@ -96,7 +96,10 @@ def open_rows(paths: Sequence[str], columns: Sequence[tuple[str, str]]) -> Parqu
     """
     schema: pa.Schema | None = None
     for path in paths:
-        with _refused_as(f"{path} is no Parquet: {{}}", "give a whole file of Parquet"), _open(path) as file:
+        with (
+            _refused_as(f"{path} is not a Parquet file: {{}}", "use a complete Parquet file"),
+            _open(path) as file,
+        ):
             found = pa.schema([pa.field(field.name, stored(field.type)) for field in file.schema_arrow])
             schema = _schema(path, found, columns) if schema is None else schema
             _check_columns(path, found, schema)
@@ -118,7 +121,7 @@ def _open(path: str) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES)
     except FileNotFoundError as error:
-        raise LoadstoneError(f"opening {path}: {error}", "name files of rows that can be read") from error
+        raise LoadstoneError(f"opening {path}: {error}", "use files that can be read") from error
 
 
 def _schema(path: str, found: pa.Schema, columns: Sequence[tuple[str, str]]) -> pa.Schema:
@@ -129,7 +132,7 @@ def _schema(path: str, found: pa.Schema, columns: Sequence[tuple[str, str]]) -> 
         kind = found.field(at).type if at is not None else None
         wanted = asked(word, kind) if word else loaded(kind)
         if wanted is None:
-            what = f"cannot be {word}" if word else f"is of the type {kind}, which is not loaded"
+            what = f"cannot be {word}" if word else f"is of the type {kind}, which cannot be loaded"
             raise LoadstoneError(f"{path}: column {_quoted(name)} {what}", _TYPES)
         fields.append(pa.field(name, wanted))
     return pa.schema(fields)
@@ -141,26 +144,26 @@ def _check_columns(path: str, found: pa.Schema, wanted: pa.Schema) -> None:
         _check_column(path, found, field)
     other = next((name for name in found.names if name not in wanted.names), None)
     if other is not None:
-        raise LoadstoneError(f"{path}: the table has no column {_quoted(other)}", "leave it out of the file")
+        raise LoadstoneError(f"{path}: the table has no column {_quoted(other)}", "remove it from the file")
     if len(found) != len(wanted):
-        raise LoadstoneError(f"{path}: a column is there twice", "name each column once")
+        raise LoadstoneError(f"{path}: two columns have the same name", "name each column once")
 
 
 def _check_column(path: str, found: pa.Schema, field: pa.Field) -> None:
     if field.name not in found.names:
         raise LoadstoneError(
-            f"{path}: there is no column {_quoted(field.name)}", "give a file of all columns of the table"
+            f"{path}: the column {_quoted(field.name)} is missing", "use a file with all columns of the table"
         )
     kind = found.field(found.names.index(field.name)).type
     if not fits(kind, field.type):
         raise LoadstoneError(
-            f"{path}: column {_quoted(field.name)} is {word_of(kind)}, and {word_of(field.type)} is wanted",
-            "write the file anew with that type",
+            f"{path}: column {_quoted(field.name)} is {word_of(kind)}, but {word_of(field.type)} is needed",
+            "write the file again with that type",
         )
     if zone(kind) != zone(field.type):
         raise LoadstoneError(
-            f"{path}: times in column {_quoted(field.name)} have another zone than in the first file",
-            "write all files with the same zone, or all without",
+            f"{path}: times in column {_quoted(field.name)} have another time zone than in the first file",
+            "write all files with the same time zone, or all without",
         )
 
 
@@ -199,7 +202,7 @@ def _bounds(statistics: parquet.Statistics | None, kind: pa.DataType) -> pa.Arra
 
 
 def _unfit(field: pa.Field, value: str) -> str:
-    return f"column {_quoted(field.name)} has {value}, which {word_of(field.type)} does not hold"
+    return f"column {_quoted(field.name)} has {value}, which does not fit into {word_of(field.type)}"
 
 
 def _quoted(name: str) -> str:

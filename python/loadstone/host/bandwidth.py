@@ -59,7 +59,10 @@ def copy_memory(root: Path = ROOT) -> Facts:
     threads = len(os.sched_getaffinity(0))
     size = buffer_bytes(machine.meminfo(root).get("MemAvailable"), cache_bytes(root))
     if size is None:
-        return {"bytes_per_s": None, "reason": "too little memory is free for a buffer beyond the caches"}
+        return {
+            "bytes_per_s": None,
+            "reason": "there is too little free memory for a buffer larger than the caches",
+        }
     words = size // threads // 8
     pairs = [(np.ones(words), np.empty(words)) for _ in range(threads)]
     seconds = []
@@ -105,7 +108,7 @@ def read_disk(folder: Path) -> Facts:
             _write(file.fileno())
             return _read_past_cache(file.name)
     except OSError as error:
-        return _not_measured(f"the file system refuses: {error.strerror or error}")
+        return _not_measured(f"the file system refuses it: {error.strerror or error}")
 
 
 def _write(descriptor: int) -> None:

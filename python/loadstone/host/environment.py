@@ -33,6 +33,7 @@ LIBRARIES = (
     "duckdb",
     "hdrhistogram",
     "jinja2",
+    "jsonschema",
     "numpy",
     "nvidia-ml-py",
     "psutil",
@@ -259,7 +260,7 @@ def _warn_load(facts: Facts) -> Warnings:
     return [
         (
             f"The machine was busy before the run: load average {load:.1f} on {cores} core(s).",
-            "Stop other work and run again when the load has gone down.",
+            "Stop other work, and run again when the load is lower.",
         )
     ]
 
@@ -273,14 +274,16 @@ def _warn_cpu(facts: Facts) -> Warnings:
         )
     limit, cores = cpu["cores_limit"], cpu["cores_usable"]
     if limit is not None and limit < cores:
-        hint = "Client and server are paused when they use it up: raise the limit of the control group."
-        found.append((f"A control group limits us to the time of {limit:g} of {cores} cores.", hint))
+        hint = "Client and server are paused when they reach the limit: raise it."
+        found.append(
+            (f"A control group limits Loadstone to the CPU time of {limit:g} of {cores} cores.", hint)
+        )
     if facts["on_battery"]:
-        found.append(("The machine runs on battery: its speed changes as it likes.", "Plug it in."))
+        found.append(("The machine runs on battery: its speed may change at any time.", "Plug it in."))
     clock = facts["system"]["clock_source"]
     if clock in _SLOW_CLOCKS:
-        hint = "Find out why the kernel gave up its faster clock (`dmesg | grep clocksource`)."
-        found.append((f"Reading the time is slow here: the clock source is {clock}.", hint))
+        hint = "Find out why the kernel does not use its faster clock (`dmesg | grep clocksource`)."
+        found.append((f"Reading the clock is slow here: the clock source is {clock}.", hint))
     return found
 
 
@@ -291,7 +294,7 @@ def _warn_memory(memory: Facts) -> Warnings:
     return [
         (
             f"{used / 2**20:.0f} MiB of swap are in use.",
-            "Free memory, or expect stalls that no database causes.",
+            "Free memory, or expect stalls that the database does not cause.",
         )
     ]
 
@@ -300,8 +303,8 @@ def _warn_files(limit: Facts, clients: int) -> Warnings:
     need = clients + _SPARE_FILES
     if limit["soft"] is None or limit["soft"] >= need:
         return []
-    message = f"{clients} clients need {need} open files; this process may have {limit['soft']}."
-    return [(message, f"Raise it before the run: `ulimit -n {need}`.")]
+    message = f"{clients} clients need {need} open files, but this process may have only {limit['soft']}."
+    return [(message, f"Raise the limit before the run: `ulimit -n {need}`.")]
 
 
 def _in_memory(place: Facts) -> bool:
@@ -310,6 +313,9 @@ def _in_memory(place: Facts) -> bool:
 
 def _warn_in_memory(name: str, place: Facts) -> tuple[str, str]:
     return (
-        f"The place for {name} is in memory ({place['filesystem']} at {place['mount_point']}), on no disk.",
-        "Name a folder on a disk, or read the figures as those of a database without one.",
+        (
+            f"The folder for {name} is in memory ({place['filesystem']} at {place['mount_point']}), not "
+            "on a disk."
+        ),
+        "Use a folder on a disk, or read the figures as those of a database without a disk.",
     )

@@ -145,8 +145,8 @@ class Questions:
         self._troubled = True
         self._outages += 1
         if self._outages <= _OUTAGES_TOLD:
-            last = " Further gaps are not told." if self._outages == _OUTAGES_TOLD else ""
-            hint = f"The report leaves a gap here; it is tried again.{last}"
+            last = " Further gaps are not reported." if self._outages == _OUTAGES_TOLD else ""
+            hint = f"The report has a gap here; Loadstone tries again.{last}"
             self._tell("warning", f"The server's own counters cannot be read: {reason}", hint)
 
     def _recover(self) -> None:
@@ -316,10 +316,12 @@ class Monitor:
             return None
         sample = self._tree.sample()
         if sample is None:
-            self._tell_once("server", "The server's processes are gone.")
+            self._tell_once("server", "The server's processes have ended.")
         elif sample["read_bytes"] is None:
             reason = "run Loadstone as root or as the server's user to see them."
-            self._tell_once("io", f"What the server's processes read and write is not shown to us: {reason}")
+            self._tell_once(
+                "io", f"Loadstone cannot see what the server's processes read and write: {reason}"
+            )
         return sample
 
     def _control_group(self) -> Sample | None:
@@ -333,7 +335,7 @@ class Monitor:
                 limit = sample["limit_bytes"]
                 self._tell(
                     "warning",
-                    f"The system killed {kills - before} of the server's processes for want of memory.",
+                    f"The system killed {kills - before} of the server's processes because memory ran out.",
                     f"The control group's limit is {limit:,} bytes." if limit else "",
                 )
         return sample
@@ -348,7 +350,7 @@ class Monitor:
         try:
             return take()
         except Exception as error:  # noqa: BLE001 - an odd kernel may cost a part of the sample, not the run
-            self._tell_once(name, f"Part “{name}” of the samples cannot be read here: {error}")
+            self._tell_once(name, f"The samples “{name}” cannot be read here: {error}")
             return None
 
     def _tell_once(self, key: str, message: str) -> None:

@@ -25,9 +25,9 @@ def make_room_for(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard if _holds(hard, need) else need))
     except (ValueError, OSError) as error:
         raise LoadstoneError(
-            f"{connections} connections need {need} open files, and this process may have {hard}",
-            f"Raise the limit before the run: ulimit -n {need} (as root, or by LimitNOFILE= of a service and "
-            "/etc/security/limits.conf); or ask for fewer clients.",
+            f"{connections} connections need {need} open files, but this process may have only {hard}",
+            f"Raise the limit before the run: ulimit -n {need} (as root, or with LimitNOFILE= of a "
+            "service and /etc/security/limits.conf), or use fewer clients.",
         ) from error
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import inspect
-
 from loadstone.model import Published
 from loadstone.plan.model import PlannedPhase
 from loadstone.plan.workloads import FilledPhase, workload_of
-from loadstone.scenario import tables
 from loadstone.scenario.builtin import SCENARIO_FILE
-from loadstone.scenario.checking import form_of, phase_problems, plain, type_of
 from loadstone.scenario.load import bulk_clashes, curves_of, is_bulk
 from loadstone.scenario.queries import is_plain, query_clashes
 from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, key_problems
-from loadstone.scenario.schema import Problem, key_path, raise_problems
+from loadstone.scenario.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
 from loadstone.scenario.template import render
 from loadstone.scenario.texts import one_statement, statements
 
@@ -33,7 +29,7 @@ def fill_phase(scenario: Scenario, phase: Phase, values: Mapping[str, Value]) ->
     where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index))}"
     table = {key: value for key, value in phase.body.items() if key not in NOT_TEMPLATES}
     filled: dict[str, Any] = {key: phase.body[key] for key in ("id", "kind")}
-    filled |= _fill(table, values, where, type_of(tables.Phase))
+    filled |= _fill(table, values, where, scenario_schema()["$defs"]["phase"])
     path = ("phase", phase.index)
     problems = phase_problems(filled, phase.index) or list(key_problems(filled, path))
     raise_problems(str(scenario.folder / SCENARIO_FILE), problems or list(_clashes(filled, path)))
@@ -69,42 +65,46 @@ def planned_phase(
     return planned, table
 
 
-def _fill(value: Any, values: Mapping[str, Value], where: str, kind: inspect.Type | None) -> Any:
-    """Fill in a tree; its type says where a number is meant."""
+def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[str, Any]) -> Any:
+    """Fill in a tree; `schema` says where a number is meant."""
     if isinstance(value, str):
-        return _convert(render(value, values, where), kind) if "{" in value else value
-    form = form_of(kind, value) if kind else None
+        return _convert(render(value, values, where), schema) if "{" in value else value
     if isinstance(value, dict):
+        known = schema.get("properties", {})
         found = {
-            key: _fill(item, values, f"{where}.{key}", _type_of_key(form, key)) for key, item in value.items()
+            key: _fill(item, values, f"{where}.{key}", _resolve(known.get(key, {}), item))
+            for key, item in value.items()
         }
         return {key: item for key, item in found.items() if item != "" or value[key] == ""}
     if isinstance(value, list):
-        items = form.item_type if isinstance(form, inspect.ListType) else None
+        items = _resolve(schema.get("items", {}))
         filled = [_fill(item, values, f"{where}[{place}]", items) for place, item in enumerate(value)]
         return [item for item in filled if item != ""]
     return value
 
 
-def _type_of_key(form: inspect.Type | None, key: str) -> inspect.Type | None:
-    if isinstance(form, inspect.StructType):
-        return next((field.type for field in form.fields if field.encode_name == key), None)
-    return form.value_type if isinstance(form, inspect.DictType) else None
+def _resolve(schema: Mapping[str, Any], value: object = None) -> Mapping[str, Any]:
+    """Follow a reference, and the choice between two forms of a table, by the keys that it holds."""
+    reference = schema.get("$ref")
+    found: Mapping[str, Any] = (
+        scenario_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
+    )
+    if "if" not in found or not isinstance(value, dict):
+        return found
+    return _resolve(found["then" if value.keys() >= set(found["if"]["required"]) else "else"])
 
 
-def _convert(text: str, kind: inspect.Type | None) -> Value:
-    """Read a filled-in text as the type that the key is to have; what does not fit is refused later."""
-    found = plain(kind) if kind else None
-    if not isinstance(found, inspect.UnionType):
-        return text
-    choices = [plain(choice) for choice in found.types]
-    text = text.strip()
-    if any(isinstance(choice, inspect.BoolType) for choice in choices):
+def _convert(text: str, schema: Mapping[str, Any]) -> Value:
+    """Read a filled-in text as the type that the key is to have; what does not fit is left to the schema."""
+    choices = schema.get("anyOf", [{}])
+    wanted = choices[0].get("type")
+    text = text.strip() if wanted else text
+    if wanted == "boolean":
         return {"true": True, "false": False}.get(text, text)
     try:
-        if any(isinstance(choice, inspect.IntType) for choice in choices):
+        if wanted == "integer":
             return int(text)
-        return float(text) if any(isinstance(choice, inspect.FloatType) for choice in choices) else text
+        return float(text) if wanted == "number" else text
     except ValueError:
         return text
 
@@ -114,21 +114,27 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
     if "duration_s" in table and "transactions_per_client" in table:
         where = key_path((*path, "transactions_per_client"))
         yield Problem(
-            where, "the phase cannot end by time and by count.", "Let one of the two come out empty."
+            where, "the phase ends either by time or by count, not by both.", "Let one of the two be empty."
         )
     if is_plain(table):
         yield from query_clashes(table["queries"], table["kind"], (*path, "queries"))
     for inside, paced in ((path, table), ((*path, "queries"), table.get("queries", {}))):
         if (paced.get("pace", "closed") != "closed") != ("rate_per_s" in paced):
             where = key_path((*inside, "rate_per_s"))
-            yield Problem(where, "a rate goes with pace fixed or poisson.", "Give both, or neither.")
+            yield Problem(
+                where,
+                "a rate needs pace fixed or poisson, and such a pace needs a rate.",
+                "Set both, or neither.",
+            )
     if is_bulk(table):
         yield from bulk_clashes(table, path)
         return
     data = table.get("data")
     if data is not None and ("end" in data) == ("span_s" in data):
         yield Problem(
-            key_path((*path, "data")), "the data ends by `end` or by `span_s`.", "Give one of them."
+            key_path((*path, "data")),
+            "the data ends either by `end` or by `span_s`, not by both.",
+            "Set one of them.",
         )
     scripts = table.get("scripts", ())
     if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):

@@ -149,10 +149,10 @@ def plan_from_json(text: str) -> Plan:
             return msgspec.convert(renamed(document, documents.Plan), Plan, dec_hook=_decode)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise LoadstoneError(
-            f"This is not a plan: {error}.", "plan.json is written by Loadstone alone."
+            f"This is not a plan: {error}.", "Use a plan.json that Loadstone wrote."
         ) from error
     raise LoadstoneError(
-        f"This plan has format {found!r}; this Loadstone reads format {FORMAT}.",
+        f"This plan has format {found!r}, but this Loadstone reads format {FORMAT}.",
         "Use the version of Loadstone that wrote it (run.json names it).",
     )
 
@@ -179,11 +179,11 @@ def _check_request(
             f"There is no size `{size}`.", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
         )
     if repeats < 1:
-        raise LoadstoneError(f"{repeats} repeats are not possible.", "Give 1 or more.")
+        raise LoadstoneError(f"{repeats} is not a number of repeats.", "Use 1 or more.")
     for what, ids in (("scenario", [s.id for s in scenarios]), ("target", [t.id for t in targets])):
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
-            raise LoadstoneError(f"The {what} `{twice[0]}` is given twice.", "Name each once; see --repeat.")
+            raise LoadstoneError(f"The {what} '{twice[0]}' is there twice.", "Name each once; see --repeat.")
 
 
 def _settings(scenarios: Sequence[Scenario], size: str, overrides: Mapping[str, str]) -> dict[str, _Settings]:
@@ -231,11 +231,11 @@ def _addressed(scenarios: Sequence[Scenario], asked: str) -> list[tuple[Scenario
     if not chosen:
         ids = [scenario.id for scenario in scenarios]
         raise LoadstoneError(
-            f"`{asked}`: no scenario `{scope}` is run.", f"{nearest(scope, ids)}Scenarios: {', '.join(ids)}."
+            f"'{asked}': no scenario '{scope}' is run.", f"{nearest(scope, ids)}Scenarios: {', '.join(ids)}."
         )
     known = sorted({name for scenario in chosen for name in scenario.parameters})
     raise LoadstoneError(
-        f"`{asked}`: there is no parameter `{name}`.",
+        f"'{asked}': there is no parameter '{name}'.",
         f"{nearest(name, known)}Parameters: {', '.join(known)}.",
     )
 
@@ -264,8 +264,9 @@ def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
         return [{}]
     for name in {name for variant in phase.sweep for name in variant if is_telling(name)}:
         raise LoadstoneError(
-            f"phase {phase.id}: the parameter {name} cannot be swept",
-            "Its values are secrets by its name, and would be in the names of folders. Give it another name.",
+            f"phase {phase.id}: the parameter '{name}' cannot be swept",
+            "By its name its values are secrets, and they would be in the names of folders. Choose "
+            "another name.",
         )
     choices = [
         [
@@ -317,13 +318,11 @@ def _planned_target(target: PlanTarget, label: str, variants: Sequence[_Variant]
 def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
     """Say in words why a target cannot run a phase; None when it can, or when that is not known."""
     if isinstance(variant.phase.workload, ScriptWorkload) and not target.wire:
-        return (
-            f"{target.engine_name} is not reached by PostgreSQL's wire protocol, which pgbench's scripts need"
-        )
+        return f"{target.engine_name} does not use PostgreSQL's wire protocol, which pgbench's scripts need"
     if target.server_version is not None:
         for version in variant.versions:
             if _version(target.server_version) < _version(version):
-                return f"needs a server of version {version} or newer; this one is {target.server_version}"
+                return f"needs server version {version} or newer; this server has {target.server_version}"
     known = target.capabilities
     missing = [
         name
@@ -331,7 +330,7 @@ def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
         if (name in target.lacks if known is None else name not in known)
     ]
     words = " and ".join(dict.fromkeys(_capability(name) for name in missing))
-    return f"{target.engine_name} offers no {words} here, which the phase needs" if missing else None
+    return f"{target.engine_name} does not support {words}" if missing else None
 
 
 def _capability(name: str) -> str:
@@ -367,5 +366,5 @@ def _check_scripts(scenario: Scenario, drive: Drive) -> None:
             line, message = warnings[0]["line"], warnings[0]["message"]
             raise LoadstoneError(
                 f"{where}, line {line}: {message}",
-                "A scenario's scripts run without warnings: mend the script.",
+                "A scenario's scripts must have no warnings: correct the script.",
             )

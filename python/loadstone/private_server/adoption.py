@@ -51,13 +51,14 @@ class Adoption:
         version = _text(self.data_directory / "PG_VERSION").strip()
         if version != str(major):
             raise LoadstoneError(
-                f"the data in {self.data_directory} are of PostgreSQL {version or '(unknown)'}, not {major}",
+                f"the data in '{self.data_directory}' are of PostgreSQL {version or '(unknown)'}, not "
+                f"{major}",
                 "Resume with the same targets.",
             )
         if _CONFIGURED not in _text(self.data_directory / "postgresql.conf"):
             raise LoadstoneError(
-                f"the data in {self.data_directory} were not yet complete when the run was killed",
-                "Begin anew.",
+                f"the data in '{self.data_directory}' were not yet complete when the run was killed",
+                "Start a new run.",
             )
         # Its process is gone, and another may have been given the same number.
         (self.data_directory / "postmaster.pid").unlink(missing_ok=True)
@@ -74,18 +75,22 @@ def adopt(data_directory: Path, pid: int, process: str) -> Adoption:
         found = [r for r in registry.records() if Path(r.data_directory) == data_directory]
         for record in found:
             if owner_words(pid, process) not in record.owners:
-                raise LoadstoneError(f"{whose} are another run's", "Begin anew.")
+                raise LoadstoneError(f"{whose} belong to another run", "Start a new run.")
             if record.keep:
-                raise LoadstoneError(f"{whose} are a server's that was kept", "Name it as a --target.")
+                raise LoadstoneError(
+                    f"{whose} belong to a server that was kept running", "Use it as a --target."
+                )
             if not data_directory.exists() or not _is_whole(record):
-                raise LoadstoneError(f"{whose} are gone, or not all of them are ours", "Begin anew.")
+                raise LoadstoneError(
+                    f"{whose} are gone, or belong partly to somebody else", "Start a new run."
+                )
             claimed = registry.claim(record)
             if claimed is None:
                 raise LoadstoneError(
-                    f"{whose} are still in use by process {record.owner.pid}", "End it first."
+                    f"{whose} are still in use by process {record.owner.pid}", "End that process first."
                 )
             return Adoption(claimed)
-    raise LoadstoneError(f"{whose} are not there any more", "Begin anew.")
+    raise LoadstoneError(f"{whose} no longer exist", "Start a new run.")
 
 
 def _registries() -> list[Registry]:

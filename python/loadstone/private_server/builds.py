@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 PREFIX = "pg"
 
 _CONSISTENT = (
-    "zonky {version} (gcc 7.5 -Os, no JIT): comparable among 11 to 18, not with distributions' builds"
+    "zonky {version} (gcc 7.5 -Os, no JIT): comparable with the builds of 11 to 18, not with those of "
+    "distributions"
 )
 _OTHER_VENDOR = "zonky {version} (another vendor's build): not comparable with the builds of 11 to 18"
 
@@ -72,11 +73,11 @@ def check_short_name(name: str) -> None:
     text = name.removeprefix(PREFIX)
     if text.isdecimal() and int(text) not in PINNED:
         raise LoadstoneError(
-            f'there is no private PostgreSQL "{name}"',
-            f"There are {', '.join(short_names())}; pg:/path/to/bin and pg:system are installed ones.",
+            f"there is no private PostgreSQL '{name}'",
+            f"There are {', '.join(short_names())}; for installed ones use pg:/path/to/bin or pg:system.",
         )
     if text.startswith(":") and text != ":system" and not text.startswith(":/"):
-        raise LoadstoneError(f'"{name}" names no installation', "Write pg:/path/to/bin or pg:system.")
+        raise LoadstoneError(f"'{name}' is not an installation", "Write pg:/path/to/bin or pg:system.")
 
 
 def find_build(name: str, account: OsUser) -> Build:
@@ -115,7 +116,7 @@ def make_folders(folder: Path) -> None:
             path.chmod(0o755)
     except OSError as error:
         raise LoadstoneError(
-            f"the cache folder {folder} cannot be made: {error.strerror}",
+            f"the cache folder '{folder}' cannot be created: {error.strerror}",
             "Make it writable, or set XDG_CACHE_HOME to a folder that is.",
         ) from error
 
@@ -140,8 +141,8 @@ def _system_folder() -> Path:
         if all((folder / program).is_file() for program in _PROGRAMS):
             return folder
     raise LoadstoneError(
-        "no installed PostgreSQL server was found (initdb and postgres, by PATH and in the usual folders)",
-        "Name its folder as pg:/path/to/bin, or use pg for a private build.",
+        "no installed PostgreSQL server was found (initdb and postgres, in PATH and in the usual folders)",
+        "Use its folder, as in pg:/path/to/bin, or pg for a private build.",
     )
 
 
@@ -154,12 +155,12 @@ def _installed(folder: Path, account: OsUser) -> Build:
     for program in _PROGRAMS:
         if not (folder / program).is_file():
             raise LoadstoneError(
-                f"there is no {program} in {folder}",
-                "Name the folder that holds initdb and postgres, such as pg:/usr/lib/postgresql/15/bin.",
+                f"the folder '{folder}' has no {program}",
+                "Use the folder with initdb and postgres, such as pg:/usr/lib/postgresql/15/bin.",
             )
     version = _version(folder, account)
     if int(version.partition(".")[0]) < min(PINNED):
-        raise LoadstoneError(f"{folder} holds PostgreSQL {version}", "Loadstone needs version 10 or later.")
+        raise LoadstoneError(f"'{folder}' has PostgreSQL {version}", "Loadstone needs version 10 or later.")
     return Build(version, folder, f"installed in {folder}")
 
 
@@ -169,13 +170,13 @@ def _version(folder: Path, account: OsUser) -> str:
         shown = account.run([str(program), "--version"], cwd=Path("/"), timeout_s=20)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LoadstoneError(
-            f"{program} cannot be run as the user {account.name}: {error}",
-            "Check its rights and that it was made for this machine.",
+            f"{program} cannot be run as the user '{account.name}': {error}",
+            "Check its permissions, and that it was built for this machine.",
         ) from error
     match = re.search(r"\(PostgreSQL\) (\d+(?:\.\d+)*)", shown.stdout)
     if shown.returncode or not match:
         raise LoadstoneError(
-            f"{program} does not tell its version: {shown.stdout.strip() or shown.returncode}",
-            "Check that it was made for this machine and that its libraries are installed.",
+            f"{program} does not report its version: {shown.stdout.strip() or shown.returncode}",
+            "Check that it was built for this machine and that its libraries are installed.",
         )
     return match.group(1)

@@ -117,38 +117,41 @@ def check_storage(storage: Path, account: OsUser) -> None:
         held = sorted(entry.name for entry in storage.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         raise LoadstoneError(
-            f"the storage {storage} is no folder", f"Make it first: mkdir -p {storage}"
+            f"the storage '{storage}' is not a folder", f"Create it first: mkdir -p {storage}"
         ) from None
     except OSError as error:
         raise LoadstoneError(
-            f"the storage {storage} cannot be read: {error.strerror}", "Change its rights or name another."
+            f"the storage '{storage}' cannot be read: {error.strerror}",
+            "Change its permissions, or use another folder.",
         ) from error
     strangers = [name for name in held if name != "lost+found" and not name.startswith(PREFIX)]
     if strangers:
         raise LoadstoneError(
-            f"the storage {storage} is not empty: it holds {', '.join(strangers[:3])}",
-            "Name an empty folder, so that nothing of yours can be hurt.",
+            f"the storage '{storage}' is not empty: it contains {', '.join(strangers[:3])}",
+            "Use an empty folder, so that none of your files can be damaged.",
         )
     if not account.may("x", storage.resolve()):
         raise LoadstoneError(
-            f"the server's user {account.name} cannot enter the storage {storage}",
-            "Let that user pass through all of its parent folders (chmod o+x), or name another.",
+            f"the server's user '{account.name}' cannot enter the storage '{storage}'",
+            "Allow that user to enter all of its parent folders (chmod o+x), or use another folder.",
         )
     if not os.access(storage, os.W_OK | os.X_OK):
-        raise LoadstoneError(f"the storage {storage} cannot be written", "Change its rights or name another.")
+        raise LoadstoneError(
+            f"the storage '{storage}' cannot be written", "Change its permissions, or use another folder."
+        )
 
 
 def space_words(folder: Path) -> str:
     """Say how much room a folder has and how much a server needs at the least."""
     free = shutil.disk_usage(folder).free
-    return f"{free:,} bytes are free at {folder}, and at least {SPACE_MIN_BYTES:,} are needed"
+    return f"{free:,} bytes are free at '{folder}', but at least {SPACE_MIN_BYTES:,} are needed"
 
 
 def _check_space(folder: Path, shown: Path) -> None:
     if shutil.disk_usage(folder).free < SPACE_MIN_BYTES:
         raise LoadstoneError(
             f"there is too little space for a private server: {space_words(shown)}",
-            "Free some, or name a roomier folder with --storage.",
+            "Free some space, or use a folder with more space with --storage.",
         )
 
 
@@ -160,7 +163,7 @@ def _usual_folder(account: OsUser) -> Path:
             return folder
     raise LoadstoneError(
         "there is no folder for a private server's files: neither TMPDIR nor /var/tmp nor /tmp can be used",
-        f"Set TMPDIR to a folder that the user {account.name} can enter.",
+        f"Set TMPDIR to a folder that the user '{account.name}' can enter.",
     )
 
 
@@ -170,7 +173,7 @@ def _make_in(parent: Path, account: OsUser, made: list[Path]) -> Path:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent.absolute()))
     except OSError as error:
         raise LoadstoneError(
-            f"no folder can be made in {parent}: {error.strerror}", "Check its rights."
+            f"a folder in '{parent}' cannot be created: {error.strerror}", "Check its permissions."
         ) from error
     made.append(folder)
     with contextlib.suppress(OSError):

@@ -68,8 +68,8 @@ def choose_groups(name: str, root: Path = ROOT) -> Groups | str:
         others = (_highest(ancestries.get(controller, []), _limited_v1) for controller in _OBSERVED_V1)
         return Groups((memory / name, *(folder / name for folder in others if folder)), unified=False)
     if not ancestries.get("memory") and not any(map(_passes_memory_on, ancestries.get("", []))):
-        return "no control group that we are in passes the memory controller on to groups below it"
-    return "we may not make a control group below those that we are in"
+        return "none of our control groups passes the memory controller on to the groups below it"
+    return "this user may not create a control group below its own"
 
 
 def _highest(ancestry: list[Path], limited: Callable[[Path], bool]) -> Path | None:

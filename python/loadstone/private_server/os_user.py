@@ -96,8 +96,8 @@ def server_account() -> OsUser:
             continue
         return OsUser(name, entry.pw_uid, entry.pw_gid, switched=True)
     raise LoadstoneError(
-        "PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody here",
-        "Make one (useradd --system postgres) or run Loadstone as an ordinary user.",
+        "PostgreSQL refuses to run as root, and there is no user 'postgres' or 'nobody' here",
+        "Create one (useradd --system postgres), or run Loadstone as an ordinary user.",
     )
 
 
@@ -107,6 +107,6 @@ def _own_account(uid: int) -> OsUser:
     except KeyError:
         raise LoadstoneError(
             f"PostgreSQL needs a named user, and the user id {uid} has no entry in the user database",
-            "Run as a user that /etc/passwd knows, or point --target at a server that runs already.",
+            "Run as a user that is in /etc/passwd, or use a running server as the --target.",
         ) from None
     return OsUser(name, uid, os.getegid(), switched=False)

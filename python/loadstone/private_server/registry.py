@@ -171,7 +171,7 @@ class Registry:
             stopped = stop_server(claimed)
             self.remove(claimed)
             left = "a running server and its data" if stopped else "the data of a private server"
-            said.append(f"removed {left} that an earlier run left in {record.data_directory}")
+            said.append(f"removed {left}, which an earlier run left in {record.data_directory}")
         return said
 
     @contextlib.contextmanager

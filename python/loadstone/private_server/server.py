@@ -277,8 +277,9 @@ class EmbeddedServer:
                 self.memory_limit_bytes, self._doors = memory_bytes, groups.doors
                 return
         self.notes.append(
-            f"the private server's memory is not limited to {memory_bytes:,} bytes as wished: {reason}. "
-            "Run as root, or from a session whose control group is your own (systemd-run --user --scope)"
+            f"the private server's memory is not limited to {memory_bytes:,} bytes as requested: "
+            f"{reason}. Run as root, or from a session with its own control group (systemd-run --user "
+            "--scope)"
         )
 
     def _sized(self, storage: Path) -> dict[str, str]:
@@ -302,7 +303,7 @@ class EmbeddedServer:
                 shutil.rmtree(place.data, ignore_errors=True)
         finally:
             password_file.unlink(missing_ok=True)
-        raise self._trouble("initdb could not make the data folder", said)
+        raise self._trouble("initdb could not create the data folder", said)
 
     def _run_initdb(self, locale: str, password_file: Path) -> tuple[bool, str]:
         place = _there(self._place)
@@ -434,9 +435,9 @@ class EmbeddedServer:
         if _DISK_FULL in said:
             return RunFailedError(
                 f"{problem}: {space_words(place.storage)}",
-                "Free some, or name a roomier folder with --storage.",
+                "Free some space, or use a folder with more space with --storage.",
             )
-        hint = "This is what the server said:\n" + said.strip() if said.strip() else "It said nothing."
+        hint = "Output of the server:\n" + said.strip() if said.strip() else "It printed nothing."
         if self._own_settings:
             hint += f"\nYour own settings: {', '.join(f'{k}={v}' for k, v in self._own_settings.items())}."
         return LoadstoneError(problem, hint)

@@ -87,9 +87,9 @@ def refuse_too_little(limit_bytes: int | None, settings: Mapping[str, str]) -> N
     least = least_memory(settings)
     if limit_bytes < least:
         raise LoadstoneError(
-            f"{limit_bytes:,} bytes are too little memory for a private server with shared_buffers = "
+            f"{limit_bytes:,} bytes of memory are too little for a private server with shared_buffers = "
             f"{settings['shared_buffers']} and max_connections = {settings['max_connections']}",
-            f"Give it {-(-least // MB)}MB or more, or lower these settings.",
+            f"Set the limit to {-(-least // MB)}MB or more, or lower these settings.",
         )
 
 
@@ -104,7 +104,7 @@ def _setting_bytes(text: str) -> int:
     """Read a size as PostgreSQL does; without unit it is in pages of 8 kB."""
     found = re.fullmatch(r"\s*(\d+)\s*(B|kB|MB|GB|TB|)\s*", text)
     if found is None:
-        raise LoadstoneError(f"shared_buffers = {text} is no size", "Write it as 16MB.")
+        raise LoadstoneError(f"shared_buffers = {text} is not a size", "Write it like 16MB.")
     return int(found[1]) * {"B": 1, "kB": 1 << 10, "MB": MB, "GB": GB, "TB": 1 << 40, "": 8192}[found[2]]
 
 
@@ -113,11 +113,11 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
     for name in settings:
         if name.lower() in _OURS:
             raise LoadstoneError(
-                f'the setting "{name}" of a private server is Loadstone\'s own business',
-                "Start a server of your own and point --target at it.",
+                f"Loadstone itself sets '{name}' of a private server",
+                "Start your own server and use it as the --target.",
             )
         if not re.fullmatch(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)?", name):
-            raise LoadstoneError(f'"{name}" is not the name of a setting', "Write it as name=value.")
+            raise LoadstoneError(f"'{name}' is not the name of a setting", "Write name=value.")
     return {name.lower(): str(value) for name, value in settings.items()}
 
 

@@ -157,11 +157,13 @@ class RunFolder:
         version = folder._run.get("format")
         if not isinstance(version, int) or isinstance(version, bool):
             raise LoadstoneError(
-                f"{path}/run.json is not Loadstone's.", "Name a folder that `loadstone run` made."
+                f"'{path}/run.json' was not written by Loadstone",
+                "Use a folder that `loadstone run` created.",
             )
         if version > FORMAT:
             raise LoadstoneError(
-                f"{path} was written by a newer Loadstone: {folder._run.get('loadstone')}, format {version}.",
+                f"'{path}' was written by a newer Loadstone: {folder._run.get('loadstone')}, format "
+                f"{version}",
                 "Update Loadstone to read it.",
             )
         validate(folder._run, str(path / "run.json"), documents.Run)
@@ -326,43 +328,47 @@ def _make_folder(path: Path, option: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise LoadstoneError(
-                f"The folder {path} is not empty.",
-                f"Name a new folder with {option}: results are never overwritten.",
+                f"the folder '{path}' is not empty",
+                f"Choose a new folder with {option}: results are never overwritten.",
             )
         probe = path / f".probe.{os.getpid()}"
         probe.touch()
         probe.unlink()
     except (FileExistsError, NotADirectoryError) as error:
         raise LoadstoneError(
-            f"{path} is a file or lies below one.", f"Name a folder with {option}."
+            f"'{path}' is a file, or inside one", f"Choose a folder with {option}."
         ) from error
     except OSError as error:
-        raise LoadstoneError(f"Cannot make the folder {path}: {error.strerror}.", mend(error)) from error
+        raise LoadstoneError(
+            f"the folder '{path}' cannot be created: {error.strerror}", mend(error)
+        ) from error
 
 
 def _check_space(path: Path, need_bytes: int, option: str) -> None:
     free = shutil.disk_usage(path).free
     if free < need_bytes:
         raise LoadstoneError(
-            f"{free / 2**20:.0f} MiB are free for results in {path}; {need_bytes / 2**20:.0f} are needed.",
-            f"Free some space there, or put the results elsewhere with {option}.",
+            f"{free / 2**20:.0f} MiB are free for results in '{path}', but {need_bytes / 2**20:.0f} "
+            "are needed",
+            f"Free some space there, or choose another folder with {option}.",
         )
 
 
 def _no_run_folder(path: Path) -> LoadstoneError:
     if not path.exists():
         return LoadstoneError(
-            f"There is no folder {path}.", "Check the path; `loadstone run` prints it at its end."
+            f"the folder '{path}' does not exist", "Check the path; `loadstone run` prints it at its end."
         )
     if not path.is_dir():
-        return LoadstoneError(f"{path} is not a folder.", "Name the run's folder, not a file in it.")
+        return LoadstoneError(f"'{path}' is not a folder", "Use the run's folder, not a file in it.")
     inside = [sub.name for sub in folders(path) if (sub / "run.json").is_file()]
     if inside:
         return LoadstoneError(
-            f"{path} holds runs but is none.", f"Name one of them, the latest: {path / inside[-1]}"
+            f"'{path}' contains run folders but is not one",
+            f"Use one of them; the latest is {path / inside[-1]}",
         )
     return LoadstoneError(
-        f"{path} is no run folder: it has no run.json.", "Name a folder that `loadstone run` made."
+        f"'{path}' is not a run folder: it has no run.json", "Use a folder that `loadstone run` created."
     )
 
 

@@ -67,24 +67,14 @@ def write_atomic(path: Path, text: str) -> None:
     Secrets in JSON are hidden; a page holds none, because it is made of such documents. Raises
     RunFailedError when the disk refuses; the old text then still stands.
     """
-    write_bytes(path, _hidden(path, text).encode())
-
-
-def _hidden(path: Path, text: str) -> str:
-    """Return the text of a file without its secrets, where it is JSON."""
     if path.suffix == ".json":
-        return redact_json(text)
-    if path.suffix == ".jsonl":
-        return "".join(redact_json(line) + "\n" for line in text.split("\n") if line)
-    return text
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a file as a whole, as `write_atomic` does with text."""
+        text = redact_json(text)
+    elif path.suffix == ".jsonl":
+        text = "".join(redact_json(line) + "\n" for line in text.split("\n") if line)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -123,8 +113,8 @@ def try_to_write(path: Path) -> None:
 def write_error(path: Path, error: OSError) -> RunFailedError:
     """Say in words why a file could not be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    hint = "Free some space there, or put the results elsewhere with --out." if full else mend(error)
-    return RunFailedError(f"Cannot write {path}: {error.strerror or error}.", hint)
+    hint = "Free some space there, or choose another folder with --out." if full else mend(error)
+    return RunFailedError(f"'{path}' cannot be written: {error.strerror or error}", hint)
 
 
 def mend(error: OSError) -> str:

@@ -206,7 +206,7 @@ def verify(root: Path, *, expected: bool, ended: bool, complete: bool) -> Findin
     problems = list(_broken_chain(lines))
     closed = bool(lines) and lines[-1]["what"] == "closed"
     if ended and not closed:
-        problems.append(f"{NAME} ends before the run did")
+        problems.append(f"{NAME} ends before the run ended")
     problems += _Check(root, lines, closed=closed, complete=complete).problems()
     return Findings(checked=True, problems=problems)
 
@@ -215,7 +215,7 @@ def _broken_chain(lines: Iterable[Entry]) -> Iterator[str]:
     after = None
     for number, line in enumerate(lines, start=1):
         if line["after"] != after:
-            yield f"{NAME}, line {number} does not follow the line before it: lines were lost or changed"
+            yield f"{NAME}, line {number} does not follow the previous line: lines were lost or changed"
         after = digest_of_line(line)
 
 
@@ -262,7 +262,7 @@ class _Check:
             yield f"{phase} is missing"
         elif files is None:
             if self._complete:
-                yield f"{phase} was begun, and {NAME} does not say that it ended"
+                yield f"{phase} was begun, but {NAME} does not say that it ended"
         else:
             for file in files:
                 yield from self._compare(file["path"], [file])
@@ -295,7 +295,7 @@ class _Check:
         phases = [phase for target in targets for phase in folders(target / "phases")]
         there = [str(phase.relative_to(self._root)) for phase in phases]
         for name in (*names, *(name for name in there if name not in self._phases)):
-            yield f"{name} is not in {NAME}: the run has not written it"
+            yield f"{name} is not in {NAME}: the run did not write it"
 
 
 def _difference(written: Entry, now: Entry) -> str:

@@ -64,7 +64,7 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
 def unreadable(path: Path, error: OSError) -> LoadstoneError:
     """Return the error that says that a file or folder cannot be read."""
     return LoadstoneError(
-        f"Cannot read {path}: {error.strerror or error}.", "Check the path and its permissions."
+        f"'{path}' cannot be read: {error.strerror or error}", "Check the path and its permissions."
     )
 
 
@@ -74,7 +74,7 @@ def _regular(path: str, flags: int) -> int:
     if kind == stat.S_IFREG:
         return handle
     os.close(handle)
-    raise LoadstoneError(f"{path} is {_KINDS.get(kind, 'no file')}, not a regular file.", _HINT)
+    raise LoadstoneError(f"'{path}' is {_KINDS.get(kind, 'no file')}, not a regular file", _HINT)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -82,7 +82,7 @@ def read_bytes(path: Path) -> bytes:
     with open_regular(path) as file:
         found = file.read(LONGEST + 1)
     if len(found) > LONGEST:
-        raise LoadstoneError(f"{path} is larger than {LONGEST >> 20} MiB.", _HINT)
+        raise LoadstoneError(f"'{path}' is larger than {LONGEST >> 20} MiB", _HINT)
     return found
 
 
@@ -118,7 +118,7 @@ def _decoded(path: Path, decoded: Callable[[bytes, str], Line]) -> Iterator[Line
         number = 0
         while line := file.readline(LONGEST + 1):
             if len(line) > LONGEST:
-                raise LoadstoneError(f"{path}, line {number + 1}: longer than {LONGEST >> 20} MiB.", _HINT)
+                raise LoadstoneError(f"{path}, line {number + 1}: longer than {LONGEST >> 20} MiB", _HINT)
             if held is not None:
                 yield decoded(held[1], f"{path}, line {held[0]}")
             number += 1
@@ -137,7 +137,7 @@ def decode(text: bytes, place: str, kind: type[Struct] | None = None) -> Documen
     """Return the JSON object in `text`, checked against `kind`; `place` is what an error names."""
     value = _parse(text, place)
     if not isinstance(value, dict):
-        raise LoadstoneError(f"{place}: not a JSON object.", _HINT)
+        raise LoadstoneError(f"{place}: not a JSON object", _HINT)
     if kind is None:
         return value
     value = renamed(value, kind)
@@ -156,7 +156,7 @@ def typed(value: Document, place: str, kind: type[Known]) -> Known:
         found = msgspec.convert(value, kind)
         found.check()
     except ValueError as error:  # msgspec's ValidationError is one
-        raise LoadstoneError(f"{place}: {error}.", _HINT) from error
+        raise LoadstoneError(f"{place}: {error}", _HINT) from error
     return found
 
 
@@ -179,11 +179,11 @@ def _parse_slowly(text: bytes, place: str) -> object:
     except RecursionError as error:
         raise _too_deep(place) from error
     except ValueError as error:
-        raise LoadstoneError(f"{place}: not JSON ({error}).", _HINT) from error
+        raise LoadstoneError(f"{place}: not JSON ({error})", _HINT) from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    message = f"{name} is no JSON number"
+    message = f"{name} is not a JSON number"
     raise ValueError(message)
 
 
@@ -208,7 +208,7 @@ def _inspect(value: object, place: str) -> None:
     layer: list[Any] = [value]
     for _ in range(DEEPEST):
         if any(isinstance(item, int) and abs(item) > _LARGEST for item in layer):
-            raise LoadstoneError(f"{place}: a number is too large.", _HINT)
+            raise LoadstoneError(f"{place}: a number is too large", _HINT)
         inside = (item.values() if isinstance(item, dict) else item for item in layer if _holds(item))
         layer = [item for items in inside for item in items]
         if not layer:
@@ -221,4 +221,4 @@ def _holds(item: object) -> bool:
 
 
 def _too_deep(place: str) -> LoadstoneError:
-    return LoadstoneError(f"{place}: nested more than {DEEPEST} levels deep.", _HINT)
+    return LoadstoneError(f"{place}: nested more than {DEEPEST} levels deep", _HINT)

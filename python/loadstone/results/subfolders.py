@@ -23,8 +23,8 @@ def listed(parent: Path) -> list[Path]:
     for path in found:
         if not path.name.isprintable():
             raise LoadstoneError(
-                f"{parent} holds a folder that is not of this run: {path.name!r}.",
-                "Take it away, or use an untouched copy of the folder.",
+                f"{parent} contains a folder that is not of this run: {path.name!r}",
+                "Remove it, or use an untouched copy of the folder.",
             )
     return found
 
@@ -33,8 +33,8 @@ def subfolder(parent: Path, name: str) -> Path:
     """Make the folder below one of ours; returns its path. Raises LoadstoneError for a name not allowed."""
     if not _NAME.fullmatch(name):
         raise LoadstoneError(
-            f"“{name}” cannot name a folder of the run.",
-            "Use letters, digits, dots, dashes and underscores only, beginning with a letter or a digit.",
+            f"'{name}' cannot be the name of a folder of the run",
+            "Use only letters, digits, dots, dashes and underscores, beginning with a letter or a digit.",
         )
     path = parent / name
     try:

@@ -252,7 +252,7 @@ class _Run:
             return
         facts = environment.collect(paths, clients=clients)
         if any(_asks_plain(workload) for workload in workloads):
-            self.listener.said("measuring how fast this machine's memory and disk are …")
+            self.listener.said("measuring the bandwidth of this machine's memory and disk …")
             ours = {f"data of {s.id}" for s in servers if s.opened.private} | {"results"}
             facts["bandwidth"] = bandwidth.measure({n: path for n, path in paths.items() if n in ours})
         self.folder.write_json("environment.json", facts)
@@ -260,7 +260,7 @@ class _Run:
             self.folder.event("warning", "warning", warning["message"], hint=warning.get("hint"))
         wanted = sorted({(w.drive.mode, w.drive.clients) for w in workloads if isinstance(w, ScriptWorkload)})
         if self.request.calibrate and wanted:
-            self.listener.said("measuring our own ceiling on this machine …")
+            self.listener.said("measuring Loadstone's own ceiling on this machine …")
             found = calibrate_for(wanted, self.signals, io=self.request.io)
             self.folder.write_json("calibration.json", found)
 
@@ -275,7 +275,7 @@ class _Run:
                 run = self._run_of(server, phase)
                 if phase.key in kept[server.id]:
                     run.keep()
-                    self.listener.said(f"{server.id}: {phase.title}: done before")
+                    self.listener.said(f"{server.id}: {phase.title}: done before the interruption")
                 else:
                     self._phase(run, server, phase, before)
                 before.append(run)
@@ -286,8 +286,10 @@ class _Run:
         if self.left is None:
             return frozenset()
         kept = self.left.kept(server.id, phases, there=server.kept)
-        there = "what it had made is still on the server" if server.kept else "the server has nothing of it"
-        words = f"the run goes on: {len(kept)} of {len(phases)} phases are done; {there}"
+        there = (
+            "what it had created is still on the server" if server.kept else "the server has nothing of it"
+        )
+        words = f"resuming the run: {len(kept)} of {len(phases)} phases are done; {there}"
         self.folder.event("info", "note", words, target=server.id)
         self.listener.said(f"{server.id}: {words}")
         return kept
@@ -312,7 +314,7 @@ class _Run:
             with contextlib.suppress(LoadstoneError):  # on a full disk: the report then misses the entry
                 run.folder.end()
         if run.full:
-            self._full[sweep] = f"the variant before it filled the disk: {run.full}"
+            self._full[sweep] = f"the previous variant filled the disk: {run.full}"
         if run.state == "failed" or (run.state == "skipped" and not phase.skip and server.gone):
             self._failures.append(f"{server.id}: {phase.title}: {run.document['reason']}")
             self._wrong |= run.wrong

@@ -19,15 +19,15 @@ def restart_cold(server: EmbeddedServer) -> Caches:
     server.stop()
     folder = server.data_directory
     held, size = evict(folder)
-    means = "the server was restarted, and the system's pages of its files were dropped"
+    means = "the server was restarted, and its files were removed from the page cache"
     if held > _HELD_SHARE * size and drop_all():
         held, size = evict(folder)
-        means += ", and with them those of all other files, for they did not go alone"
+        means += ", together with all other files, because its own could not be removed alone"
     server.restart()
     if held > _HELD_SHARE * size:
         note = (
-            "the server was restarted, and its own buffers are empty, but the system keeps "
-            f"{held:,} of the {size:,} bytes of its files in memory (does the folder lie there?)"
+            "the server was restarted, and its own buffers are empty, but the system still caches "
+            f"{held:,} of the {size:,} bytes of its files (is the folder in memory?)"
         )
         return {"emptied": False, "note": note}
     return {"emptied": True, "note": means}

@@ -80,7 +80,7 @@ def _tell_beside(stage: PhaseContext) -> None:
     failed = asked["counts"]["failed"] if asked else 0
     if asked and failed:
         calls = failed + asked["counts"]["done"]
-        stage.tell(f"beside the load {failed:,} of {calls:,} queries failed{first_error(asked)}")
+        stage.tell(f"{failed:,} of {calls:,} queries during the load failed{first_error(asked)}")
 
 
 def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
@@ -115,13 +115,13 @@ def _needed_words(lines: list[Document]) -> str:
     """Say how much the step after these needed, supposing it to be like the last of them."""
     whole = [line for line in lines if line["state"] == "complete" and line["sizes"]]
     if not whole:
-        return "how much the step needed is not known, for it was the first"
+        return "how much the step needed is unknown, because it was the first"
     last, before = whole[-1], whole[-2]["sizes"] if len(whole) > 1 else {}
     grown = sum(size - before.get(name, 0) for name, size in last["sizes"].items() if size is not None)
     wal = (last["counters"] or {}).get("wal_bytes", 0)
     return (
-        f"the step needed about {_mebibytes(grown + wal)}: as the one before, {_mebibytes(grown)} for table "
-        f"and indexes and {_mebibytes(wal)} for WAL"
+        f"the step needed about {_mebibytes(grown + wal)}, like the previous one: {_mebibytes(grown)} "
+        f"for table and indexes, and {_mebibytes(wal)} for WAL"
     )
 
 

@@ -25,7 +25,7 @@ class ConcurrentQueries(Signals):
         self._stoppers = [_Stopper() for _ in parts]
         self._troubles: list[Exception] = []
         self._threads = [
-            threading.Thread(target=self._guarded, args=pair, name="beside the load", daemon=True)
+            threading.Thread(target=self._guarded, args=pair, name="during the load", daemon=True)
             for pair in zip(parts, self._stoppers, strict=True)
         ]
 
@@ -48,7 +48,7 @@ class ConcurrentQueries(Signals):
         """Raise what kept a part from its work."""
         for trouble in self._troubles:
             if isinstance(trouble, LoadstoneError):
-                raise RunFailedError(f"beside the load: {trouble.message}", trouble.hint) from trouble
+                raise RunFailedError(f"during the load: {trouble.message}", trouble.hint) from trouble
             raise trouble
 
     def _guarded(self, part: Callable[[Signals], None], stopper: Signals) -> None:

@@ -27,7 +27,7 @@ def judge(account: Document) -> tuple[str, str | None]:
     if account["output_error"]:
         raise RunFailedError(
             f"the records of the drive are incomplete: {account['output_error']}",
-            "Free some space there, or put the results elsewhere with --out.",
+            "Free some space there, or choose another folder with --out.",
         )
     if account["state"] == "complete":
         return _judge_complete(account)

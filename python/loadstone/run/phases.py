@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import words_of
 from loadstone.model import ROUND
 from loadstone.plan.model import (
-    CheckWorkload,
     PlainQueriesWorkload,
     ScriptWorkload,
     SizeWorkload,
-    SqlWorkload,
     TableLoadWorkload,
     TimeSeriesLoadWorkload,
     TimeSeriesQueriesWorkload,
@@ -108,14 +106,14 @@ class PhaseRun:
         begun, workload = self._manner.begun, self.phase.workload
         if begun is None:
             return False
-        reason: str | None = "only bulk loads go on in the middle"
+        reason: str | None = "only bulk loads can be resumed in the middle"
         if isinstance(workload, TableLoadWorkload):
             reason = why_not_on(workload.load, self.server)
         self.folder.set_aside(*(() if reason else ("steps.jsonl",)))
         if reason:
-            self._event("info", "note", f"the phase begins again from its beginning: {reason}")
+            self._event("info", "note", f"the phase starts again from its beginning: {reason}")
             return False
-        self._event("info", "note", "the phase goes on where it was broken off")
+        self._event("info", "note", "the phase is resumed where it was interrupted")
         self._write(**{name: begun[name] for name in ("start_ns", "statements", "sizes")})
         return True
 
@@ -129,7 +127,7 @@ class PhaseRun:
         state, reason = self._work(show, resume=resume)
         self._check_values()
         if self.wrong:
-            words = "a check failed: the database does not hold what it should"
+            words = "a check failed: the database does not contain what it should"
             return "failed", f"{words}; {reason}" if reason else words
         return state, reason
 
@@ -148,10 +146,6 @@ class PhaseRun:
                 return self._mix(workload.queries, show)
             case SizeWorkload():
                 self._write(sizes={"before": None, "after": self.server.sizes()})
-            case SqlWorkload() | CheckWorkload():
-                pass  # done when it is set up, and when its checks are made
-            case _:
-                assert_never(workload)
         return "complete", None
 
     def _set_up(self) -> None:
@@ -287,7 +281,9 @@ class PhaseRun:
         expected = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         detail = f"{acknowledged:,} transactions acknowledged, {per_transaction:,} rows each"
         if least != most:
-            detail += f"; {account['in_doubt']:,} more were sent and their answer was lost"
+            detail += (
+                f"; {account['in_doubt']:,} more were sent, but the connection was lost before their answer"
+            )
         self._note_check(
             "rows acknowledged are in the tables", expected, f"{added:,}", least <= added <= most, detail
         )
@@ -319,7 +315,7 @@ class PhaseRun:
         lost = said_no or self.server.gone is not None
         if self.account and self.account["errors"] and lost:
             # The server did not survive the drive: what it said then tells more than its silence now.
-            message += f"; the drive before had met{first_error(self.account)}"
+            message += f"; the drive before it ended with{first_error(self.account)}"
         refused = said_no and not self.server.control.closed
         if self.phase.optional and self._setting_up and refused:
             return "skipped", message

@@ -80,7 +80,7 @@ def refuse_shell(plan: Plan) -> None:
         more = f" (and {len(others)} more)" if others else ""
         raise ShellRefusedError(
             f"the scenario runs a shell command on this machine: {first}{more}",
-            "Read its scripts; if you trust them, allow it with --allow-shell.",
+            "Read its scripts; if you trust them, add --allow-shell.",
         )
 
 
@@ -112,8 +112,8 @@ def refuse_unqualified(plan: Plan, targets: Sequence[Target]) -> None:
 def _may_be_the_users(phase: PlannedPhase, target: str, found: re.Match[str]) -> LoadstoneError:
     name = visible(found["name"])
     return LoadstoneError(
-        f"{phase.scenario}: phase `{phase.id}`: '{visible(' '.join(found[0].split()))}' names no schema: in "
-        f"the database {target}, {name} may be a table of yours",
+        f"{phase.scenario}: phase '{phase.id}': '{visible(' '.join(found[0].split()))}' names no "
+        f"schema: in the database {target}, {name} may be a table of yours",
         f"Write {SCHEMA}.{name}, or use a private database as the target.",
     )
 
@@ -124,11 +124,13 @@ def refuse_idle(plan: Plan) -> None:
     if any(phase.skip is None for phase in phases):
         return
     reasons = dict.fromkeys(phase.skip for phase in phases if phase.skip is not None)
-    hint = "Name a target that can; `loadstone engines` lists them."
+    hint = "Use a target that can; `loadstone engines` lists them."
     loads = [phase.workload.load for phase in phases if isinstance(phase.workload, TableLoadWorkload)]
     if any(load.rows.as_they_are for load in loads):
-        hint = "CSV, text and binary files go to PostgreSQL and its relatives; give Parquet for all others."
-    raise LoadstoneError(f"nothing of this can be run: {'; '.join(reasons)}.", hint)
+        hint = (
+            "Only PostgreSQL and its relatives load CSV, text and binary files; use Parquet for all others."
+        )
+    raise LoadstoneError(f"nothing of this can run: {'; '.join(reasons)}", hint)
 
 
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
@@ -156,7 +158,7 @@ def _named(phase: PlannedPhase) -> Iterator[None]:
     try:
         yield
     except LoadstoneError as error:
-        where = f"{phase.scenario}: phase `{phase.id}`"
+        where = f"{phase.scenario}: phase '{phase.id}'"
         raise LoadstoneError(f"{where}: {error.message.rstrip('.')}.", error.hint) from error
 
 
@@ -177,7 +179,7 @@ def _look_at_data(series: Series) -> None:
     if end_ns <= start_ns:
         raise LoadstoneError(
             f"the data ends at {series.end}, which is not after its start, {series.start}",
-            "Give a later `end`, or a `span_s` above 0.",
+            "Set a later `end`, or a `span_s` above 0.",
         )
 
 
@@ -193,7 +195,7 @@ def _look_at_queries(mix: QueryMix) -> None:
 
 
 def _unknown(name: str, known: tuple[str, ...], use_case: str) -> LoadstoneError:
-    words = f"there are no queries of kind `{name}` for the use case {use_case}"
+    words = f"there are no queries of kind '{name}' for the use case {use_case}"
     if name in KINDS:
         words += f"; they are for {KINDS[name].family}"
     return LoadstoneError(words, f"{nearest(name, known)}Kinds: {', '.join(known)}.")

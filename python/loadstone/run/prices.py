@@ -35,11 +35,11 @@ def prices_of(texts: Iterable[str], asked: Sequence[str], targets: Sequence[Targ
         if not meant:
             known = ", ".join(target.id for target in targets)
             raise LoadstoneError(
-                f"--price {redact(text)} names no target of this run", f"Targets, by their ids: {known}."
+                f"--price {redact(text)} is not for a target of this run", f"Targets, by their ids: {known}."
             )
         for id_ in meant:
             if id_ in prices:
-                raise LoadstoneError(f"two prices are given for the target {id_}", "Give it one.")
+                raise LoadstoneError(f"the target '{id_}' has two prices", "Set one.")
             prices[id_] = price
     return prices
 
@@ -48,5 +48,5 @@ def _understood(text: str) -> tuple[str, float]:
     found = _PRICE.fullmatch(text.strip())
     price = float(found["number"]) if found else 0.0
     if found is None or price <= 0:
-        raise LoadstoneError(f"--price {redact(text)} is no price of a target", _FORM)
+        raise LoadstoneError(f"--price {redact(text)} is not the price of a target", _FORM)
     return found["target"].strip(), price

@@ -92,9 +92,9 @@ def compare_queries(account: Document, others: Sequence[tuple[str, Document]]) -
         if words is None:
             equal[other] = equal.get(other, 0) + 1
             continue
-        query["wrong"] = f"another answer than {other}'s: {words} (here: {other})"
+        query["wrong"] = f"the answer differs from {other}'s: {words} (here: {other})"
         checks.append(_check(f"the answer to {query['name']} is that of {other}", 1, 0, words))
-    detail = "count, sums and checksums of every answer, order left out"
+    detail = "count, sums and checksums of every answer, independent of order"
     checks += [_check(f"answers are those of {other}", n, n, detail) for other, n in equal.items()]
     return checks
 

@@ -45,7 +45,7 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
         return request
     if request.out is not None and request.out.absolute() != request.resume.absolute():
         raise LoadstoneError(
-            "--out names a new folder, and --resume goes on in the old one", "Leave out --out."
+            "--out creates a new folder, but --resume continues in the old one", "Remove --out."
         )
     folder = RunFolder.open(request.resume)
     _refuse_older(folder)
@@ -95,6 +95,7 @@ def _refuse_hidden(option: str, pairs: Mapping[str, str]) -> None:
     for name, value in pairs.items():
         if HIDDEN in value:
             raise LoadstoneError(
-                f"the run's folder does not hold the whole value of {option} {name}: it keeps no secrets",
-                f"Give it again beside --resume: {option} {name}=…",
+                f"the run's folder does not contain the whole value of {option} {name}, because it "
+                "stores no secrets",
+                f"Set it again together with --resume: {option} {name}=…",
             )

@@ -94,32 +94,32 @@ def open_broken(path: Path, request: Request, plan: Plan, targets: Sequence[Targ
     state = state_of(folder)
     if state == "running":
         raise LoadstoneError(
-            f"the run in {path} is still under way, as process {folder.run['pid']}",
-            "Wait for its end, or stop it.",
+            f"the run in '{path}' is still running, as process {folder.run['pid']}",
+            "Wait until it ends, or stop it.",
         )
     if state == "complete":
         raise LoadstoneError(
-            f"the run in {path} is complete: there is nothing to go on with",
-            "Leave out --resume to measure again, into a new folder.",
+            f"the run in '{path}' is complete: there is nothing to resume",
+            "Remove --resume to measure again, into a new folder.",
         )
     if not folder.is_of_this_boot():
         raise LoadstoneError(
-            f"the run in {path} was begun on another machine, or before this one was started",
-            "Its times would not fit together with new ones: measure again, into a new folder.",
+            f"the run in '{path}' was begun on another machine, or before this one was started",
+            "Its times cannot be combined with new ones: measure again, into a new folder.",
         )
     if problems := folder.verify().problems:
         more = f", and {len(problems) - 1} more like it" if len(problems) > 1 else ""
         raise LoadstoneError(
-            f"the run in {path} is damaged: {problems[0]}{more}",
-            "Measure again, into a new folder, or go on with an untouched copy of this one.",
+            f"the run in '{path}' is damaged: {problems[0]}{more}",
+            "Measure again, into a new folder, or resume an untouched copy of this one.",
         )
     found = list(_differences(folder, request, plan, targets))
     if found:
         more = f", and {len(found) - 1} more differ" if len(found) > 1 else ""
         begun = shlex.join(folder.run.get("command") or [])
         raise LoadstoneError(
-            f"the run in {path} was asked for something else: {found[0]}{more}",
-            f"Leave them out: they are taken from the folder. It was begun with: {begun}",
+            f"the run in '{path}' had other options: {found[0]}{more}",
+            f"Remove them: they are read from the folder. It was begun with: {begun}",
         )
     return ResumeState(folder)
 
@@ -139,17 +139,17 @@ def why_not_on(bulk: BulkLoad, server: Server) -> str | None:
     """Say why a bulk load cannot go on where it was broken off; None when it can."""
     answers = server.engine.tables
     if not answers.ledger:
-        return f"{server.engine.title} does not book what is committed"
+        return f"{server.engine.title} does not record which batches are committed"
     name = bulk.table.name
     there = answers.existing(server.control, [LEDGER, name])
-    return None if {LEDGER, name} <= set(there) else "no broken load of it is on the server"
+    return None if {LEDGER, name} <= set(there) else "the server has no interrupted load of this phase"
 
 
 def _differences(folder: RunFolder, request: Request, plan: Plan, targets: Sequence[Target]) -> Iterator[str]:
     """Yield in words what is not as it was."""
     path = folder.path / "plan.json"
     if folder.read_json(path.name) is None:
-        raise LoadstoneError(f"{folder.path} holds no plan: the run was hardly begun", "Begin a new one.")
+        raise LoadstoneError(f"'{folder.path}' has no plan: the run had hardly begun", "Start a new run.")
     # Secrets are in no folder: what both plans show is compared.
     old = as_asked(plan_from_json(redact_json(read_bytes(path).decode())), targets)
     plan = plan_from_json(redact_json(plan_to_json(plan)))
@@ -199,4 +199,4 @@ def _changed_phases(before: PlannedTarget, now: PlannedTarget) -> Iterator[str]:
     new = {phase.key: replace(phase, skip=None) for phase in now.phases}
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
-            yield f"the phase {key} is not as it was"
+            yield f"the phase {key} has changed"

@@ -86,8 +86,9 @@ class Server:
         """Make sure that nobody else uses the scenario's schema; raises LoadstoneError when somebody does."""
         if not self.engine.claim_workspace(self.control, self.schema, self._mark):
             raise LoadstoneError(
-                f"the schema {self.schema} of {self.opened.url} is in use by another run of Loadstone",
-                "Wait for its end, or name another database; a run can have each database as a target once.",
+                f"the schema '{self.schema}' of {self.opened.url} is in use by another run of Loadstone",
+                "Wait until it ends, or use another database; a run can have each database as a target "
+                "only once.",
             )
         connection = self.opened.connection
         if connection is not None:
@@ -138,8 +139,8 @@ class Server:
             return int(text)
         except ValueError:
             raise RunFailedError(
-                f"a check's statement gave {text!r} where a count of rows is needed: {sql}",
-                "Let it give one whole number.",
+                f"a check's statement returned {text!r}, but a count of rows is needed: {sql}",
+                "Write it so that it returns one whole number.",
             ) from None
 
     def value(self, sql: str) -> str:
@@ -185,7 +186,7 @@ class Server:
                 if self._restart_dead():
                     patience = Patience(_RECONNECT_S)
                 elif not patience.pause(error):
-                    self.gone = f"the server did not come back within {_RECONNECT_S:.0f} s"
+                    self.gone = f"the server was not available again within {_RECONNECT_S:.0f} s"
                     said = words_of(error)
                     raise RunFailedError(self.gone, said) from error
             else:
@@ -203,10 +204,10 @@ class Server:
         """End the use of this target: whatever we did there now, we would do to another run."""
         self._evicted = True
         self.control.close()
-        self.gone = f"the schema {self.schema} was dropped, or taken by another run of Loadstone"
+        self.gone = f"the schema '{self.schema}' was dropped, or replaced by another run of Loadstone"
         raise RunFailedError(
             f"{self.gone}, while the connection to the server was lost",
-            "Let one run at a time have a database, and nothing else drop what it makes.",
+            "Make sure that only one run at a time uses a database, and that nothing else drops its tables.",
         )
 
     def cool(self) -> Caches:
@@ -250,7 +251,7 @@ class Server:
             with self.engine.at_most(self.control, _ANSWER_S):
                 self.engine.cancel(self.control, self.client_name)
         except self.engine.errors as error:
-            self._tell("warning", f"statements under way could not be cancelled: {error}", "")
+            self._tell("warning", f"running statements could not be cancelled: {error}", "")
 
     @property
     def client_name(self) -> str:
@@ -262,7 +263,7 @@ class Server:
         connection = self.opened.client_connection(self.schema)
         if connection is None:
             raise RunFailedError(
-                f"{self.engine.title} is not reached by PostgreSQL's wire protocol",
+                f"{self.engine.title} does not use PostgreSQL's wire protocol",
                 "Scripts of pgbench need a server of PostgreSQL's family.",
             )
         return connection
@@ -307,7 +308,7 @@ class Server:
         server = self.opened.server
         if server is None or server.is_running():
             return False
-        self._tell("warning", "the server had died: it is started again to see what it kept", "")
+        self._tell("warning", "the server had died: it is started again to check which rows it has", "")
         try:
             server.restart()
         except LoadstoneError as error:
@@ -319,7 +320,7 @@ class Server:
     def _make_monitor(self) -> Monitor:
         processes = self.engine.server_pids(self.control)
         if processes.pid is None and processes.reason:
-            self._tell("info", f"the server's processes are not watched: {processes.reason}", "")
+            self._tell("info", f"the server's processes are not observed: {processes.reason}", "")
         paths: list[Path] = [self._run.path]
         if self.opened.data_directory is not None:
             paths.insert(0, self.opened.data_directory)

@@ -98,7 +98,9 @@ class Steps:
             sizes = {name: getattr(size, name) for name in ("table_bytes", "index_bytes", "toast_bytes")}
             counters = self._counters()
         except troubles as error:
-            self._tell(f"what the steps cost the server could not be read: {str(error).strip()}")
+            self._tell(
+                f"the resources that the steps used on the server could not be read: {str(error).strip()}"
+            )
         tree = self._tree.sample() if self._tree else None
         return _Reading(sizes, counters, tree, own_process())
 
@@ -106,7 +108,7 @@ class Steps:
         server = self._stage.server
         seen = server.engine.counters(server.control)
         if seen.values is None:
-            self._tell(f"the server's counters are not known: {seen.reason}")
+            self._tell(f"the server's counters are unknown: {seen.reason}")
             return None
         # The WAL's end is exact at once; sessions add to the server's statistics of it with delay.
         position = server.engine.sizes(server.control, server.schema)["wal_lsn_bytes"]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from loadstone.target import OpenTarget, Target
 
 _NO_PASSWORDS = (
-    "A run's folder keeps no passwords: give one in PGPASSWORD or ~/.pgpass, or beside --resume name the "
-    "target again, with its password."
+    "The run folder contains no passwords: set the password in PGPASSWORD or ~/.pgpass, or repeat the "
+    "target with its password next to --resume."
 )
 
 
@@ -100,7 +100,7 @@ class Opener:
             try:
                 adoption = self.left.adopted(target)
             except LoadstoneError as error:
-                words = f"the private server begins anew: {error.message}"
+                words = f"the private server is created again: {error.message}"
                 self.folder.event("info", "note", words, target=target.id)
             else:
                 if adoption is not None:

@@ -85,7 +85,7 @@ def answers_check(first: str, expected: Document, actual: Document) -> Document:
         "expected": f"{common:,} equal answers",
         "actual": f"{common - len(differing):,} equal answers",
         "passed": not differing,
-        "detail": words or "count, sums and checksums of every answer, order left out",
+        "detail": words or "count, sums and checksums of every answer, independent of order",
     }
 
 

@@ -115,6 +115,9 @@ def bulk_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 def _data_clashes(data: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    if "set" not in data and "files" not in data:
+        words = "rows come from a `set`, or from `files`, which may have a set's columns."
+        yield Problem(key_path(path), words, "Let one of the two not come out empty.")
     made = "files" not in data
     wrong = ("format", "header") if made else ("seed", "options", "first")
     for key in wrong:
@@ -122,7 +125,7 @@ def _data_clashes(data: Mapping[str, Any], path: Path) -> Iterator[Problem]:
             other = "files" if made else "rows that are made"
             yield Problem(key_path((*path, key)), f"only {other} can have this key.", "Remove it.")
     if made and not data.get("rows"):
-        yield Problem(key_path((*path, "rows")), "how many rows are to be made?", "Give a number from 1.")
+        yield Problem(key_path((*path, "rows")), "how many rows are to be made?", "Use a number from 1.")
     if data.get("header") and data.get("format") != "csv":
         yield Problem(key_path((*path, "header")), "only CSV files have a header.", 'Set format = "csv".')
 

@@ -147,13 +147,13 @@ def _parse_place(text: str) -> Target:
     if url:
         engine = engine_of_scheme(url.group(1))
         if engine is None:
-            raise LoadstoneError(f'no engine is known for "{url.group(1)}://"', _known())
+            raise LoadstoneError(f"there is no engine for '{url.group(1)}://'", _known())
         return _server(engine.name, f"postgresql://{url.group(2)}")
     if "=" in text:
         return _server(DEFAULT_ENGINE, text)
     # Something like user:password@host must not be repeated.
-    shown = "what was given" if "@" in text else f'"{text}"'
-    raise LoadstoneError(f"{shown} names no target", _known())
+    shown = "what was given" if "@" in text else f"'{text}'"
+    raise LoadstoneError(f"{shown} is not a target", _known())
 
 
 def _known() -> str:

@@ -75,7 +75,7 @@ def generate(
     it cannot go on, InterruptedRun when a signal has ended it.
     """
     if rows.rows < 1:
-        raise LoadstoneError("no rows were asked for", "Give the number of rows: --rows N.")
+        raise LoadstoneError("the number of rows is missing", "Set it: --rows N.")
     _check(files)
     files = replace(files, out=files.out.rstrip("/") or files.out)  # as shells complete the name of a folder
     if files.format == "parquet":
@@ -102,23 +102,26 @@ def generate(
 def _check(files: Files) -> None:
     if files.header and files.format != "csv":
         raise LoadstoneError(
-            f"a header is for CSV, not for {files.format}", "Leave --header out, or choose --format csv."
+            f"only CSV files have a header, not {files.format}", "Remove --header, or choose --format csv."
         )
     if files.out.endswith("/") and not files.step_rows:
         raise LoadstoneError(
-            f"{files.out} names a folder, and all rows are one file",
-            "Name a new file, or give --step-rows N for a folder of files.",
+            f"'{files.out}' is a folder, but all rows are written to one file",
+            "Choose a new file, or add --step-rows N to write a folder of files.",
         )
     if files.out != STANDARD_OUTPUT:
         return
     if files.step_rows:
         raise LoadstoneError(
-            "steps are one file each, which standard output cannot hold", "Name a new folder: --out FOLDER."
+            "each step is a file of its own, which standard output cannot contain",
+            "Choose a new folder: --out FOLDER.",
         )
     if files.format == "parquet":
-        raise LoadstoneError("Parquet is written to files only", "Name a new file: --out FILE.")
+        raise LoadstoneError("Parquet cannot be written to standard output", "Choose a new file: --out FILE.")
     if sys.stdout.isatty() and (files.format == "binary" or files.compress != "none"):
-        raise LoadstoneError("these bytes are not for a terminal", "Send them into a file or a pipe.")
+        raise LoadstoneError(
+            "binary data cannot be written to a terminal", "Redirect it to a file or a pipe."
+        )
 
 
 def _write_parquet(rows: Rows, files: Files, signals: Signals | None) -> dict[str, Any]:
@@ -133,8 +136,8 @@ def _write_parquet(rows: Rows, files: Files, signals: Signals | None) -> dict[st
             sizes = _Parquet(stream, table, files, signals).write(part, rows.rows)
     except OSError as error:
         raise RunFailedError(
-            f"{files.out} cannot be written: {error.strerror or error}",
-            "See that there is room for it; what was incomplete has been removed.",
+            f"'{files.out}' cannot be written: {error.strerror or error}",
+            "Check that the disk has enough space; the incomplete output was removed.",
         ) from error
     duration_ns = time.monotonic_ns() - began_ns
     return {
@@ -193,14 +196,14 @@ def _new(files: Files) -> Iterator[Path]:
     path = Path(files.out)
     part = path.with_name(path.name + ".part")
     if path.exists() and not files.overwrite:
-        raise LoadstoneError(f"{path} is there already", "Name a new one, or say --overwrite.")
+        raise LoadstoneError(f"'{path}' already exists", "Choose a new one, or add --overwrite.")
     if path.is_dir() != bool(files.step_rows) and path.exists():
-        raise LoadstoneError(f"{path} is of another kind", "Name a new one.")
+        raise LoadstoneError(f"'{path}' is of another type", "Choose a new one.")
     _refuse_others(path)
     if part.exists():
         raise LoadstoneError(
-            f"{part} is there: another process is writing it, or one was killed",
-            "Remove it, or name another.",
+            f"'{part}' exists: another process is writing it, or one was killed",
+            "Remove it, or choose another name.",
         )
     try:
         if files.step_rows:
@@ -220,6 +223,6 @@ def _refuse_others(path: Path) -> None:
     others = [found for found in path.iterdir() if found.suffix != ".parquet"] if path.is_dir() else []
     if others:
         raise LoadstoneError(
-            f"{others[0]} is no file of this data set",
-            "Name a new folder: one with other files in it is not replaced.",
+            f"'{others[0]}' is not a file of this data set",
+            "Choose a new folder: one with other files in it is not replaced.",
         )

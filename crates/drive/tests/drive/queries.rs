@@ -380,7 +380,8 @@ fn an_answer_that_changes_is_an_error_of_its_own(io: &str) {
     assert_eq!(errors(&account), [("answer".to_owned(), 2)].into());
     let words = account["errors"][0]["message"].as_str().unwrap();
     assert!(
-        words.contains("query 1 returned another answer than before: column 1 (count): sums differ"),
+        words
+            .contains("query 1 returned another answer than before: column 1 (count): sums differ"),
         "{words}"
     );
     assert_eq!(

@@ -60,15 +60,15 @@ def index_list(text: str, columns: Sequence[str] | None, usual: Sequence[str]) -
     if text.isdecimal():
         if int(text) > len(usual):
             raise LoadstoneError(
-                f"{int(text)} indexes are asked for, and the table has {len(usual)} columns to index",
-                f"Ask for {len(usual)} at most, or list them: {', '.join(usual[:3])}, …",
+                f"{int(text)} indexes are requested, but the table has only {len(usual)} columns to index",
+                f"Request at most {len(usual)}, or list them: {', '.join(usual[:3])}, …",
             )
         return tuple(Index((column,)) for column in usual[: int(text)])
     found = tuple(_read(text))
     for index in found:
         _refuse_unknown(index, columns if columns is not None else index.columns)
         if found.count(index) > 1:
-            raise LoadstoneError(f'the index list "{text}" names {index} twice', "Name each index once.")
+            raise LoadstoneError(f"the index list '{text}' contains {index} twice", "List each index once.")
     return found
 
 
@@ -91,19 +91,21 @@ def _read(text: str) -> Iterator[Index]:
 
 def _unreadable(text: str, at: int) -> LoadstoneError:
     rest = text[at:].strip()
-    where = f'at "{rest}"' if rest else "at its end"
-    return LoadstoneError(f'the index list "{text}" cannot be read {where}', _GRAMMAR)
+    where = f"at '{rest}'" if rest else "at its end"
+    return LoadstoneError(f"the index list '{text}' cannot be read {where}", _GRAMMAR)
 
 
 def _refuse_unknown(index: Index, columns: Sequence[str]) -> None:
     for column in index.columns:
         if column not in columns:
             raise LoadstoneError(
-                f"the index {index} needs a column {column}, which the table lacks",
+                f"the index {index} needs a column '{column}', which the table does not have",
                 f"Its columns are {', '.join(columns)}.",
             )
         if index.columns.count(column) > 1:
-            raise LoadstoneError(f"the index {index} names {column} twice", "Name each column once.")
+            raise LoadstoneError(
+                f"the index {index} contains the column '{column}' twice", "List each column once."
+            )
 
 
 def cut(name: str, whole: str) -> str:

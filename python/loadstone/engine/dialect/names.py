@@ -49,7 +49,7 @@ class NamedTables:
         row = control.execute("select current_schema() as schema").fetchone() or {}
         if row.get("schema") is None:
             raise LoadstoneError(
-                "no schema of the user's search path exists: the server does not know where to make tables",
+                "none of the schemas in the user's search path exists, so the server cannot create tables",
                 "Create one, or name one in the URL: ?options=-csearch_path%3DNAME",
             )
         return self.within(str(row["schema"]))

@@ -44,29 +44,30 @@ def refuse_partitions(table: RowTable, wishes: PlainTable, where: TableOptions) 
     growing = table["sequence"]
     if growing is None or not where.rows:
         raise LoadstoneError(
-            f"{wishes.name} cannot be partitioned by rows: no column is known to grow with them",
-            "Take partition_rows away; rows from files, and some sets, have no such column.",
+            f"the table '{wishes.name}' cannot be partitioned by rows: no column is known to grow with them",
+            "Remove partition_rows; rows from files, and some data sets, have no such column.",
         )
     if wishes.partition_column != growing:
         named = wishes.partition_column or "no column"
         raise LoadstoneError(
-            f"partitions of {wishes.name} are to be ranges of {named}, which says nothing of their rows",
+            f"the table '{wishes.name}' cannot be partitioned by {named}: its values do not grow with "
+            "the rows",
             f'Set partition_column = "{growing}": it grows with the number of the row.',
         )
     if wishes.primary_key and wishes.primary_key != wishes.partition_column:
         raise LoadstoneError(
-            f"the primary key {wishes.primary_key} cannot be: it must hold the column by which the table is "
-            f"partitioned, {wishes.partition_column}",
-            "Leave the primary key away, or partition by its column.",
+            f"the primary key '{wishes.primary_key}' must contain the column by which the table is "
+            f"partitioned, '{wishes.partition_column}'",
+            "Remove the primary key, or partition by its column.",
         )
     if wishes.primary_key and where.version_number < INDEXED_AS_ONE_SINCE:
         raise LoadstoneError(
-            "before version 11 a partitioned table has no primary key", "Leave the primary key away."
+            "before version 11 a partitioned table cannot have a primary key", "Remove the primary key."
         )
     count = -(-where.rows // wishes.partition_rows)
     if count > PARTITIONS_MOST:
         raise LoadstoneError(
-            f"{where.rows:,} rows in partitions of {wishes.partition_rows:,} are {count:,} partitions, and "
-            f"{PARTITIONS_MOST:,} are the most",
-            "Give more rows to a partition.",
+            f"{where.rows:,} rows in partitions of {wishes.partition_rows:,} need {count:,} partitions, "
+            f"and at most {PARTITIONS_MOST:,} are allowed",
+            "Increase partition_rows.",
         )

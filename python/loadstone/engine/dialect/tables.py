@@ -131,8 +131,8 @@ class TableDialect(LoadDialect):
         encoding = (control.execute("show server_encoding").fetchone() or {})["server_encoding"]
         if encoding not in ("UTF8", "SQL_ASCII"):
             raise LoadstoneError(
-                f"the database keeps text as {encoding}: what is loaded and compared is UTF-8",
-                "Name a database that was created with encoding 'UTF8'.",
+                f"the encoding of the database is {encoding}, but Loadstone loads and compares UTF-8",
+                "Use a database that was created with encoding 'UTF8'.",
             )
         for index in self.index_list(wishes.indexes, table):
             self._refuse_index(control, index, table)
@@ -140,7 +140,7 @@ class TableDialect(LoadDialect):
             self.refuse_tablespace(control, name)
         if wishes.compression == "lz4" and "compression:lz4" not in self.offers(control):
             raise LoadstoneError(
-                "the server cannot compress by lz4", "It needs version 14 or later, built with lz4."
+                "the server cannot compress with lz4", "It needs version 14 or later, built with lz4."
             )
 
     def index_list(self, text: str, table: RowTable) -> tuple[Index, ...]:
@@ -217,13 +217,16 @@ class TableDialect(LoadDialect):
         """Say which wishes have no meaning here, and what is done instead."""
         found = []
         if is_split(wishes, where):
-            found.append("two partitions more, _before and _after, take rows outside the range of the data")
+            found.append(
+                "two more partitions, _before and _after, contain rows outside the range of the data"
+            )
             if wishes.indexes.strip() not in ("", "0") and where.version_number < INDEXED_AS_ONE_SINCE:
                 found.append(
-                    f"{self.title} before 11: each partition got its indexes by statements of its own"
+                    f"{self.title} before 11: the indexes of each partition were created by separate "
+                    "statements"
                 )
         if wishes.compression == "pglz" and where.version_number < _COMPRESSION_SINCE:
-            found.append(f"{self.title} before 14 compresses by pglz only: there is nothing to choose")
+            found.append(f"{self.title} before 14 compresses with pglz only")
         return tuple(found)
 
     def notes_of_files(self, table: RowTable) -> tuple[str, ...]:
@@ -335,14 +338,15 @@ class TableDialect(LoadDialect):
         columns = [column["name"] for column in table["columns"]]
         if wishes.form not in self.forms:
             raise LoadstoneError(
-                f"{self.title} keeps no table in the form {wishes.form}",
-                f"It has {', '.join(self.forms)}.",
+                f"{self.title} does not support tables of the form '{wishes.form}'",
+                f"It supports {', '.join(self.forms)}.",
             )
         self._refuse_lacking(table, wishes)
         for wish, column in (("primary key", wishes.primary_key), ("partitions", wishes.partition_column)):
             if column and column not in columns:
                 raise LoadstoneError(
-                    f"the {wish} of {wishes.name} needs a column {column}, which the table lacks",
+                    f"the {wish} of the table '{wishes.name}' needs a column '{column}', which the "
+                    "table does not have",
                     f"Its columns are {', '.join(columns)}.",
                 )
         self.index_list(wishes.indexes, table)
@@ -355,18 +359,23 @@ class TableDialect(LoadDialect):
             "partitions": wishes.partition_rows > 0 and not self.splits,
             "tablespaces": bool(wishes.tablespace or wishes.index_tablespace) and not self.tablespaces,
             "primary keys": bool(wishes.primary_key) and self.index_methods == (),
-            f"compression by {wishes.compression}": wishes.compression not in ("default", *self.compressions),
+            f"compression with {wishes.compression}": wishes.compression
+            not in ("default", *self.compressions),
         }
         for wish, is_lacking in lacking.items():
             if is_lacking:
-                raise LoadstoneError(f"{self.title} has no {wish}", f"Leave it away for {wishes.name}.")
+                raise LoadstoneError(
+                    f"{self.title} does not support {wish}", f"Remove it from the table '{wishes.name}'."
+                )
         for index in self.index_list(wishes.indexes, table) if self.index_methods is not None else ():
             if not self.index_methods:
-                raise LoadstoneError(f"{self.title} has no indexes", f"Leave them away for {wishes.name}.")
+                raise LoadstoneError(
+                    f"{self.title} does not support indexes", f"Remove them from the table '{wishes.name}'."
+                )
             if index.method and index.method not in self.index_methods:
                 raise LoadstoneError(
-                    f"{self.title} cannot make the index {index}",
-                    f"Its indexes are {', '.join(self.index_methods)}.",
+                    f"{self.title} cannot create the index {index}",
+                    f"Its index methods are {', '.join(self.index_methods)}.",
                 )
 
     def _refuse_index(self, control: Control, index: Index, table: RowTable) -> None:
@@ -375,11 +384,14 @@ class TableDialect(LoadDialect):
         if found is None:
             known = [row["name"] for row in control.execute(_METHODS).fetchall()]
             raise LoadstoneError(
-                f"the index {index} needs the access method {method}, which the server lacks",
+                f"the index {index} needs the access method '{method}', which the server does not have",
                 f"It has {', '.join(known)}.",
             )
         if len(index.columns) > 1 and not found["many"]:
-            raise LoadstoneError(f"an index by {method} has one column: {index}", "Give each an index.")
+            raise LoadstoneError(
+                f"an index with method '{method}' can have only one column: {index}",
+                "Create one index per column.",
+            )
         if index.operators:
             self._refuse_operators(control, index, method)
             return
@@ -389,8 +401,9 @@ class TableDialect(LoadDialect):
             asked = {"method": literal(method), "type": literal(kind)}
             if control.execute(_DEFAULT_OPERATORS.format(**asked)).fetchone() is None:
                 raise LoadstoneError(
-                    f"the index {index} needs an operator class: {kind} has no default one for {method}",
-                    f"Name it in parentheses, as in {column}:gin(gin_trgm_ops) after "
+                    f"the index {index} needs an operator class: {kind} has no default operator class "
+                    f"for {method}",
+                    f"Name the operator class in parentheses, as in {column}:gin(gin_trgm_ops) after "
                     "`create extension pg_trgm`, or choose another method.",
                 )
 
@@ -403,13 +416,13 @@ class TableDialect(LoadDialect):
         if found:
             place = found[0]["schema"]
             raise LoadstoneError(
-                f"the index {index} names an operator class that is in the schema {place}",
-                f"Write {place}.{name}: only Loadstone's own schema is searched.",
+                f"the operator class of the index {index} is in the schema '{place}'",
+                f"Write {place}.{name}: Loadstone searches only its own schema.",
             )
         raise LoadstoneError(
-            f"the index {index} needs an operator class that the server lacks for {method}",
-            "Create the extension that brings it in the phase's setup (gin_trgm_ops: "
-            "`create extension if not exists pg_trgm`).",
+            f"the index {index} needs an operator class for {method} that the server does not have",
+            "Create the extension that provides it in the phase's setup (gin_trgm_ops: `create "
+            "extension if not exists pg_trgm`).",
         )
 
     def refuse_tablespace(self, control: Control, name: str) -> None:
@@ -418,8 +431,9 @@ class TableDialect(LoadDialect):
         known = [row["name"] for row in rows]
         if name not in known:
             raise LoadstoneError(
-                f"the server has no tablespace {name}",
-                f"It has {', '.join(known)}. A superuser makes one: create tablespace {name} location '…'.",
+                f"the server does not have a tablespace '{name}'",
+                f"It has {', '.join(known)}. A superuser can create one: create tablespace {name} "
+                "location '…'.",
             )
 
 

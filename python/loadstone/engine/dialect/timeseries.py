@@ -133,12 +133,15 @@ class TimeSeriesDialect(LoadDialect):
         """Say which wishes have no meaning here, and what is done instead."""
         found = list(common_notes(wishes))
         if wishes.compress or wishes.compress_after_s is not None:
-            found.append(f"{self.title} has no compressed partitions: nothing is compressed")
+            found.append(f"{self.title} cannot compress partitions: nothing is compressed")
         if wishes.hash_partitions and where.version_number < _HASH_SINCE:
-            found.append(f"{self.title} before 11 has no hash partitions: tables are split by time only")
+            found.append(
+                f"{self.title} before 11 has no hash partitions: tables are partitioned by time only"
+            )
         if wishes.chunk_time_s is not None:
             found.append(
-                "partitions cover the data's span; two more, _before and _after, take what lies outside it"
+                "partitions cover the time range of the data; two more, _before and _after, contain "
+                "rows outside it"
             )
         return tuple(found)
 
@@ -336,7 +339,7 @@ def index_keys(table: Table, wishes: SeriesTables, device: str) -> Iterator[str]
 def common_notes(wishes: SeriesTables) -> Iterator[str]:
     """Yield what is true of every engine that has indexes."""
     if wishes.time_partition_index and wishes.time_index:
-        yield "time-partition-index takes the place of time-index, as in TSBS"
+        yield "time-partition-index replaces time-index, as in TSBS"
 
 
 def chunk_bounds(wishes: SeriesTables, where: TableOptions) -> list[int]:
@@ -346,18 +349,20 @@ def chunk_bounds(wishes: SeriesTables, where: TableOptions) -> list[int]:
     """
     length = round((wishes.chunk_time_s or 0) * _SECOND_US)
     if length < _SECOND_US:
-        raise LoadstoneError("a partition's span is below one second", "Give a longer --chunk-time.")
+        raise LoadstoneError(
+            "the time range of a partition is less than one second", "Set a longer --chunk-time."
+        )
     if where.span_us is None:
         raise LoadstoneError(
-            "partitions by time are asked for, and the first and last time of the data are not known",
-            "Give --timestamp-start and --timestamp-end, or name the data with --file.",
+            "partitions by time need the first and last time of the data, which are not known",
+            "Set --timestamp-start and --timestamp-end, or name the data with --file.",
         )
     first, last = where.span_us[0] // length, -(-max(where.span_us[1], where.span_us[0] + 1) // length)
     count = (last - first) * max(1, wishes.hash_partitions)
     if count > _PARTITIONS_MOST:
         raise LoadstoneError(
-            f"{count:,} partitions for each table would be needed, and {_PARTITIONS_MOST:,} are the most",
-            "Give a longer --chunk-time or fewer --partitions.",
+            f"each table would need {count:,} partitions, and at most {_PARTITIONS_MOST:,} are allowed",
+            "Set a longer --chunk-time or fewer --partitions.",
         )
     return [number * length for number in range(first, last + 1)]
 
@@ -378,6 +383,6 @@ def width_s(width: str) -> int:
     length = _UNITS_S.get(unit.strip().removesuffix("s"))
     if length is None or not number.isdecimal() or not int(number):
         raise LoadstoneError(
-            f'"{width}" is no width of a time bucket', "Write `10 minutes`, `1 hour`, `1 day`."
+            f"'{width}' is not the width of a time bucket", "Write '10 minutes', '1 hour' or '1 day'."
         )
     return int(number) * length

@@ -90,7 +90,7 @@ class LibraryEngine(Engine):
 
     sets_sessions = False
     """Whether settings hold for our connections alone, and so can be given where the database is not ours."""
-    no_counters = "{title} keeps no counters of what it has done so far"
+    no_counters = "{title} does not count what it has done so far"
     """Why `counters` has none, where an engine does not override it."""
     no_waits = "{title} does not show what its threads wait for"
     """Why `waits` has none, likewise."""
@@ -117,7 +117,7 @@ class LibraryEngine(Engine):
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
         """Return the folder that is ours to know; a driver shows no other."""
         del connection
-        return DataFiles(ours, "" if ours else "the database has no files that can be seen from here")
+        return DataFiles(ours, "" if ours else "the files of the database cannot be seen from here")
 
     def counters(self, connection: Control) -> Observation:
         """Say why there are none."""
@@ -161,8 +161,8 @@ class LibraryEngine(Engine):
         """Raise LoadstoneError when clients and our control connections are more than a limit; 0 is none."""
         if 0 < most < clients + CONTROL_CONNECTIONS:
             raise LoadstoneError(
-                f"{clients} clients and {CONTROL_CONNECTIONS} connections for control are asked for, "
-                f"and {self.title} takes {most} {counted}",
+                f"{clients} clients and {CONTROL_CONNECTIONS} control connections are needed, but "
+                f"{self.title} allows {most} {counted}",
                 hint,
             )
 
@@ -170,7 +170,7 @@ class LibraryEngine(Engine):
         """Say where a kept database lies and how to remove it."""
         del place
         folder = database.data_directory
-        return f"The database stays in {folder}.\nRemove:   rm -r {folder}"
+        return f"The database was kept in {folder}.\nRemove:   rm -r {folder}"
 
     def postgres_version(self, identity: Identity) -> str | None:
         """Scenarios ask for versions of PostgreSQL, of which this engine has none."""

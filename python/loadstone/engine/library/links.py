@@ -104,7 +104,7 @@ class LinkControl(ABC, Generic[L]):
         try:
             waits.at_most(waits.ASK_S, probe)
         except TimeoutError:
-            words = f"{self.title} does not answer, and not on another connection either"
+            words = f"{self.title} does not answer, not even on another connection"
             return Seen(words, waits.SILENCE_S)
         return Seen()
 
@@ -155,7 +155,7 @@ class LinkControl(ABC, Generic[L]):
     def _plain(self, query: str, params: Mapping[str, Any] | None) -> str:
         """Return the text of a statement whose values are written into it."""
         if params:
-            raise TypeError(f"statements for {self.title} carry their values in their text")
+            raise TypeError(f"statements for {self.title} contain their values in their text")
         return query
 
 

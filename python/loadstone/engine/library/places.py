@@ -34,12 +34,13 @@ def server_place(scheme: str, text: str, *, port: int, user: str, database: str,
     asked = _port_of(parts)
     form = f"{scheme}://user@host:{port}/{database}"
     if not text.startswith("//") or not parts.hostname or asked is None or "/" in parts.path.strip("/"):
-        raise LoadstoneError(f"what follows {scheme}: names no server", f"Write {form}.")
+        raise LoadstoneError(f"'{scheme}:' is not followed by a server", f"Write {form}.")
     unknown = sorted(set(named) - _KNOWN)
     if unknown or named.get("sslmode", "disable") not in _SSL_MODES:
         raise LoadstoneError(
-            f"{scheme} knows no {unknown[0] if unknown else 'sslmode ' + named['sslmode']}",
-            f"Behind {form}? it knows sslmode ({', '.join(_SSL_MODES)}) and sslrootcert (a file).",
+            f"{scheme} does not support {(unknown[0] if unknown else 'sslmode ' + named['sslmode'])}",
+            f"Write {form}, with the parameters sslmode ({', '.join(_SSL_MODES)}) and sslrootcert (a "
+            "file) after it.",
         )
     secret = parts.password
     server = Connection(
@@ -67,7 +68,9 @@ def listener(server: Connection) -> ServerProcesses:
     try:
         found = psutil.net_connections("tcp")
     except psutil.Error as error:
-        return ServerProcesses(None, f"whose port {server.port} is, is not shown to us: {error}")
+        return ServerProcesses(
+            None, f"the process that listens on port {server.port} is not visible: {error}"
+        )
     pids = {
         entry.pid
         for entry in found
@@ -77,7 +80,9 @@ def listener(server: Connection) -> ServerProcesses:
         and entry.pid is not None
     }
     if len(pids) != 1:
-        return ServerProcesses(None, f"whose port {server.port} is, is not shown to us: run as root")
+        return ServerProcesses(
+            None, f"the process that listens on port {server.port} is not visible: run as root"
+        )
     return ServerProcesses(pids.pop())
 
 
@@ -105,5 +110,7 @@ def _certificate(path: str | None) -> str | None:
         return None
     file = Path(path).expanduser()
     if not file.is_file():
-        raise LoadstoneError(f"there is no file {file}", "Name the authority's certificate (PEM).")
+        raise LoadstoneError(
+            f"the file '{file}' does not exist", "Name the certificate of the authority (PEM)."
+        )
     return str(file)

@@ -65,7 +65,7 @@ class RemoteMachine:
                 if not _is_lasting(error):
                     raise
                 self._readers = [reader for reader in self._readers if reader[0] != name]
-                self.notes.append(f"{name} cannot be asked: {error.diag.message_primary}")
+                self.notes.append(f"{name} cannot be queried: {error.diag.message_primary}")
                 if not any(other in _MACHINE for other, _ in self._readers):
                     self._not_observed()
             else:
@@ -76,10 +76,11 @@ class RemoteMachine:
         hint = (
             f"create extension {self._available[0]} would show them"
             if self._available
-            else (f"of the extensions that would show them ({', '.join(_MACHINE)}) none is installed there")
+            else (f"the server has none of the extensions that would show them ({', '.join(_MACHINE)})")
         )
         self.notes.append(
-            f"CPU, memory and IOPS of the server's machine are not observed: it is not this one, and {hint}"
+            "CPU, memory and IOPS of the server's machine are not observed: it is another machine, and "
+            f"{hint}"
         )
 
 

@@ -20,11 +20,11 @@ def observe(read: Callable[[], dict[str, Any] | None]) -> Observation:
     try:
         row = read()
     except psycopg.errors.InsufficientPrivilege as error:
-        return Observation(None, f"the server refuses: {error.diag.message_primary}")
+        return Observation(None, f"the server refuses this query: {error.diag.message_primary}")
     except psycopg.errors.UndefinedTable as error:
-        return Observation(None, f"the server has no such view: {error.diag.message_primary}")
+        return Observation(None, f"the server does not have this view: {error.diag.message_primary}")
     if row is None:
-        return Observation(None, "the server gave no answer")
+        return Observation(None, "the server did not answer")
     return Observation(row)
 
 

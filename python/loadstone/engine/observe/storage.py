@@ -133,10 +133,10 @@ class _FreeSpace:
         try:
             where = self._extension(schema)
         except psycopg.errors.InsufficientPrivilege as error:
-            notes.append(f"free space is not known: pg_freespacemap {_words(error)}")
+            notes.append(f"free space is unknown: pg_freespacemap {_words(error)}")
         else:
             if where is None:
-                notes.append("free space is not known: the server lacks the extension pg_freespacemap")
+                notes.append("free space is unknown: the server does not have the extension pg_freespacemap")
             else:
                 self._function = f"{quoted(where)}.pg_freespace"
         self._notes = notes
@@ -161,7 +161,7 @@ class _FreeSpace:
             try:
                 total += int((self._control.execute(statement).fetchone() or {})["free"])
             except psycopg.errors.InsufficientPrivilege as error:
-                self._notes.append(f"free space is not known: pg_freespacemap {_words(error)}")
+                self._notes.append(f"free space is unknown: pg_freespacemap {_words(error)}")
                 return None
         return total
 
@@ -218,7 +218,7 @@ def _indexes(rows: Sequence[Row], allocated: Mapping[int, int] | None) -> list[I
 def _allocated_of(relations: Sequence[Row], files: DataFiles, notes: list[str]) -> Mapping[int, int] | None:
     """Return the allocated bytes by relation; None, and a note, when they cannot be seen."""
     if files.folder is None:
-        notes.append(f"allocated bytes are not known: {files.why}")
+        notes.append(f"allocated bytes are unknown: {files.why}")
         return None
     held = {
         row["oid"]: files.folder / row["file"].removeprefix(files.prefix)
@@ -231,7 +231,7 @@ def _allocated_of(relations: Sequence[Row], files: DataFiles, notes: list[str]) 
             if path.parent not in folders:
                 folders[path.parent] = _folder(path.parent)
     except OSError as error:
-        notes.append(f"allocated bytes are not known: the server's files cannot be read: {error.strerror}")
+        notes.append(f"allocated bytes are unknown: the server's files cannot be read: {error.strerror}")
         return None
     return {oid: folders[path.parent].get(path.name, 0) for oid, path in held.items()}
 
@@ -264,11 +264,11 @@ def allocated_bytes(*paths: Path | None) -> int:
 def data_directory_of(control: Control, pid: int | None, reason: str | None) -> DataFiles:
     """Return the data directory of the server that `pid` is the first process of, as we see it."""
     if pid is None:
-        return DataFiles(None, reason or "it is not known where the server runs")
+        return DataFiles(None, reason or "Loadstone does not know where the server runs")
     row: dict[str, Any] = control.execute(statements.BACKEND).fetchone() or {}
     shown = row.get("data_directory")
     if shown is None:
-        why = "the server shows its data directory to members of pg_read_all_settings only"
+        why = "the server shows its data directory only to members of pg_read_all_settings"
         return DataFiles(None, why)
     folder = Path(shown)
     try:
@@ -276,5 +276,5 @@ def data_directory_of(control: Control, pid: int | None, reason: str | None) -> 
     except OSError as error:
         return DataFiles(None, f"the server's files in {folder} cannot be read: {error.strerror}")
     if owner != str(pid):
-        return DataFiles(None, f"{folder} is not the server's folder as seen from here")
+        return DataFiles(None, f"'{folder}' on this machine is not the server's data directory")
     return DataFiles(folder)

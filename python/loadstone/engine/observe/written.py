@@ -46,8 +46,8 @@ class WriteAccount:
         self._disks = self._disks_of(engine.data_files(control, data_directory))
         self._tree = ProcessTree(found.pid) if found.pid is not None else None
         if self._tree is None:
-            reason = "they share our process" if engine.in_process else found.reason
-            self.notes.append(f"what the server's processes wrote is not known: {reason}")
+            reason = "they are part of Loadstone's process" if engine.in_process else found.reason
+            self.notes.append(f"what the server's processes wrote is unknown: {reason}")
         self._begin = self._read(control)
 
     def written(self, control: Control, logical_bytes: int | None) -> WrittenBytes:
@@ -72,7 +72,7 @@ class WriteAccount:
     def _disks_of(self, files: DataFiles) -> frozenset[str]:
         """Return the disks that hold the files, those of WAL and tablespaces too."""
         if files.folder is None:
-            self.notes.append(f"device bytes are not known: {files.why}")
+            self.notes.append(f"device bytes are unknown: {files.why}")
             return frozenset()
         found = set()
         for path in _places(files.folder):
@@ -80,7 +80,7 @@ class WriteAccount:
             disk = machine.disk_of(mount) if mount is not None else None
             if disk is None:
                 kind = mount.kind if mount is not None else "nothing"
-                self.notes.append(f"device bytes are not known: {path} is on no disk ({kind})")
+                self.notes.append(f"device bytes are unknown: '{path}' is not on a disk ({kind})")
                 return frozenset()
             found.add(disk)
         return frozenset(found)
@@ -102,11 +102,11 @@ class WriteAccount:
 
     def _of(self) -> str:
         if self._group is not None and self._group.counts_device_bytes:
-            return "all that the server's control group wrote to disks, checkpoint at the end included"
+            return "everything that the server's control group wrote to disks, including the final checkpoint"
         if not self._disks:
             return "not observed"
         disks = ", ".join(sorted(self._disks))
-        return f"all writes to the disk {disks}, whoever made them, checkpoint at the end included"
+        return f"all writes to the disk {disks}, by any process, including the final checkpoint"
 
 
 def _places(data_directory: Path) -> Iterable[Path]:

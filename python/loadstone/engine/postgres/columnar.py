@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _STRIPE_ROWS = 150_000
 _STRIPES = (
-    f"rows are kept in stripes of {_STRIPE_ROWS:,} at most, and each batch begins one of its own: small "
-    "batches take more room and are slower to read"
+    f"rows are stored in stripes of at most {_STRIPE_ROWS:,}, and each batch begins a new stripe: small "
+    "batches need more space and are slower to read"
 )
-_CATALOG = "what the catalog keeps of stripes and chunks is not counted in the table's size"
+_CATALOG = "the catalog's data about stripes and chunks are not part of the table's size"
 
 
 class ColumnarTables(TableDialect):
@@ -69,5 +69,5 @@ class ColumnarFamily(ExtensionFamily):
         looked = super().storage(connection, tables, data_directory, schema)
         for table in looked.tables:
             table["free_bytes"] = None
-        looked.notes.append("free space is not known: columns have no map of it")
+        looked.notes.append("free space is unknown: columnar tables have no free space map")
         return looked

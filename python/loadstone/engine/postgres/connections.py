@@ -30,20 +30,36 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _HINTS = (
-    ("password authentication failed", "wrong password", "Check user and password of the target."),
-    ("no password supplied", "a password is needed", "Give it in the URL, in PGPASSWORD or in ~/.pgpass."),
-    ("no pg_hba.conf entry", "the server does not let us in", "Ask for a line in the server's pg_hba.conf."),
-    ("peer authentication failed", "the server wants the system's user", "Connect by TCP or as that user."),
-    ("too many clients", "all connections are taken", "Raise max_connections or close other clients."),
-    ("remaining connection slots", "all connections are taken", "Raise max_connections or close clients."),
-    ("server does not support SSL", "TLS is refused", "Use sslmode=prefer or turn on ssl in the server."),
+    ("password authentication failed", "wrong password", "Check the user and password of the target."),
+    ("no password supplied", "a password is needed", "Set it in the URL, in PGPASSWORD or in ~/.pgpass."),
+    (
+        "no pg_hba.conf entry",
+        "the server does not accept this connection",
+        ("Ask the administrator for a line in the server's pg_hba.conf."),
+    ),
+    (
+        "peer authentication failed",
+        "the server requires the operating-system user of the same name",
+        ("Connect by TCP or as that user."),
+    ),
+    ("too many clients", "all connections are in use", "Raise max_connections, or close other clients."),
+    (
+        "remaining connection slots",
+        "all connections are in use",
+        ("Raise max_connections, or close clients."),
+    ),
+    (
+        "server does not support SSL",
+        "the server does not support TLS",
+        "Use sslmode=prefer, or turn on ssl in the server.",
+    ),
     ("SSL error", "TLS failed", "Check sslmode and sslrootcert against the server's certificate."),
     ("certificate", "TLS failed", "Check sslmode and sslrootcert against the server's certificate."),
-    ("Connection refused", "connection refused", "Is the server running, on that host and port?"),
+    ("Connection refused", "connection refused", ("Check that the server is running on that host and port.")),
     (
         "No such file or directory",
         "there is no such socket",
-        "Is the server running, with that socket folder?",
+        "Check that the server is running with that socket folder.",
     ),
     ("translate host name", "the host is unknown", "Check the host's name."),
     ("failed to resolve host", "the host is unknown", "Check the host's name."),
@@ -170,12 +186,14 @@ def _asked(opened: WatchedConnection, connection: model.Connection, needs: Needs
         said = str(error).strip()
         if time.monotonic() - begun_s < limit_s:
             raise LoadstoneError(
-                f"{where} let us in, and the session that it gave cannot be checked: {said}",
-                "Try again; if it happens again, what stands between Loadstone and the server?",
+                f"{where} accepted the connection, but its session cannot be checked: {said}",
+                "Try again. If it happens again, check what is between Loadstone and the server, such "
+                "as a pooler.",
             ) from error
         raise LoadstoneError(
-            f"{where} let us in, and did not say within {limit_s:g} s what session it gave: {said}",
-            "Is the server frozen, or has a pooler no free connection to it? Else raise connect_timeout.",
+            f"{where} accepted the connection, but did not answer a query within {limit_s:g} s: {said}",
+            "Check whether the server is frozen, or a pooler has no free connection to it. Otherwise "
+            "raise connect_timeout.",
         ) from error
 
 
@@ -188,8 +206,10 @@ def look(origin: model.Connection, pid: int | None) -> waits.Seen:
     except psycopg.OperationalError as error:
         if _REFUSED.search(str(error)):
             return waits.Seen()  # it lives, though it lets nobody in
-        words = f"{place(other)} does not answer, and not on another connection either"
-        return waits.Seen(words, waits.SILENCE_S, "Is the server, or its machine, frozen or gone?")
+        words = f"{place(other)} does not answer, not even on another connection"
+        return waits.Seen(
+            words, waits.SILENCE_S, "Check that the server and its machine are running and not frozen."
+        )
     except psycopg.Error:
         return waits.Seen()  # a relative that does not show its sessions, but answers
     return _seen(other, pid, rows)
@@ -218,7 +238,7 @@ def _seen(connection: model.Connection, pid: int | None, rows: list[Row]) -> wai
     """Return what the server's view of its sessions says of ours."""
     where, row = place(connection), rows[0] if rows else None
     if row is None:
-        words, hint = f"{where} knows nothing of our session any more", "The connection was lost on the way."
+        words, hint = f"{where} no longer has our session", ("The connection was lost on the network.")
         return waits.Seen(words, waits.SILENCE_S, hint)
     if row["holder"] is not None:
         who = [f"process {row['holder']}"]
@@ -226,14 +246,14 @@ def _seen(connection: model.Connection, pid: int | None, rows: list[Row]) -> wai
         who += [f"user {row['holder_user']}"] if row["holder_user"] else []
         who += [f"its statement began at {row['since']}"] if row["since"] else []
         words = f"{where}: a lock on {row['locked'] or 'what we need'} is held by {', '.join(who)}"
-        hint = f"Wait for its end, or end that session: select pg_terminate_backend({row['holder']})"
+        hint = f"Wait until it ends, or end that session: select pg_terminate_backend({row['holder']})"
         return waits.Seen(f"{words}. {hint}", waits.LOCK_S)
     if _is_stopped(connection.host, pid):
         return waits.Seen(
             f"{where}: the server's process {pid} is stopped", waits.SILENCE_S, f"kill -CONT {pid}"
         )
     if str(row["state"]).startswith("idle"):
-        words = f"{where} has nothing to do for us any more: a statement or its answer was lost on the way"
+        words = f"{where} is idle: a statement or its answer was lost on the network"
         return waits.Seen(words, waits.SILENCE_S)
     return waits.Seen()
 
@@ -311,8 +331,8 @@ def _explain(connection: model.Connection, error: psycopg.OperationalError) -> L
     where = f"{place(connection)} (database {connection.database}, user {connection.user})"
     if "database" in said and "does not exist" in said:
         return LoadstoneError(
-            f'there is no database "{connection.database}" on {place(connection)}',
-            "Name one that exists, or create it first.",
+            f"the database '{connection.database}' does not exist on {place(connection)}",
+            "Use one that exists, or create it first.",
         )
     if any(sign in said for sign in _STARTING):
         problem = f"cannot connect to {where}: the server is still starting ({said})"

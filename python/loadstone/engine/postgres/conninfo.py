@@ -158,7 +158,7 @@ def refuse_unescaped(url: str) -> None:
         raise LoadstoneError(
             "a character of the target's URL must be percent-encoded: an @ or / in its password, or an @ in "
             "another part",
-            "Write %40 for @ and %2F for /, or give the password in PGPASSWORD or ~/.pgpass.",
+            "Write %40 for @ and %2F for /, or set the password in PGPASSWORD or ~/.pgpass.",
         )
 
 
@@ -177,7 +177,7 @@ def _parse(text: str) -> dict[str, str]:
         # libpq's complaint may quote the text, and so the password.
         said = str(error).strip().replace(text, "…").splitlines()[0].split('"')[0].rstrip(" :")
         raise LoadstoneError(
-            f"the target is not a connection string that libpq understands: {said}",
+            f"libpq does not accept the target as a connection string: {said}",
             "Write postgres://user@host:port/database?name=value or host=… port=… dbname=…; "
             "in a URL, special characters of a password are percent-encoded.",
         ) from error
@@ -214,7 +214,7 @@ def _refuse_bytes(values: Mapping[str, str]) -> None:
         except UnicodeEncodeError:
             raise LoadstoneError(
                 f"the connection parameter {name} is not UTF-8 text",
-                "In a URL, a byte of %80 or more is part of a UTF-8 character: é is %C3%A9.",
+                "In a URL, a byte from %80 on is part of a UTF-8 character: é is %C3%A9.",
             ) from None
 
 
@@ -222,18 +222,19 @@ def _refuse_what_cannot_be(values: Mapping[str, str]) -> None:
     for name in ("host", "hostaddr", "port"):
         if "," in values.get(name, ""):
             raise LoadstoneError(
-                "the target names several hosts", "Name one: what is measured must be one server."
+                "the target contains several hosts",
+                "Write one host: Loadstone measures one server per target.",
             )
     for name, harmless in _REFUSED.items():
         value = values.get(name, "")
         if value and value not in harmless.split():
             raise LoadstoneError(
-                f"the connection parameter {name} is not supported by Loadstone with this value",
-                "Leave it out of the target and of the environment.",
+                f"Loadstone does not support the connection parameter {name} with this value",
+                "Remove it from the target and from the environment.",
             )
     if values.get("sslmode") not in SSL_MODES:
         raise LoadstoneError(
-            f'"{values.get("sslmode")}" is no sslmode', f"The modes are {', '.join(SSL_MODES)}."
+            f"'{values.get('sslmode')}' is not an sslmode", f"The modes are {', '.join(SSL_MODES)}."
         )
 
 
@@ -247,11 +248,11 @@ def _place(values: Mapping[str, str]) -> tuple[str, int]:
         )
     host, address, port = values.get("host", ""), values.get("hostaddr", ""), int(port_text)
     if host.startswith("@"):
-        raise LoadstoneError("abstract unix sockets are not supported", "Use a socket folder or TCP.")
+        raise LoadstoneError("abstract unix sockets are not supported", "Use a socket folder, or TCP.")
     if address and host and values.get("sslmode") == "verify-full":
         raise LoadstoneError(
-            "host and hostaddr are both given with sslmode=verify-full",
-            "Give the host alone: the certificate is checked against it.",
+            "host and hostaddr are both set, with sslmode=verify-full",
+            "Set only host: the certificate is checked against it.",
         )
     return address or host or _default_host(port), port
 
@@ -271,8 +272,8 @@ def _timeout_s(values: Mapping[str, str]) -> float:
         timeout_s = math.nan
     if not math.isfinite(timeout_s) or timeout_s > FOREVER_S:
         raise LoadstoneError(
-            f'"{text[:_LONGEST_SHOWN]}" is no connect_timeout',
-            f"Give whole seconds up to {FOREVER_S:.0f}; 0 waits as long as that.",
+            f"'{text[:_LONGEST_SHOWN]}' is not a connect_timeout",
+            f"Write whole seconds up to {FOREVER_S:.0f}; 0 waits that long.",
         )
     return timeout_s if timeout_s > 0 else FOREVER_S
 
@@ -291,10 +292,10 @@ def _tls_files(values: Mapping[str, str]) -> dict[str, str | None]:
         found[name] = values.get(name) or (str(path) if path.is_file() else None)
         named = values.get(name)
         if named and named != "system" and not Path(named).is_file():
-            raise LoadstoneError(f"the file of {name} is missing: {named}", "Check its path.")
+            raise LoadstoneError(f"the file of {name} does not exist: '{named}'", "Check its path.")
     if values["sslmode"].startswith("verify-") and not found["sslrootcert"]:
         raise LoadstoneError(
             f"sslmode={values['sslmode']} needs the certificate of an authority, and there is none",
-            f"Give sslrootcert=FILE or sslrootcert=system, or put the file at {folder / 'root.crt'}.",
+            f"Set sslrootcert=FILE or sslrootcert=system, or put the file at {folder / 'root.crt'}.",
         )
     return found

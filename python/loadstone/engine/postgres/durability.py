@@ -15,8 +15,8 @@ _KEEPS_COMMITS = ("on", "local", "remote_write", "remote_apply")
 
 def _fsync(value: str) -> tuple[bool, str]:
     if value == "on":
-        return True, "commits are forced to the disk"
-    return False, "nothing is forced to the disk: a crash of the machine can destroy the whole database"
+        return True, "commits are synced to disk"
+    return False, "nothing is synced to disk: a crash of the machine can destroy the whole database"
 
 
 def _full_page_writes(value: str) -> tuple[bool, str]:
@@ -27,8 +27,8 @@ def _full_page_writes(value: str) -> tuple[bool, str]:
 
 def _synchronous_commit(value: str) -> tuple[bool, str]:
     if value in _KEEPS_COMMITS:
-        return True, "a commit is answered after its WAL is on the disk"
-    return False, "a commit is answered before its WAL is on the disk: a crash loses the last transactions"
+        return True, "a commit is acknowledged after its WAL is on disk"
+    return False, ("a commit is acknowledged before its WAL is on disk: a crash loses the last transactions")
 
 
 def _wal_level(value: str) -> tuple[bool, str]:
@@ -42,8 +42,8 @@ def _wal_level(value: str) -> tuple[bool, str]:
 
 def _data_checksums(value: str) -> tuple[bool, str]:
     if value == "on":
-        return True, "pages damaged by the disk are noticed when read (costs some CPU time)"
-    return True, "pages damaged by the disk are not noticed (saves some CPU time)"
+        return True, "pages damaged on disk are detected when they are read (costs some CPU time)"
+    return True, "pages damaged on disk are not detected (saves some CPU time)"
 
 
 def _unlogged(value: str) -> tuple[bool, str]:
@@ -72,6 +72,6 @@ def judge(values: Mapping[str, str], *, whole_pages: bool = False) -> list[Durab
         if setting in values:
             durable, why = rule(values[setting])
             if setting == "full_page_writes" and whole_pages and not durable:
-                durable, why = True, "the server's storage writes pages whole, so that no crash tears one"
+                durable, why = True, "the server's storage writes whole pages, so a crash tears none"
             judged.append({"setting": setting, "value": values[setting], "durable": durable, "why": why})
     return judged

@@ -45,23 +45,23 @@ class ExtensionFamily(PostgresFamily):
         row = connection.execute(_LOOK, {"name": self.extension}).fetchone()
         if row is None:
             raise LoadstoneError(
-                f"the server has no {self.title}: the files of the extension {self.extension} are not "
-                "installed there",
+                f"the server does not have {self.title}: the files of the extension {self.extension} "
+                "are not installed",
                 f"It needs {self.needs}.",
             )
         if row["installed"] is None:
             raise LoadstoneError(
-                f"the extension {self.extension} {row['available']} lies on the server, and this database "
-                "does not have it",
-                f"A superuser creates it there: create extension {self.extension}.",
+                f"the extension {self.extension} {row['available']} is installed on the server, but not "
+                "created in this database",
+                f"As a superuser, run there: create extension {self.extension}.",
             )
         version = str(row["installed"])
         if number_of(version) < self.oldest:
             oldest = ".".join(map(str, self.oldest))
             raise LoadstoneError(
                 f"the database has {self.title} {version}",
-                f"Loadstone needs {oldest} or later; alter extension {self.extension} update, once it is "
-                "installed.",
+                f"Loadstone needs {oldest} or later. Install it, then run: alter extension "
+                f"{self.extension} update.",
             )
         return version
 
@@ -70,7 +70,7 @@ class ExtensionFamily(PostgresFamily):
         if not first <= found["version_number"] // _MAJOR <= last:
             span = f"{first} or later" if last == ExtensionFamily.servers[1] else f"{first} to {last}"
             raise LoadstoneError(
-                f"the server is PostgreSQL {found['version']}, and {self.title} is made for {span}",
+                f"the server is PostgreSQL {found['version']}, but {self.title} needs {span}",
                 f"It needs {self.needs}.",
             )
 

@@ -108,8 +108,8 @@ class PostgresFamily(Engine):
             identity = self.version(connection)
         except psycopg.Error as error:
             raise LoadstoneError(
-                f"the server does not answer as {self.title} does: {error}",
-                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                f"the server does not answer like {self.title}: {error}",
+                "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
             ) from error
         self.refuse_relatives(identity["version_text"])
         if identity["version_number"] < _OLDEST:
@@ -118,7 +118,9 @@ class PostgresFamily(Engine):
                 "Loadstone needs version 10 or later.",
             )
         if identity["standby"]:
-            raise LoadstoneError("the server is a standby: it takes no writes", "Name the primary instead.")
+            raise LoadstoneError(
+                "the server is a standby and accepts no writes", "Use the primary as the target."
+            )
         return identity
 
     def postgres_version(self, identity: Identity) -> str | None:
@@ -131,7 +133,7 @@ class PostgresFamily(Engine):
             if sign.lower() in version_text.lower():
                 raise LoadstoneError(
                     f"the server is {relative}, not {self.title}: {version_text}",
-                    "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                    "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
                 )
 
     def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
@@ -248,7 +250,7 @@ class PostgresFamily(Engine):
         files = self.data_files(connection, data_directory)
         looked = storage.look(connection, schema, tables, files, members=self.storage_members)
         if refused is not None:
-            looked.notes.insert(0, f"bytes in memory were not yet on the disk: {refused}")
+            looked.notes.insert(0, f"bytes in memory were not yet on disk: {refused}")
         return looked
 
     def counters(self, connection: Control) -> Observation:
@@ -263,7 +265,9 @@ class PostgresFamily(Engine):
     def waits(self, connection: Control) -> Observation:
         """Count the active sessions by what they wait for (`LWLock:WALWrite`)."""
         if not one(connection, statements.SEES_ALL_SESSIONS, column=True):
-            return Observation(None, "what sessions wait for is shown to members of pg_read_all_stats only")
+            return Observation(
+                None, "the server shows what sessions wait for only to members of pg_read_all_stats"
+            )
 
         def read() -> dict[str, Any]:
             return {row["wait"]: row["sessions"] for row in connection.execute(statements.WAITS)}
@@ -308,16 +312,16 @@ class PostgresFamily(Engine):
         try:
             connection.execute("checkpoint")
         except psycopg.errors.InsufficientPrivilege as error:
-            return f"no checkpoint could be made: {error.diag.message_primary}"
+            return f"a checkpoint failed: {error.diag.message_primary}"
         return None
 
     def flush_caches(self, connection: Control) -> Caches:
         """Empty the server's caches as far as SQL can, and say how far that is."""
         connection.execute("discard all")
         rest = (
-            "; the operating system keeps no cache of the files, which are read past it (O_DIRECT)"
+            "; the operating system does not cache the files, because they are read with O_DIRECT"
             if self.data_files(connection).direct
-            else ", and even then the operating system keeps its own cache of the files"
+            else ", and the operating system keeps its own cache of the files"
         )
         return {
             "emptied": False,
@@ -335,16 +339,16 @@ class PostgresFamily(Engine):
         free -= 0 if row["superuser"] else int(row["reserved"])
         if free < clients:
             raise LoadstoneError(
-                f"{clients} clients are asked for and the server has room for {max(free, 0)} "
+                f"{clients} clients are requested, but the server can accept only {max(free, 0)} "
                 f"(max_connections {row['allowed']}, in use {row['used']}, reserved {row['reserved']})",
-                f"Ask for fewer, or set max_connections to {row['allowed'] + clients - free} or more.",
+                f"Use fewer clients, or set max_connections to {row['allowed'] + clients - free} or more.",
             )
         for holder in ("role", "database"):
             limit = row[f"{holder}_limit"]
             if limit is not None and limit < clients + CONTROL_CONNECTIONS:
                 raise LoadstoneError(
-                    f"{clients} clients are asked for and the {holder} may have {limit} connections",
-                    f"Ask for fewer clients, or raise the limit: alter {holder} … connection limit …",
+                    f"{clients} clients are requested, but the {holder} may have only {limit} connections",
+                    f"Use fewer clients, or raise the limit: alter {holder} … connection limit …",
                 )
 
     def refuse_read_only(self, connection: Control) -> None:

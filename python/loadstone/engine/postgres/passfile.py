@@ -29,7 +29,7 @@ def password_from(path: Path, wanted: Sequence[str]) -> tuple[str | None, str | 
     except OSError:
         return None, None
     if not stat.S_ISREG(mode):
-        return None, f"the password file {path} is no plain file and was ignored"
+        return None, f"the password file {path} is not a regular file and was ignored"
     if mode & _OTHERS:
         return None, f"the password file {path} can be read by others and was ignored: chmod 600 it"
     try:
@@ -83,7 +83,7 @@ def read_service(name: str, files: Sequence[Path]) -> dict[str, str]:
         if found is not None:
             return found
     raise LoadstoneError(
-        f'there is no service "{name}" in {" or ".join(map(str, files))}',
+        f"the service '{name}' is not in {' or '.join(map(str, files))}",
         "Check service or PGSERVICE, and PGSERVICEFILE.",
     )
 
@@ -103,7 +103,7 @@ def service_of(lines: Iterable[str], name: str) -> dict[str, str] | None:
             key, equals, value = line.partition("=")
             if not equals:
                 raise LoadstoneError(
-                    f'the service "{name}" has a line without "=": {line}', "Mend that line."
+                    f"the service '{name}' has a line without '=': {line}", "Correct that line."
                 )
             found[key] = value
     return found

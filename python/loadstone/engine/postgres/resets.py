@@ -46,8 +46,8 @@ def await_reset(connection: PostgresControl, name: str, pid: int | None) -> None
 def _words(left: list[Row]) -> str:
     pids = ", ".join(str(session["pid"]) for session in left)
     return (
-        f"the server still shows sessions whose connection was lost (processes {pids}); if they crashed, it "
-        "ends all other sessions as well"
+        f"the server still shows sessions whose connections were lost (processes {pids}); if they "
+        "crash, the server also ends all other sessions"
     )
 
 

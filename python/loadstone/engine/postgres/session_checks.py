@@ -46,7 +46,7 @@ def check_statement(connection: model.Connection) -> str | None:
         parts.append(sql.SQL(statements.SETTINGS_LOST).format(rows=rows, hint=mend))
     if connection.claimed is not None:
         schema, mark = connection.claimed
-        words = f"the schema {schema} was dropped, or taken by another run of Loadstone"
+        words = f"the schema '{schema}' was dropped, or replaced by another run of Loadstone"
         parts.append(
             sql.SQL(statements.CLAIM_LOST).format(
                 schema=sql.Literal(schema), mark=sql.Literal(mark), words=sql.Literal(words)
@@ -66,8 +66,8 @@ def hint(connection: model.Connection, settings: Mapping[str, str]) -> str:
         for name, value in settings.items()
     )
     return (
-        "Connect to the server itself. Or use a role of its own for Loadstone, give its sessions the same, "
-        f"and have the pooler connect anew (pgbouncer: RECONNECT): {sets}"
+        "Connect to the server itself. Or use a separate role for Loadstone, set the same for its "
+        f"sessions, and make the pooler reconnect (pgbouncer: RECONNECT): {sets}"
     )
 
 

@@ -54,9 +54,9 @@ def with_settings(
         found = list(_why_not(control, settings))
     if found:
         raise LoadstoneError(
-            f"--setting cannot set {', '.join(f'{name} ({why})' for name, why in found)} on {where}",
-            "On a server of your own, --setting sets what a session may set. Set the others on the server "
-            "and leave them out here, or measure a private server.",
+            f"--setting cannot set {', '.join((f'{name} ({why})' for name, why in found))} on {where}",
+            "On your own server, --setting can set only what a session may set. Set the others on the "
+            "server and remove them here, or measure a private server.",
         )
     words = [connections.option(name, value) for name, value in settings.items()]
     options = " ".join(filter(None, [connection.parameters.get("options", ""), *words]))
@@ -67,11 +67,13 @@ def with_settings(
     except OtherSessionError:
         raise  # the server took the values, and a pooler lost them
     except LoadstoneError as error:
-        raise LoadstoneError(f"the settings are refused: {error.message}", "Check --setting.") from error
+        raise LoadstoneError(
+            f"the server refuses the settings: {error.message}", "Check --setting."
+        ) from error
     if ignored:
         raise LoadstoneError(
-            f"{where} ignores the start-up option {ignored[0]}: a pooler may stand before the server",
-            "Name the server itself as the target.",
+            f"{where} ignores the start-up option {ignored[0]}: a pooler may be in front of the server",
+            "Use the server itself as the target.",
         )
     return made
 
@@ -82,9 +84,9 @@ def refuse_read_only(control: Control) -> None:
     if row is None or row["value"] != "on":
         return
     source = row["source"]
-    hint = "Add --setting default_transaction_read_only=off: it is set for our sessions only."
+    hint = "Add --setting default_transaction_read_only=off: it affects only Loadstone's sessions."
     if source in ("client", "session"):
-        hint = "Take it out of --setting, of the target's options or of PGOPTIONS."
+        hint = "Remove it from --setting, from the target's options or from PGOPTIONS."
     raise LoadstoneError(
         f"sessions of {row['user']} in the database {row['database']} are read-only "
         f"(default_transaction_read_only = on, from: {source})",
@@ -103,11 +105,11 @@ def _why_not(control: PostgresControl, settings: Mapping[str, str]) -> Iterator[
         elif context is None:
             # The library that knows a name with a dot may be loaded later: the server keeps it until then.
             if "." not in name:
-                yield name, "the server knows no such setting"
+                yield name, "the server has no such setting"
         elif context in _SUPERUSER and name.lower() not in permitted:
             yield name, "only a superuser may set it"
         elif context not in (*_SESSION, *_SUPERUSER):
-            yield name, "it is one for the whole server"
+            yield name, "it applies to the whole server"
 
 
 def _permitted(control: PostgresControl, names: list[str]) -> set[str]:

@@ -48,9 +48,10 @@ def refuse_other(
     pooled = pid is not None and pid != opened.info.backend_pid
     row = _lost(opened, connection)
     if row is not None:
-        between = ": a pooler stands between, and drops what is set at log-in" if pooled else ""
+        between = ": a pooler is in front of the server and drops settings of the log-in" if pooled else ""
         raise OtherSessionError(
-            f"the session at {where} is not as asked for: {row['what']}{between}", row["hint"]
+            f"the session at {where} does not have the requested settings: {row['what']}{between}",
+            row["hint"],
         )
     key = (connection.host, connection.port, connection.user, connection.database)
     if not pooled or needs == "nothing" or key in _lasting:
@@ -62,9 +63,9 @@ def refuse_other(
     if needs == "prepared statements" and _keeps_prepared(dial):
         return pid
     raise OtherSessionError(
-        f"at {where} a pooler stands between that gives each transaction another session of the server: "
-        "settings, prepared statements and locks do not last there",
-        "Connect to the server itself, or have the pooler keep one session for each client "
+        f"at {where} a pooler runs each transaction in another session of the server: settings, "
+        "prepared statements and locks are lost between them",
+        "Connect to the server itself, or configure the pooler to keep one session for each client "
         "(pgbouncer: pool_mode = session).",
     )
 

@@ -36,8 +36,8 @@ def create(connection: PostgresControl, schema: str, *, replace: bool) -> None:
     found = _look(connection, schema)
     if found and found["objects"] and not _is_ours(found) and not replace:
         raise LoadstoneError(
-            f'the schema "{schema}" holds {found["objects"]} objects that Loadstone did not make',
-            "Point Loadstone at another database, or give --replace to drop that schema with all it holds.",
+            f"the schema '{schema}' contains {found['objects']} objects that Loadstone did not create",
+            "Use another database, or add --replace to drop that schema with everything in it.",
         )
     try:
         with connection.transaction():
@@ -49,8 +49,8 @@ def create(connection: PostgresControl, schema: str, *, replace: bool) -> None:
             _mark(connection, schema, MARK)
     except errors.InsufficientPrivilege as error:
         raise LoadstoneError(
-            f'the schema "{schema}" cannot be made: {error.diag.message_primary}',
-            "Let the user create schemas there: grant create on database … to …",
+            f"the schema '{schema}' cannot be created: {error.diag.message_primary}",
+            "Allow the user to create schemas: grant create on database … to …",
         ) from error
 
 
@@ -110,8 +110,8 @@ def drop(connection: PostgresControl, schema: str) -> None:
         return
     if not _is_ours(found):
         raise LoadstoneError(
-            f'the schema "{schema}" is not marked as made by Loadstone, so it stays',
-            "Drop it by hand if nobody needs it.",
+            f"the schema '{schema}' is not marked as created by Loadstone and was not dropped",
+            "Drop it yourself if nobody needs it.",
         )
     _drop(connection, schema)
 
@@ -136,9 +136,9 @@ def _lock_name(schema: str) -> str:
 
 def _still_connected(schema: str, pids: list[int]) -> LoadstoneError:
     return LoadstoneError(
-        f'the schema "{schema}" is in use by another run of Loadstone, whose clients are still connected '
-        f"(the server's processes {', '.join(map(str, pids))})",
-        "Wait for their end. Where that run was killed, end them: select pg_terminate_backend(…)",
+        f"another run of Loadstone uses the schema '{schema}', and its clients are still connected (the "
+        f"server's processes {', '.join(map(str, pids))})",
+        "Wait until they end. If that run was killed, end them: select pg_terminate_backend(…)",
     )
 
 
@@ -149,10 +149,9 @@ def _refuse_held(connection: PostgresControl, schema: str) -> None:
         return
     who = f'application "{holder["application"]}", user {holder["holder"]}, since {holder["since"]}'
     raise LoadstoneError(
-        f'the schema "{schema}" is in use by another run of Loadstone: the server\'s process '
-        f"{holder['pid']} ({who})",
-        "Wait for its end, or name another database; a run can have each database as a target once. Where no "
-        f"run is under way, end that session: select pg_terminate_backend({holder['pid']})",
+        f"another run of Loadstone uses the schema '{schema}': the server's process {holder['pid']} ({who})",
+        "Wait until it ends, or use another database; a run can have each database as a target only "
+        f"once. If no run is active, end that session: select pg_terminate_backend({holder['pid']})",
     )
 
 

@@ -48,15 +48,15 @@ class ChDB(ClickFamily):
             return Place("chdb", "a private folder", "chdb:", needs_folder=True, private=True)
         if text == ":memory:":
             raise LoadstoneError(
-                "chDB in memory keeps tables of its own kind, which nobody measures",
-                "Name a folder, or none.",
+                "in-memory chDB is not supported",
+                "Name a folder, or use 'chdb' for a private one.",
             )
         path = Path(text).expanduser()
         if path.exists() and not path.is_dir():
-            raise LoadstoneError(f"{path} is no folder", "Name a folder: chdb:/path/folder.")
+            raise LoadstoneError(f"'{path}' is not a folder", "Name a folder: chdb:/path/folder.")
         if not path.parent.is_dir():
             raise LoadstoneError(
-                f"there is no folder {path.parent}", f"Make it first: mkdir -p {path.parent}"
+                f"the folder '{path.parent}' does not exist", f"Create it first: mkdir -p {path.parent}"
             )
         return Place(f"chdb-{path.name}", f"folder {path}", f"chdb:{path}", path=path)
 
@@ -75,7 +75,10 @@ class ChDB(ClickFamily):
         database = click(connection).database
         if isinstance(database, ChdbDatabase):
             database.forget_pages()
-        note = f"its caches were emptied ({', '.join(emptied)}), and the system was asked to forget its files"
+        note = (
+            f"its caches were emptied ({', '.join(emptied)}), and the system was asked to drop its "
+            "files from the page cache"
+        )
         return {"emptied": True, "note": note}
 
 

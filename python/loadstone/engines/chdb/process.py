@@ -81,7 +81,7 @@ class ChdbLine:
             raise ClickError(f"{_GONE}: {error.strerror or error}") from error
 
 
-_GONE = "the process that holds chDB is gone"
+_GONE = "the process that runs chDB has ended"
 
 
 class ChdbDatabase(LinkDatabase[ClickControl]):
@@ -99,8 +99,8 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
         self._closed = False
         if not self.claim(self.folder):
             raise LoadstoneError(
-                f"the folder {self.folder} is in use by this very run",
-                "A run can have each database as a target once.",
+                f"the folder '{self.folder}' is already in use by this run",
+                "A run can have each database as a target only once.",
             )
         try:
             self._start()
@@ -129,7 +129,7 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
                     raise
                 control.execute("select 1")
         except ClickError as error:
-            raise LoadstoneError(f"chDB in {self.folder} cannot be used: {error}", "Run again.") from error
+            raise LoadstoneError(f"chDB in '{self.folder}' cannot be used: {error}", "Run again.") from error
         return self.enlist(control)
 
     def line(self) -> ChdbLine:
@@ -218,13 +218,13 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
             self._said.seek(0)
             said = self._said.read()
         text = said.decode(errors="replace").strip()
-        last = next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
         if "Cannot lock file" in text:
             return LoadstoneError(
-                f"the folder {self.folder} is in use by another process of ClickHouse's",
-                "End that process, or name another folder: one process can have a folder at a time.",
+                f"the folder '{self.folder}' is in use by another process of ClickHouse",
+                "End that process, or use another folder: only one process can use a folder at a time.",
             )
-        return LoadstoneError(f"chDB cannot open {self.folder}: {last}", "Name another folder.")
+        return LoadstoneError(f"chDB cannot open '{self.folder}': {last}", "Use another folder.")
 
     def _end(self) -> None:
         """End the process: in order, for it writes what is under way; else at once."""

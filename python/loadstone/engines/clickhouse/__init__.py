@@ -31,7 +31,7 @@ class ClickHouse(ClickFamily):
     title = "ClickHouse"
     schemes = ("clickhouse",)
     limits = MappingProxyType({**ClickFamily.limits, "max_connections": "connections"})
-    status = "not yet run against a server; its driver, HTTP and the engine of chDB 4.4.0 together"
+    status = "not yet run against a server; tested: its driver, HTTP and the engine of chDB 4.4.0 together"
     needs = f"a server 23.8 or later, and the Python package clickhouse-connect: {install('clickhouse')}"
 
     @property
@@ -63,8 +63,8 @@ class ClickHouse(ClickFamily):
         """Empty the server's own caches; those of its operating system stay."""
         emptied = drop_caches(connection)
         note = (
-            f"the server's own caches were emptied ({', '.join(emptied)}); its operating system still keeps "
-            "the files that it has read"
+            f"the server's own caches were emptied ({', '.join(emptied)}); its operating system still "
+            "caches the files that were read"
         )
         return {"emptied": False, "note": note}
 

@@ -80,8 +80,8 @@ class ClickFamily(LibraryEngine):
         held = self._tables_in(connection, schema)
         if held and found != MARK and not replace:
             raise LoadstoneError(
-                f'the database "{schema}" holds {len(held)} tables that Loadstone did not make',
-                "Name another server, or give --replace to drop that database with all it holds.",
+                f"the database '{schema}' contains {len(held)} tables that Loadstone did not create",
+                "Use another server, or add --replace to drop that database with everything in it.",
             )
         click(connection).use("default")
         if found is not None:
@@ -99,8 +99,8 @@ class ClickFamily(LibraryEngine):
             return
         if found != MARK:
             raise LoadstoneError(
-                f'the database "{schema}" is not marked as made by Loadstone, so it stays',
-                "Drop it by hand if nobody needs it.",
+                f"the database '{schema}' is not marked as created by Loadstone and was not dropped",
+                "Drop it yourself if nobody needs it.",
             )
         click(connection).use("default")
         connection.execute(f"drop database {quoted(schema)} sync")
@@ -129,17 +129,17 @@ class ClickFamily(LibraryEngine):
                 "setting": "fsync_after_insert",
                 "value": f"off for {', '.join(loose)}" if loose else "1",
                 "durable": not loose,
-                "why": "an insert is answered before it is on the disk: a crash of the machine loses it"
+                "why": "an insert is acknowledged before it is on disk: a crash of the machine loses it"
                 if loose
-                else "an insert is answered after its files, and their folder, are on the disk",
+                else "an insert is acknowledged after its files and their folder are on disk",
             },
             {
                 "setting": "min_rows_to_fsync_after_merge",
                 "value": "0 for some" if loose else "1",
                 "durable": not loose,
-                "why": "a merge takes the place of its parts before it is on the disk"
+                "why": "a merge replaces its parts before it is on disk"
                 if loose
-                else "a merge is on the disk before it takes the place of its parts",
+                else "a merge is on disk before it replaces its parts",
             },
         ]
 
@@ -179,7 +179,7 @@ class ClickFamily(LibraryEngine):
                     f"{name}: {int(row['parts']):,} parts; columns of {plain:,} bytes are compressed "
                     f"{plain / packed:.2f}:1"
                 )
-        found.notes.append("parts that a merge has replaced stay for eight minutes and are not counted")
+        found.notes.append("parts that a merge has replaced remain for eight minutes and are not counted")
         return found
 
     def counters(self, connection: Control) -> Observation:
@@ -194,14 +194,14 @@ class ClickFamily(LibraryEngine):
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Return the engine's process where it is ours to know."""
         pid = click(connection).database.pid
-        reason = None if pid is not None else "ClickHouse does not tell its process by SQL"
+        reason = None if pid is not None else "ClickHouse does not show its process id in SQL"
         return ServerProcesses(pid, reason)
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server takes fewer; a limit of 0 is none."""
         names = ", ".join(map(literal, self.limits))
         for row in connection.execute(statements.LIMITS.format(names=names)):
-            hint = f"Ask for fewer, or raise {row['name']} in its configuration."
+            hint = f"Use fewer clients, or raise {row['name']} in its configuration."
             self.refuse_above(int(row["value"]), clients, self.limits[row["name"]], hint)
 
     def text_value(self, connection: Control, sql: str) -> str | None:
@@ -256,7 +256,7 @@ def _observed(connection: Control, statement: str) -> Observation:
     except ClickError as error:
         if error.code is None:
             raise
-        return Observation(None, f"ClickHouse refuses: {error}")
+        return Observation(None, f"ClickHouse refuses the statement: {error}")
     return Observation({_snake(row["name"]): int(row["value"]) for row in rows})
 
 

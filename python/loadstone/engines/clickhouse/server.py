@@ -94,7 +94,8 @@ class ClickServer(LinkDatabase[ClickControl]):
                 refuse_too_old(self._asked_plainly())
             raise LoadstoneError(
                 f"cannot connect to {server.host}:{server.port} (user {server.user}): {error}",
-                "Is the server running, with its HTTP interface on that port, and is the password right?",
+                "Check that the server is running with its HTTP interface on that port, and that the "
+                "password is right.",
             ) from error
         # Before any session is set up: old servers do not know the settings of ours.
         refuse_too_old(version)
@@ -110,7 +111,9 @@ class ClickServer(LinkDatabase[ClickControl]):
         try:
             control.execute("select 1")
         except ClickError as error:
-            raise LoadstoneError(f"the server cannot be used: {error}", "Is it running?") from error
+            raise LoadstoneError(
+                f"the server cannot be used: {error}", "Check that it is running."
+            ) from error
         return self.enlist(control)
 
     def line(self) -> HttpLine:
@@ -176,7 +179,7 @@ def _told() -> Any:
         code = _CODE.search(said)
         raise ClickError(said, int(code.group(1)) if code else None) from error
     except OSError as error:
-        raise ClickError(f"the server is gone: {error}") from error
+        raise ClickError(f"the server does not respond: {error}") from error
 
 
 def _reason(error: BaseException) -> str | None:

@@ -71,16 +71,18 @@ class ClickTables(LibraryTables):
         super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
         if wishes.partition_rows:
             raise LoadstoneError(
-                "ClickHouse's partitions are for dropping old data and make queries no faster: none is made",
-                "Take partition_rows away; the primary key finds ranges.",
+                "ClickHouse's partitions are for dropping old data and do not make queries faster, so "
+                "Loadstone creates none",
+                "Remove partition_rows; the primary key finds ranges.",
             )
         if wishes.tablespace or wishes.index_tablespace:
-            raise LoadstoneError("ClickHouse has no tablespaces", "Take them away.")
+            raise LoadstoneError("ClickHouse has no tablespaces", "Remove them.")
         for index in self.index_list(wishes.indexes, table):
             if index.method not in ("", *_SKIPPING) or index.operators or len(index.columns) > 1:
                 raise LoadstoneError(
-                    f"ClickHouse cannot make the index {index}",
-                    f"It skips data by one column each: {', '.join(f'c:{name}' for name in _SKIPPING)}.",
+                    f"ClickHouse cannot create the index {index}",
+                    "Its indexes skip data by one column each: "
+                    f"{', '.join(f'c:{name}' for name in _SKIPPING)}.",
                 )
 
     def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> ClickLoader:
@@ -120,14 +122,17 @@ class ClickTables(LibraryTables):
         """Say which wishes have no meaning here, and what is there instead."""
         del where
         found = [
-            "fsync_after_insert and its kin are on: every insert and merge is on the disk when it counts"
+            (
+                "fsync_after_insert and related settings are on: every insert and merge is on disk "
+                "before it counts"
+            )
         ]
         if wishes.indexes.strip() not in ("", "0"):
-            found.append("indexes skip ranges of rows (minmax, granularity 1); they find no single row")
+            found.append("indexes skip ranges of rows (minmax, granularity 1); they cannot find a single row")
         if wishes.primary_key:
-            found.append("the primary key is the order of the rows; nothing keeps it unique")
+            found.append("the primary key sets the order of the rows; it does not keep them unique")
         if wishes.compression != "default":
-            found.append("ClickHouse compresses every column (LZ4), whether that is asked for or not")
+            found.append("ClickHouse always compresses every column (LZ4)")
         return tuple(found)
 
     def drop(self, name: str) -> str:

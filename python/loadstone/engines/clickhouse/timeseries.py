@@ -22,6 +22,6 @@ class ClickSeries(TimeSeriesDialect):
         """Raise LoadstoneError: tables of this shape were not made for ClickHouse."""
         del control
         raise LoadstoneError(
-            "Loadstone keeps no time series in ClickHouse, only plain tables",
-            "Load a plain data set, or name another target.",
+            "Loadstone supports only plain tables in ClickHouse, not time series",
+            "Load a plain data set, or use another target.",
         )

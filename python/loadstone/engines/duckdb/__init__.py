@@ -111,10 +111,10 @@ class DuckDB(LibraryEngine):
             return Place("duckdb-memory", "in memory", "duckdb::memory:", private=True)
         path = Path(text).expanduser()
         if path.is_dir() or text.endswith("/"):
-            raise LoadstoneError(f"{path} is a folder", "Name a file: duckdb:/path/file.duckdb.")
+            raise LoadstoneError(f"'{path}' is a folder", "Name a file: duckdb:/path/file.duckdb.")
         if not path.parent.is_dir():
             raise LoadstoneError(
-                f"there is no folder {path.parent}", f"Make it first: mkdir -p {path.parent}"
+                f"the folder '{path.parent}' does not exist", f"Create it first: mkdir -p {path.parent}"
             )
         return Place(f"duckdb-{path.stem}", f"file {path}", f"duckdb:{path}", path=path)
 
@@ -143,11 +143,11 @@ class DuckDB(LibraryEngine):
         """Refuse a file that this process may read only, or whose folder takes no write-ahead log."""
         path = duck(connection).database.path
         if one(connection, _READ_ONLY)["readonly"]:
-            raise LoadstoneError(f"the file {path} is opened to be read only", "Leave out access_mode.")
+            raise LoadstoneError(f"the file '{path}' would be opened read-only", "Remove access_mode.")
         if path is not None and not os.access(path.parent, os.W_OK):
             raise LoadstoneError(
-                f"the folder {path.parent} may not be written, and DuckDB keeps its write-ahead log there",
-                "Allow it (chmod u+w), or name a file elsewhere.",
+                f"the folder '{path.parent}' is not writable, and DuckDB writes its write-ahead log there",
+                "Make it writable (chmod u+w), or use a file elsewhere.",
             )
 
     def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
@@ -165,8 +165,8 @@ class DuckDB(LibraryEngine):
         found = _objects(connection, schema)
         if found and MARK not in found and not replace:
             raise LoadstoneError(
-                f'the schema "{schema}" holds {len(found)} objects that Loadstone did not make',
-                "Name another file, or give --replace to drop that schema with all it holds.",
+                f"the schema '{schema}' contains {len(found)} objects that Loadstone did not create",
+                "Use another file, or add --replace to drop that schema with everything in it.",
             )
         own = duck(connection).connection
         run(own, "begin")
@@ -189,8 +189,8 @@ class DuckDB(LibraryEngine):
             return
         if MARK not in _objects(connection, schema):
             raise LoadstoneError(
-                f'the schema "{schema}" is not marked as made by Loadstone, so it stays',
-                "Drop it by hand if nobody needs it.",
+                f"the schema '{schema}' is not marked as created by Loadstone and was not dropped",
+                "Drop it yourself if nobody needs it.",
             )
         own = duck(connection).connection
         use(own, "main")
@@ -214,7 +214,7 @@ class DuckDB(LibraryEngine):
         """Judge the settings that decide whether a committed transaction survives a crash."""
         del schema
         if duck(connection).database.path is None:
-            why = "nothing is ever written to a disk: all is gone when the process ends"
+            why = "nothing is written to disk: all data are gone when the process ends"
             return [{"setting": "database", "value": ":memory:", "durable": False, "why": why}]
         values = {row["name"]: row["value"] for row in connection.execute(_SETTINGS)}
         forced = values["fsync_mode"] != "NONE"
@@ -223,16 +223,16 @@ class DuckDB(LibraryEngine):
                 "setting": "fsync_mode",
                 "value": values["fsync_mode"],
                 "durable": forced,
-                "why": "a commit is answered after its WAL, or a large append's blocks, are on the disk"
+                "why": "a commit is acknowledged after its WAL, or a large append's blocks, are on disk"
                 if forced
-                else "nothing is forced to the disk: a crash of the machine can destroy the whole database",
+                else "nothing is synced to disk: a crash of the machine can destroy the whole database",
             },
             {
                 "setting": "checkpoint_threshold",
                 "value": values["checkpoint_threshold"],
                 "durable": True,
-                "why": "once the WAL is that large, a commit writes it into the file; until then a crash is "
-                "mended from the WAL",
+                "why": "when the WAL has that size, a commit writes it into the file; until then a crash "
+                "is recovered from the WAL",
             },
         ]
 
@@ -270,20 +270,22 @@ class DuckDB(LibraryEngine):
         del data_directory
         database = duck(connection).database
         if database.path is None:
-            return Storage([], ["a database in memory has no bytes on a disk"])
+            return Storage([], ["an in-memory database has no bytes on disk"])
         refused = self.checkpoint(connection)
         space = one(connection, _SPACE)
         block = int(space["block_size"])
         allocated = allocated_bytes(database.path, database.wal)
         found = [self._table(connection, schema, name, block) for name in tables]
-        notes = ["DuckDB does not say what an index takes, and keeps long values with the others"]
+        notes = [
+            ("DuckDB does not show the size of an index, and stores long values together with the others")
+        ]
         if len(found) == 1:
             found[0]["free_bytes"] = int(space["free_blocks"]) * block
             found[0]["allocated_bytes"] = allocated
             found[0]["shared_file"] = True
-            notes.append("free and allocated bytes are the whole file's, indexes and WAL included")
+            notes.append("free and allocated bytes are those of the whole file, including indexes and WAL")
         else:
-            notes.append("free and allocated bytes cannot be told apart by table: all share one file")
+            notes.append("free and allocated bytes cannot be divided by table: all tables share one file")
         return Storage(found, [*([refused] if refused else []), *notes])
 
     def _table(self, connection: Control, schema: str, name: str, block: int) -> TableStorage:
@@ -304,7 +306,7 @@ class DuckDB(LibraryEngine):
         del connection
         return ServerProcesses(
             None,
-            "DuckDB works inside Loadstone's own process: its CPU time and memory count as the client's",
+            "DuckDB runs in Loadstone's own process: its CPU time and memory count as the client's",
         )
 
     def capabilities(self, connection: Control) -> frozenset[str]:
@@ -320,16 +322,16 @@ class DuckDB(LibraryEngine):
         try:
             connection.execute("checkpoint")
         except duckdb.TransactionException as error:
-            return f"no checkpoint could be made: {error}"
+            return f"a checkpoint failed: {error}"
         return None
 
     def flush_caches(self, connection: Control) -> Caches:
         """Close and open the database; its connections live on."""
         database = duck(connection).database
         if database.path is None:
-            return {"emptied": False, "note": "a database in memory has no other place than its memory"}
+            return {"emptied": False, "note": "an in-memory database has no caches to empty"}
         database.reopen()
-        note = "the file was closed and opened again, and the system was asked to forget its pages of it"
+        note = "the file was closed and opened again, and the system was asked to drop it from the page cache"
         return {"emptied": True, "note": note}
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:

@@ -166,7 +166,9 @@ class DuckDatabase:
         try:
             control.execute("select 1")
         except duckdb.Error as error:
-            raise LoadstoneError(f"the database {self.path} cannot be used: {error}", "Run again.") from error
+            raise LoadstoneError(
+                f"the database '{self.path}' cannot be used: {error}", "Run again."
+            ) from error
         return control
 
     def connection(self) -> _core.DuckConnection:
@@ -228,25 +230,28 @@ class DuckDatabase:
         held = _HOLDER.search(said)
         if held:
             return LoadstoneError(
-                f"the file {self.path} is in use by process {held.group(2)} ({held.group(1)})",
-                "End that process, or name another file: DuckDB lets one process have a file at a time.",
+                f"the file '{self.path}' is in use by process {held.group(2)} ({held.group(1)})",
+                "End that process, or use another file: DuckDB allows only one process per file at a time.",
             )
         if "not a valid DuckDB database" in said:
-            return LoadstoneError(f"the file {self.path} is no DuckDB database", "Name another file.")
+            return LoadstoneError(f"the file '{self.path}' is not a DuckDB database", "Use another file.")
         if self.settings and isinstance(error, duckdb.InvalidInputException):
             given = ", ".join(f"{name}={value}" for name, value in self.settings.items())
             return LoadstoneError(f"DuckDB refuses a setting ({given}): {said}", "Check --setting.")
-        hint = "Name another file."
+        hint = "Use another file."
         if "Permission denied" in said or "Read-only file system" in said:
-            hint = "Measuring writes: allow this user to write the file (chmod u+w), or name another."
+            hint = (
+                "Loadstone measures writes: make the file writable for this user (chmod u+w), or use "
+                "another one."
+            )
         return LoadstoneError(f"DuckDB cannot open {self.path or 'a database'}: {said}", hint)
 
     def _claim(self) -> None:
         with self._guard:
             if self.path in self._open:
                 raise LoadstoneError(
-                    f"the file {self.path} is in use by this very run",
-                    "A run can have each database as a target once.",
+                    f"the file '{self.path}' is already in use by this run",
+                    "A run can have each database as a target only once.",
                 )
             if self.path is not None:
                 self._open.add(self.path)
@@ -271,9 +276,9 @@ def refuse_ambiguous(connection: Control, schema: str) -> None:
     row = connection.execute("select current_database() as name").fetchone() or {}
     if str(row["name"]).lower() == schema.lower():
         raise LoadstoneError(
-            f"DuckDB names a database after its file: this one is named {schema}, as the schema "
-            "in it that Loadstone would use",
-            "Rename the file, or name another.",
+            f"DuckDB names a database after its file: this one is named '{schema}', like the schema "
+            "that Loadstone uses in it",
+            "Rename the file, or use another one.",
         )
 
 

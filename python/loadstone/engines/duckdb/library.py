@@ -30,5 +30,5 @@ def opened(path: Path | None, settings: Mapping[str, str]) -> _core.DuckDatabase
 def _library() -> str:
     found = importlib.util.find_spec("_duckdb")
     if found is None or found.origin is None:
-        raise LoadstoneError("the library of the package duckdb is not there", "Install duckdb again.")
+        raise LoadstoneError("the library of the Python package duckdb is missing", "Install duckdb again.")
     return found.origin

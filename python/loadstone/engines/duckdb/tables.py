@@ -40,13 +40,13 @@ class DuckTables(NativeLoads, TableDialect):
         """Raise LoadstoneError for wishes that contradict the table, or that DuckDB cannot fulfil."""
         super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
         if wishes.partition_rows:
-            raise LoadstoneError("DuckDB has no partitions: each table is one", "Take partition_rows away.")
+            raise LoadstoneError("DuckDB has no partitions", "Remove partition_rows.")
         if wishes.tablespace or wishes.index_tablespace:
-            raise LoadstoneError("DuckDB has no tablespaces: all lies in one file", "Take them away.")
+            raise LoadstoneError("DuckDB has no tablespaces: all tables are in one file", "Remove them.")
         for index in self.index_list(wishes.indexes, table):
             if index.method not in ("", "art") or index.operators:
                 raise LoadstoneError(
-                    f"DuckDB cannot make the index {index}", "Its indexes are ART: name columns only."
+                    f"DuckDB cannot create the index {index}", "Its indexes are ART: list columns only."
                 )
 
     def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class DuckTables(NativeLoads, TableDialect):
         del where
         found = []
         if wishes.indexes.strip() not in ("", "0"):
-            found.append("indexes are ART: they serve look-ups of a few rows only")
+            found.append("indexes are ART: they help only look-ups of a few rows")
         if wishes.compression != "default":
             found.append("DuckDB chooses how each column is compressed when it writes it")
         return tuple(found)

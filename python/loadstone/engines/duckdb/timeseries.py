@@ -64,16 +64,18 @@ class DuckSeries(NativeLoads, TimeSeriesDialect):
         found = list(common_notes(wishes))
         if wishes.time_index or wishes.partition_index or wishes.time_partition_index:
             found.append(
-                "no index on time or device is made: DuckDB finds a time range by the least and greatest "
-                "value that it keeps of each column for every 122,880 rows; its ART indexes serve look-ups "
-                "of a few rows only"
+                "no index on time or device is created: DuckDB finds a time range by the minimum and "
+                "maximum that it keeps per column for every 122,880 rows; its ART indexes help only "
+                "look-ups of a few rows"
             )
         if wishes.field_index_count:
-            found.append("no index on fields is made: DuckDB's ART indexes serve look-ups of a few rows only")
+            found.append(
+                "no index on fields is created: DuckDB's ART indexes help only look-ups of a few rows"
+            )
         if wishes.chunk_time_s is not None or wishes.hash_partitions:
-            found.append("DuckDB has no partitions: each table is one")
+            found.append("DuckDB has no partitions")
         if wishes.compress or wishes.compress_after_s is not None:
-            found.append("DuckDB compresses every column when it writes it, whether that is asked for or not")
+            found.append("DuckDB always compresses every column when it writes it")
         return tuple(found)
 
     def bucket(self, width: str, column: str) -> str:

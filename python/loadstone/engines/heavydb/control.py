@@ -123,7 +123,7 @@ class HeavyDatabase(LinkDatabase["HeavyControl"]):
         if self.workspace in link.databases():
             link.use(self.workspace)
         elif self.made:
-            raise HeavyError(f'the database "{self.workspace}" is gone: somebody has dropped it', lost=True)
+            raise HeavyError(f"the database '{self.workspace}' is gone: somebody dropped it", lost=True)
 
     def elsewhere(self, database: str) -> Link:
         """Open a session in another database. Raises HeavyError."""
@@ -195,9 +195,9 @@ def _unreachable(server: Connection, error: HeavyError) -> LoadstoneError:
     if error.lost:
         return LoadstoneError(
             f"no HeavyDB server can be reached at {place}: {error}",
-            "Start it, and name the port of its binary Thrift protocol (6274 unless it was told otherwise).",
+            "Start it, and use the port of its binary Thrift protocol (6274 by default).",
         )
     return LoadstoneError(
-        f'HeavyDB at {place} refuses the user "{server.user}" in the database "{server.database}": {error}',
+        f"HeavyDB at {place} refuses the user '{server.user}' in the database '{server.database}': {error}",
         "Write heavydb://user@host:6274/database, with the password there or in HEAVYDB_PASSWORD.",
     )

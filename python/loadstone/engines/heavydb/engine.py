@@ -49,7 +49,7 @@ class HeavyDB(LibraryEngine):
         f"{install('heavydb')}"
     )
     tables: HeavyTables = HeavyTables()
-    no_counters = "HeavyDB keeps no counters of what it has done so far"
+    no_counters = "HeavyDB does not count what it has done so far"
     no_waits = "HeavyDB does not show what its threads wait for"
     device: str | None = None
     """What sessions are told to use; None: the server's own choice, which is the GPU where it has one."""
@@ -112,8 +112,9 @@ class HeavyDB(LibraryEngine):
         gpus, _ = heavy(connection).call(lambda link: link.hardware())
         if self.needs_gpu and not gpus:
             raise LoadstoneError(
-                "the HeavyDB server works without a GPU: it has none, or was started with --cpu-only",
-                "Start it where nvidia-smi shows a GPU, or measure it on the CPU: heavydb-cpu://…",
+                "the HeavyDB server does not use a GPU: it has none, or was started with --cpu-only",
+                "Start it on a machine where nvidia-smi shows a GPU, or measure it on the CPU: "
+                "heavydb-cpu://…",
             )
         return identity
 
@@ -136,8 +137,8 @@ class HeavyDB(LibraryEngine):
         name, home = control.database.workspace, control.database.server.database
         if found and MARK not in found and not replace:
             raise LoadstoneError(
-                f'the database "{name}" holds {len(found)} tables that Loadstone did not make',
-                "Name another server, or give --replace to drop that database with all it holds.",
+                f"the database '{name}' contains {len(found)} tables that Loadstone did not create",
+                "Use another server, or add --replace to drop that database with everything in it.",
             )
         control.database.made = False
         if found is not None:
@@ -147,8 +148,8 @@ class HeavyDB(LibraryEngine):
             control.execute(f"create database {name}")
         except HeavyError as error:
             raise LoadstoneError(
-                f'the database "{name}" cannot be made: {error}',
-                "Name a superuser, or one who was granted CREATE on databases.",
+                f"the database '{name}' cannot be created: {error}",
+                "Use a superuser, or a user with the privilege CREATE on databases.",
             ) from error
         control.call(lambda link: link.use(name))
         control.database.made = True
@@ -166,8 +167,8 @@ class HeavyDB(LibraryEngine):
             return
         if MARK not in found:
             raise LoadstoneError(
-                f'the database "{name}" is not marked as made by Loadstone, so it stays',
-                "Drop it by hand if nobody needs it.",
+                f"the database '{name}' is not marked as created by Loadstone and was not dropped",
+                "Drop it yourself if nobody needs it.",
             )
         control.database.made = False
         control.call(lambda link: link.use(home))
@@ -190,7 +191,7 @@ class HeavyDB(LibraryEngine):
     def durability(self, connection: Control, schema: str = SCHEMA) -> list[Durability]:
         """Say when rows are safe: there is nothing to set."""
         del connection, schema
-        why = "each import ends with a checkpoint: its table's files are synced before it is answered"
+        why = "each import ends with a checkpoint: its table's files are synced before it is acknowledged"
         return [{"setting": "checkpoint", "value": "each import", "durable": True, "why": why}]
 
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:
@@ -220,11 +221,17 @@ class HeavyDB(LibraryEngine):
         del data_directory, schema
         words = dictionaries(connection)
         found = Storage(
-            [], ["columns are in pages of files that are made at full length: free is what is left"]
+            [],
+            [
+                (
+                    "columns are in pages of files that are created at full length: free bytes are the "
+                    "unused pages"
+                )
+            ],
         )
         if words is None:
             found.notes.append(
-                "what the dictionaries take is not known: the user may not read information_schema"
+                "the size of the dictionaries is unknown: the user may not read information_schema"
             )
         for row in details(connection):
             name, used = str(row["table_name"]), used_bytes(row)
@@ -272,7 +279,8 @@ class HeavyDB(LibraryEngine):
                 }
             emptied.append(level)
         note = (
-            f"HeavyDB's buffer pools ({' and '.join(emptied)}) were emptied; the system still keeps the files"
+            f"HeavyDB's buffer pools ({' and '.join(emptied)}) were emptied; the system still caches "
+            "the files"
         )
         return {"emptied": False, "note": note}
 

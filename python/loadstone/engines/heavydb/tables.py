@@ -76,9 +76,12 @@ class HeavyTables(LibraryTables):
         """Say what is there in place of what scenarios wish."""
         del wishes, where
         return (
-            f"texts are numbers of a dictionary (32 bits), rows lie in fragments of {FRAGMENT_ROWS:,}",
-            "HeavyDB's SQL cannot hash: what is compared of the content are counts and sums",
-            "sessions that load one table at once wait for each other: an import locks it",
+            (
+                "texts are stored as numbers of a dictionary (32 bits), rows in fragments of "
+                f"{FRAGMENT_ROWS:,}"
+            ),
+            "HeavyDB's SQL cannot hash: the content is compared by counts and sums only",
+            "sessions that load the same table wait for each other: an import locks it",
         )
 
     def notes_of_files(self, table: RowTable) -> tuple[str, ...]:
@@ -87,8 +90,8 @@ class HeavyTables(LibraryTables):
         if not texts:
             return ()
         note = (
-            f"HeavyDB keeps an empty text as NULL: in {', '.join(texts)} what is empty in the files is NULL "
-            "in the table, and queries on it answer otherwise than those of other engines"
+            f"HeavyDB stores an empty text as NULL: empty texts of the files in {', '.join(texts)} are "
+            "NULL in the table, so queries on them return other answers than those of other engines"
         )
         return (note,)
 

@@ -108,9 +108,11 @@ class OpenGaussSeries(TimeSeriesDialect):
         del where
         found = list(common_notes(wishes))
         if wishes.compress or wishes.compress_after_s is not None:
-            found.append("compression of openGauss's tables is not used yet: nothing is compressed")
+            found.append(
+                "Loadstone does not use compression of openGauss's tables yet: nothing is compressed"
+            )
         if wishes.chunk_time_s is not None and not wishes.hash_partitions:
-            found.append("partitions are made by interval, as rows come")
+            found.append("partitions are created by interval, as rows arrive")
         if wishes.jsonb_tags:
             found.append("there is no unique index over sets of tags")
         return tuple(found)
@@ -197,7 +199,7 @@ class OpenGaussTables(TableDialect):
     def notes(self, wishes: PlainTable, where: tables.TableOptions = tables.USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
         if partitions.is_split(wishes, where):
-            return ("one partition more, _after, takes rows behind the range of the data",)
+            return ("one more partition, _after, contains rows after the range of the data",)
         return ()
 
     def size(self, control: Control, table: str) -> tables.TableSize:
@@ -230,7 +232,7 @@ class OpenGauss(PostgresFamily):
     schemes = ("opengauss", "uqbar", "mogdb")
     embedded_prefix = None
     relatives: Mapping[str, str] = {}
-    needs = "openGauss 3 or later, MogDB or Uqbar; the user's password kept as SHA-256 or MD5"
+    needs = "openGauss 3 or later, MogDB or Uqbar; the user's password stored as SHA-256 or MD5"
     series = OpenGaussSeries()
     tables = OpenGaussTables()
 
@@ -256,7 +258,9 @@ class OpenGauss(PostgresFamily):
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find nothing: the server is one process, and its sessions are threads."""
         del connection
-        return ServerProcesses(None, "openGauss is one process of many threads, which is not looked for yet")
+        return ServerProcesses(
+            None, "openGauss is one process with many threads, which Loadstone does not observe yet"
+        )
 
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is; `version_number` is that of the PostgreSQL it stems from."""
@@ -275,10 +279,12 @@ class OpenGauss(PostgresFamily):
         if not any(sign in identity["version_text"].lower() for sign in _SIGNS):
             raise LoadstoneError(
                 f"the server is not openGauss: {identity['version_text']}",
-                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
             )
         if identity["standby"]:
-            raise LoadstoneError("the server is a standby: it takes no writes", "Name the primary instead.")
+            raise LoadstoneError(
+                "the server is a standby and accepts no writes", "Use the primary as the target."
+            )
         return identity
 
     def sizes(self, connection: Control, schema: str = "loadstone") -> Sizes:
@@ -298,7 +304,10 @@ class OpenGauss(PostgresFamily):
         del data_directory
         refused = self.checkpoint(connection)
         notes = [
-            "openGauss: long values and maps are one figure; free and allocated bytes are not asked for yet"
+            (
+                "openGauss: long values and maps are one figure; Loadstone does not read free and "
+                "allocated bytes yet"
+            )
         ]
         found = [_table_storage(connection, schema, name) for name in tables]
         return Storage(found, [*([refused] if refused else []), *notes])
@@ -310,12 +319,12 @@ class OpenGauss(PostgresFamily):
     def gauges(self, connection: Control, schema: str = "loadstone") -> Observation:
         """Nothing yet."""
         del connection, schema
-        return Observation(None, "openGauss is not asked for momentary figures yet")
+        return Observation(None, "Loadstone does not read momentary figures of openGauss yet")
 
     def waits(self, connection: Control) -> Observation:
         """Nothing yet."""
         del connection
-        return Observation(None, "openGauss is not asked what sessions wait for yet")
+        return Observation(None, "Loadstone does not read wait events of openGauss yet")
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
         """Raise LoadstoneError when the server has no room for that many more connections."""
@@ -323,8 +332,8 @@ class OpenGauss(PostgresFamily):
         free = int(row["allowed"]) - int(row["used"]) - 1
         if free < clients:
             raise LoadstoneError(
-                f"{clients} clients are asked for and the server has room for {max(free, 0)}",
-                f"Ask for fewer, or set max_connections to {row['allowed'] + clients - free} or more.",
+                f"{clients} clients are requested, but the server can accept only {max(free, 0)}",
+                f"Use fewer clients, or set max_connections to {row['allowed'] + clients - free} or more.",
             )
 
 

@@ -99,7 +99,7 @@ class OpenGaussAuthProxy:
             self.trouble = error
         except OSError as error:
             self.trouble = LoadstoneError(
-                f"the server cannot be reached: {error}", "Is it running, on that host and port?"
+                f"the server cannot be reached: {error}", "Check that it is running on that host and port."
             )
 
 
@@ -120,7 +120,7 @@ def reach(connection: Connection) -> Line:
     if connection.sslmode in _TLS:
         line.close()
         raise LoadstoneError(
-            "TLS is refused by the server", "Use sslmode=prefer or turn on ssl in the server."
+            "the server does not support TLS", "Use sslmode=prefer, or turn on ssl in the server."
         )
     return line
 
@@ -143,7 +143,8 @@ def log_in(server: Line, client: Line, password: str) -> None:
             return
         else:
             raise LoadstoneError(
-                f"the server asks to log in by method {code}, which is not known here", "Use SHA-256 or MD5."
+                f"the server requires authentication method {code}, which Loadstone does not support",
+                "Use SHA-256 or MD5.",
             )
 
 
@@ -154,8 +155,8 @@ def answer(password: str, challenge: bytes) -> bytes:
     wanted = _SALT_DIGITS + _TOKEN_DIGITS
     if kept not in _SHA256 or len(digits) not in (wanted, wanted + _SIGNATURE_DIGITS):
         raise LoadstoneError(
-            "the server's challenge is not one of a password that is kept as SHA-256",
-            "Give the user its password anew with password_encryption_type = 2.",
+            "the server's challenge is not that of a password stored as SHA-256",
+            "Set the user's password again with password_encryption_type = 2.",
         )
     try:
         salt, token = (
@@ -163,12 +164,14 @@ def answer(password: str, challenge: bytes) -> bytes:
             bytes.fromhex(digits[_SALT_DIGITS:wanted].decode()),
         )
     except ValueError as error:
-        raise LoadstoneError("the server's challenge cannot be read", "Is it openGauss?") from error
+        raise LoadstoneError(
+            "the server's challenge cannot be read", "Check that it is openGauss."
+        ) from error
     key = hashlib.pbkdf2_hmac("sha1", password.encode(), salt, ROUNDS, 32)
     signature = _sign(_sign(key, b"Sever Key"), token).hex().encode()
     if digits[wanted:] and not hmac.compare_digest(signature, digits[wanted:].lower()):
         raise LoadstoneError(
-            "wrong password, or the server does not know it", "Check user and password of the target."
+            "the password is wrong, or the user does not exist", "Check the user and password of the target."
         )
     client_key = _sign(key, b"Client Key")
     mask = _sign(hashlib.sha256(client_key).digest(), token)

@@ -60,8 +60,8 @@ class QuestSeries(TimeSeriesDialect):
         """Raise LoadstoneError: tables of this shape were not made for QuestDB."""
         del control
         raise LoadstoneError(
-            "Loadstone keeps no data of TSBS in QuestDB, only plain tables",
-            "Load a plain data set, or name another target.",
+            "Loadstone supports only plain tables in QuestDB, not data of TSBS",
+            "Load a plain data set, or use another target.",
         )
 
 
@@ -73,10 +73,10 @@ class QuestDB(LibraryEngine):
     schemes = ("questdb",)
     errors = (psycopg.Error,)
     status = "verified against QuestDB 9.3.4, on Linux"
-    needs = f"Java 17 or later (JAVA_HOME, in PATH, or: {install('questdb')}); QuestDB is fetched"
+    needs = f"Java 17 or later (JAVA_HOME, in PATH, or: {install('questdb')}); Loadstone downloads QuestDB"
     series = QuestSeries()
     tables: QuestTables = QuestTables()
-    no_counters = "QuestDB tells no counters of what it has done so far by SQL"
+    no_counters = "QuestDB does not show in SQL what it has done so far"
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ class QuestDB(LibraryEngine):
             identity = self.version(connection)
         except psycopg.Error as error:
             raise LoadstoneError(
-                f"the server does not answer as QuestDB does: {str(error).strip()}",
-                "Name the engine in the URL's scheme; `loadstone engines` lists them.",
+                f"the server does not answer like QuestDB: {str(error).strip()}",
+                "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
             ) from error
         if identity["version_number"] < _OLDEST:
             raise LoadstoneError(
@@ -173,9 +173,9 @@ class QuestDB(LibraryEngine):
         mode = values.get("cairo.commit.mode", "nosync")
         forced = mode in ("sync", "adaptive")
         why = (
-            "a commit is answered after its files are on the disk"
+            "a commit is acknowledged after its files are on disk"
             if forced
-            else "a commit is answered before its files are on the disk: a crash of the machine loses it"
+            else "a commit is acknowledged before its files are on disk: a crash of the machine loses it"
         )
         return [{"setting": "cairo.commit.mode", "value": mode, "durable": forced, "why": why}]
 
@@ -206,7 +206,7 @@ class QuestDB(LibraryEngine):
     ) -> Storage:
         """Account for the files of tables; QuestDB does not tell columns and indexes apart."""
         del data_directory, schema
-        note = "files that are being written are up to 16 MiB a column longer than what they hold"
+        note = "files that are being written are up to 16 MiB per column longer than their content"
         notes = [] if self._closes_files(connection) else [note]
         return Storage(
             [table_storage(name, self.tables.size(connection, name).table_bytes) for name in tables], notes
@@ -252,10 +252,11 @@ class QuestDB(LibraryEngine):
     def flush_caches(self, connection: Control) -> Caches:
         """Start a private server anew, with the system's pages of its files forgotten."""
         if not reached(connection).restart():
-            note = "QuestDB has no cache of its own, and those of its operating system are not ours to empty"
+            note = "QuestDB has no cache of its own, and Loadstone cannot empty that of its operating system"
             return {"emptied": False, "note": note, "restart_would_help": True}
         note = (
-            "the server was restarted, and the system was asked to forget its files; Java compiles anew, too"
+            "the server was restarted, and the system was asked to drop its files from the page cache; "
+            "Java also compiles again"
         )
         return {"emptied": True, "note": note}
 
@@ -263,7 +264,7 @@ class QuestDB(LibraryEngine):
         """Raise LoadstoneError when the server takes fewer connections."""
         rows = connection.execute(f"{_SETTINGS} where property_path = 'pg.net.connection.limit'")
         row = rows.fetchone()
-        hint = "Ask for fewer, or raise pg.net.connection.limit: a private server's by --setting."
+        hint = "Use fewer clients, or raise pg.net.connection.limit: on a private server, with --setting."
         self.refuse_above(int(row["value"]) if row is not None else 0, clients, "connections", hint)
 
     def text_value(self, connection: Control, sql: str) -> str | None:

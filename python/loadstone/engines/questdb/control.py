@@ -125,7 +125,7 @@ def _table(own: psycopg.Connection[Any], sql: str) -> pa.Table:
         cursor.execute(sql.encode())
         described = cursor.description
         if described is None:
-            raise psycopg.ProgrammingError("the statement gave no rows")
+            raise psycopg.ProgrammingError("the statement returned no rows")
         kinds = [_ARROW.get(column.type_code, pa.string()) for column in described]
         pieces: list[list[pa.Array]] = [[] for _ in described]
         for rows in _rows(cursor):

@@ -66,7 +66,7 @@ class QuestLoader(Library):
             while row := control.execute(_NOT_VISIBLE.format(tables=names)).fetchone():
                 if row["suspended"]:
                     raise psycopg.OperationalError(
-                        f"the table {row['name']} is suspended: its log is not applied"
+                        f"the table '{row['name']}' is suspended: its log is not applied"
                     )
                 if time.monotonic() > end:
                     raise psycopg.OperationalError(

@@ -113,7 +113,8 @@ class QuestDatabase(LinkDatabase[QuestControl]):
             where = f"{self.server.host}:{self.server.port} (user {self.server.user})"
             raise LoadstoneError(
                 f"cannot connect to {where}: {' '.join(str(error).split())}",
-                "Is QuestDB running, with PostgreSQL's protocol on that port, and is the password right?",
+                "Check that QuestDB is running with PostgreSQL's protocol on that port, and that the "
+                "password is right.",
             ) from error
         return self.enlist(control)
 
@@ -222,7 +223,7 @@ class QuestDatabase(LinkDatabase[QuestControl]):
             text = (self._there() / "server.log").read_text(errors="replace")
         except OSError:
             text = ""
-        said = "\n".join(text.splitlines()[-_LOG_LINES:]) or "It said nothing."
+        said = "\n".join(text.splitlines()[-_LOG_LINES:]) or "It printed nothing."
         own = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         return LoadstoneError(problem, said + (f"\nYour own settings: {own}." if own else ""))
 
@@ -258,11 +259,12 @@ def _checked(settings: Mapping[str, str]) -> dict[str, str]:
     for name, value in settings.items():
         if any(part in name for part in _OURS):
             raise LoadstoneError(
-                f'the setting "{name}" of a private QuestDB is Loadstone\'s own business',
-                "Start a server of your own and name it as questdb://host:port.",
+                f"Loadstone itself sets '{name}' of a private QuestDB",
+                "Start your own server and use questdb://host:port.",
             )
         if "." not in name or "\n" in f"{name}{value}":
             raise LoadstoneError(
-                f'"{name}" is no setting of QuestDB', "Name them as its server.conf does: cairo.commit.mode."
+                "Write names as in its server.conf: cairo.commit.mode.",
+                "Name them as its server.conf does: cairo.commit.mode.",
             )
     return dict(settings)

@@ -60,8 +60,8 @@ class QuestTables(LibraryTables):
         del table
         if self.existing(control, [wishes.name]) and wishes.name not in made(control):
             raise LoadstoneError(
-                f"QuestDB holds a table {wishes.name} that Loadstone did not make",
-                "QuestDB has no schemas: rename that table, or name another server.",
+                f"QuestDB already has a table '{wishes.name}' that Loadstone did not create",
+                "QuestDB has no schemas: rename that table, or use another server.",
             )
 
     def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
@@ -69,13 +69,13 @@ class QuestTables(LibraryTables):
         super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
         if wishes.partition_rows:
             raise LoadstoneError(
-                "QuestDB's partitions are hours, days, months or years, not rows", "Take partition_rows away."
+                "QuestDB's partitions are hours, days, months or years, not rows", "Remove partition_rows."
             )
         if wishes.tablespace or wishes.index_tablespace:
-            raise LoadstoneError("QuestDB has no tablespaces", "Take them away.")
+            raise LoadstoneError("QuestDB has no tablespaces", "Remove them.")
         for index in self.index_list(wishes.indexes, table):
             if index.method:
-                raise LoadstoneError(f"QuestDB cannot make the index {index}", "Name columns only.")
+                raise LoadstoneError(f"QuestDB cannot create the index {index}", "List columns only.")
 
     def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> QuestLoader:
         """Return what sends batches to QuestDB."""
@@ -106,14 +106,16 @@ class QuestTables(LibraryTables):
     def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
         """Say which wishes have no meaning here, and what is there instead."""
         del where
-        how = "a private server reads rows as Parquet files, any other gets INSERTs"
-        found = [f"{how}; a batch counts once it is logged, and the load ends when all rows can be seen"]
+        how = "a private server reads rows from Parquet files, other servers get INSERTs"
+        found = [
+            (f"{how}; a batch counts when it is in the log, and the load ends when queries see all rows")
+        ]
         if wishes.indexes.strip() not in ("", "0"):
-            found.append("no index is made: QuestDB finds rows by their time, and can index symbols only")
+            found.append("no index is created: QuestDB finds rows by their time, and can index only symbols")
         if wishes.primary_key:
-            found.append("no primary key is made: QuestDB has none")
+            found.append("no primary key is created: QuestDB has none")
         if wishes.compression != "default":
-            found.append("QuestDB does not compress values, and its long values lie in columns of their own")
+            found.append("QuestDB does not compress values, and stores long values in columns of their own")
         return tuple(found)
 
     def drop(self, name: str) -> str:
@@ -214,8 +216,8 @@ def made(control: Control) -> set[str]:
         return set()
     if answers.existing_columns(control, OURS) != [{"name": "name", "type": "text"}]:
         raise LoadstoneError(
-            f"QuestDB holds a table {OURS} that Loadstone did not make",
-            "QuestDB has no schemas: rename that table, or name another server.",
+            f"QuestDB already has a table '{OURS}' that Loadstone did not create",
+            "QuestDB has no schemas: rename that table, or use another server.",
         )
     return {str(row["name"]) for row in control.execute(f"select name from {OURS}")}
 

@@ -75,8 +75,8 @@ class Vertica(LibraryEngine):
     status = "not yet run"
     needs = f"a Vertica server 10 or later, and the Python package vertica-python: {install('vertica')}"
     tables: VerticaTables = VerticaTables()
-    no_counters = "of Vertica no counters are read"
-    no_waits = "of Vertica no waits are read"
+    no_counters = "Loadstone does not read counters of Vertica"
+    no_waits = "Loadstone does not read wait events of Vertica"
 
     @property
     def target_forms(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Vertica(LibraryEngine):
         text = str(one(connection, "select version() as version", column=True))
         numbers = re.search(r"v(\d+)\.(\d+)\.(\d+)", text)
         if numbers is None or "vertica" not in text.lower():
-            raise LoadstoneError(f'the server is no Vertica: it calls itself "{text}"', "Name another one.")
+            raise LoadstoneError(f"the server is not Vertica: its version is '{text}'", "Use another server.")
         major, minor, patch = (int(part) for part in numbers.groups())
         return {
             "version": f"{major}.{minor}.{patch}",
@@ -146,8 +146,8 @@ class Vertica(LibraryEngine):
         found = _look(connection, schema)
         if found["objects"] and found["comment"] != MARK and not replace:
             raise LoadstoneError(
-                f'the schema "{schema}" holds {found["objects"]} objects that Loadstone did not make',
-                "Name another database, or give --replace to drop that schema with all it holds.",
+                f"the schema '{schema}' contains {found['objects']} objects that Loadstone did not create",
+                "Use another database, or add --replace to drop that schema with everything in it.",
             )
         for statement in (
             f"drop schema if exists {quoted(schema)} cascade",
@@ -167,8 +167,8 @@ class Vertica(LibraryEngine):
             return
         if found["comment"] != MARK:
             raise LoadstoneError(
-                f'the schema "{schema}" is not marked as made by Loadstone, so it stays',
-                "Drop it by hand if nobody needs it.",
+                f"the schema '{schema}' is not marked as created by Loadstone and was not dropped",
+                "Drop it yourself if nobody needs it.",
             )
         connection.execute(f"drop schema {quoted(schema)} cascade")
 
@@ -192,10 +192,10 @@ class Vertica(LibraryEngine):
                 "setting": "K-safety",
                 "value": str(safety),
                 "durable": safety > 0,
-                "why": "other nodes have the rows of one that falls away"
+                "why": "other nodes have the rows of a node that fails"
                 if safety
-                else "rows are in files when a commit is answered, and there is no log: a crash of the only "
-                "machine may go back to the last good epoch",
+                else "a commit is acknowledged when its rows are in files, and there is no log: a crash "
+                "of a single node may go back to the last good epoch",
             }
         ]
 
@@ -223,7 +223,9 @@ class Vertica(LibraryEngine):
         """Account for tables' projections."""
         del data_directory
         rows = connection.execute(_RELATIONS.format(schema=literal(schema))).fetchall()
-        found = Storage([], ["all projections of a table count, on all nodes: copies for K-safety too"])
+        found = Storage(
+            [], [("the size includes all projections of a table on all nodes, also the copies for K-safety")]
+        )
         found.tables += [
             table_storage(str(row["name"]), int(row["bytes"])) for row in rows if row["name"] in tables
         ]
@@ -247,7 +249,7 @@ class Vertica(LibraryEngine):
             return {"emptied": False, "note": f"Vertica's caches cannot be emptied: {error}"}
         return {
             "emptied": False,
-            "note": "Vertica's caches were emptied; the system still keeps the files",
+            "note": "Vertica's caches were emptied; the system still caches the files",
         }
 
     def refuse_too_many_clients(self, connection: Control, clients: int) -> None:
@@ -257,7 +259,7 @@ class Vertica(LibraryEngine):
         if row["most"] is not None and clients + 1 > free:
             raise LoadstoneError(
                 f"{clients} clients need {clients + 1} sessions, and {free} of {row['most']} are free",
-                "Raise MaxClientSessions, or ask for fewer clients.",
+                "Raise MaxClientSessions, or use fewer clients.",
             )
 
     def text_value(self, connection: Control, sql: str) -> str | None:

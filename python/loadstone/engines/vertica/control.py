@@ -47,9 +47,9 @@ class VerticaDatabase(LinkDatabase["VerticaControl"]):
         except VerticaError as error:
             place = f"{self.server.host}:{self.server.port}"
             raise LoadstoneError(
-                f"no Vertica server lets us in at {place}: {error}",
-                "Is the server running? Write vertica://user@host:5433/database, with the password there "
-                "or in VERTICA_PASSWORD.",
+                f"no Vertica server accepts a connection at {place}: {error}",
+                "Check that the server is running. Write vertica://user@host:5433/database, with the "
+                "password there or in VERTICA_PASSWORD.",
             ) from error
         return self.enlist(control)
 

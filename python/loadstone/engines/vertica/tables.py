@@ -86,9 +86,9 @@ class VerticaTables(LibraryTables):
         """Say what is there in place of what scenarios wish."""
         del wishes, where
         return (
-            "one superprojection as Vertica chooses it: Database Designer was not asked for better ones",
-            "whole numbers have 64 bits and floats are doubles before they are encoded",
-            f"texts that repeat hold {REPEATING_OCTETS} octets at most, others {TEXT_OCTETS:,}",
+            "one superprojection that Vertica chooses: Database Designer was not used",
+            "integers have 64 bits and floats are doubles before they are encoded",
+            f"texts that repeat have at most {REPEATING_OCTETS} octets, others {TEXT_OCTETS:,}",
         )
 
     def existing(self, control: Control, wanted: Sequence[str]) -> list[str]:

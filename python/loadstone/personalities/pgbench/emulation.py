@@ -33,7 +33,7 @@ def emulated(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             text = argument.partition("=")[2]
         before = argument
     if text not in VERSIONS:
-        raise ComplaintError(f'cannot emulate version "{text}"', f"Give one of {', '.join(VERSIONS)}.")
+        raise ComplaintError(f'cannot emulate version "{text}"', f"Use one of {', '.join(VERSIONS)}.")
     return int(text)
 
 

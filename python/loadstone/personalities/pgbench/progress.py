@@ -42,8 +42,8 @@ class ProgressLines:
         if deadline_ns and not self._waits and time.monotonic_ns() > deadline_ns + SAY_NS:
             self._waits = True
             self._err(
-                f"{PROGRAM}: the time is over, and answers to what was sent before are still awaited, "
-                f"for at most {self._limit_s:g} s each; Ctrl-C ends them\n"
+                f"{PROGRAM}: the time is over; waiting for answers to statements already sent, at most "
+                f"{self._limit_s:g} s each; Ctrl-C stops waiting\n"
             )
 
     def catch_up(self, series: Path, account: Mapping[str, Any]) -> None:

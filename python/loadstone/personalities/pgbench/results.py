@@ -57,7 +57,7 @@ def beyond(account: Account, responses: Histogram | None) -> str:
     """
     lines = ["beyond pgbench, measured by loadstone:", *_percentiles(account, responses)]
     if account["counts"]["dropped"]:
-        lines.append(f" - dropped: {account['counts']['dropped']} transactions were due and never started")
+        lines.append(f" - dropped: {account['counts']['dropped']} transactions were due but never started")
     lines += [
         f" - error {e['sqlstate']} (x {e['count']}): {_first_line(e['message'])}" for e in account["errors"]
     ]

@@ -70,7 +70,7 @@ def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines, t
 
 def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: Write) -> ExitCode:
     if account.get("output_error"):
-        err(f"{PROGRAM}: warning: not all was written down: {account['output_error']}\n")
+        err(f"{PROGRAM}: warning: not everything was recorded: {account['output_error']}\n")
     if signals.received is not None:
         err(f"{PROGRAM}: error: Run was stopped by a signal; the above results are incomplete.\n")
         return InterruptedRun(signals.received).exit_code

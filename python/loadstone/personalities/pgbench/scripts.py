@@ -40,14 +40,14 @@ def from_file(name: str, weight: int = 1) -> Script:
     if b"\0" in content:
         line = content.count(b"\n", 0, content.index(b"\0")) + 1
         raise ComplaintError(
-            f"{name}:{line}: the script has a zero byte", "Remove it: pgbench passes over all that follows."
+            f"{name}:{line}: the script has a zero byte", "Remove it: pgbench ignores everything after it."
         )
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ComplaintError(
-            f"{name}:{line}: the script is not UTF-8 text", "Convert it, with iconv for one."
+            f"{name}:{line}: the script is not UTF-8 text", "Convert it, for example with iconv."
         ) from error
     learn(text)
     return Script(name, text, weight)

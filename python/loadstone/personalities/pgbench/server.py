@@ -135,7 +135,7 @@ def _account() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         raise ComplaintError(
-            f"there is no user name for the user with number {os.geteuid()}", "Give DBNAME and -U."
+            f"there is no user name for the user with number {os.geteuid()}", "Set DBNAME and -U."
         ) from None
 
 

@@ -23,9 +23,9 @@ __all__ = ["commands", "main"]
 
 PROGRAM = "loadstone tsbs"
 _COMMANDS = {
-    "generate-data": "make a data set: TSBS's own formats and others",
+    "generate-data": "generate a data set, in TSBS's formats and others",
     "load": "load a data set into a database",
-    "generate-queries": "make a file of queries",
+    "generate-queries": "generate a file of queries",
     "run-queries": "run a file of queries",
 }
 """What each command does, in the order of use."""

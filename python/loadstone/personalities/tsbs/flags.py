@@ -243,7 +243,7 @@ def _from_file(folder: Path, known: Mapping[str, Flag]) -> list[tuple[str, Value
             found.append((flag.name, _filed_value(flag.kind, value)))
         except ValueError as error:
             raise LoadstoneError(
-                f"{path.name} sets {key} to {value!r}: {error}", "Mend the file, or give the flag itself."
+                f"{path.name} sets {key} to {value!r}: {error}", "Correct the file, or set the flag itself."
             ) from None
     return found
 
@@ -259,13 +259,16 @@ def _filed_value(kind: Kind, value: Any) -> Value:
         raise ValueError("there is no value")
     isoformat = getattr(value, "isoformat", None)  # YAML and TOML know times
     if isoformat is None or kind != "string":
-        raise ValueError(f"it is not of kind {kind}")
+        raise ValueError(f"it is not of type {kind}")
     return str(isoformat()).replace("+00:00", "Z")
 
 
 def _content(path: Path) -> dict[str, Any]:
     kind = path.suffix[1:]
-    hint = "Mend it, or go to a folder without it: TSBS's programs read it silently, and so do we."
+    hint = (
+        "Correct it, or change to a folder without it: TSBS's programs read it silently, and so does "
+        "Loadstone."
+    )
     try:
         text = path.read_text(encoding="utf-8")
         if kind == "json":
@@ -276,13 +279,13 @@ def _content(path: Path) -> dict[str, Any]:
             content = yaml.safe_load(text)
         else:
             raise LoadstoneError(
-                f"{path.name} in this folder is in a format that is not read here",
-                "TSBS would read it: give its values as flags, or as config.yaml, and move it away.",
+                f"Loadstone cannot read the format of {path.name} in this folder",
+                "TSBS would read it: set its values as flags, or as config.yaml, and move it away.",
             )
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise LoadstoneError(f"{path.name} in this folder cannot be read: {error}", hint) from error
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise LoadstoneError(f"{path.name} in this folder holds no names with values", hint)
+        raise LoadstoneError(f"{path.name} in this folder has no names with values", hint)
     return content

@@ -42,7 +42,9 @@ _GRACE_S = 2.0
 FLAGS = (
     Flag("compress", "string", "", "Compress the output: gzip, zstd"),
     Flag("debug", "int", 0, "Control level of debug output"),
-    Flag("file", "string", "", "Write the output to this path (a folder for formats of one file a table)"),
+    Flag(
+        "file", "string", "", "Write the output to this path (a folder for formats with one file per table)"
+    ),
     Flag("format", "string", "", f"Format to generate. (choices: {', '.join(FORMATS)})"),
     Flag("initial-scale", "uint", 0, "Devices that report in the first epoch, 0 = all of them"),
     Flag(
@@ -53,20 +55,20 @@ FLAGS = (
     ),
     Flag("interleaved-generation-groups", "uint", 1, "Number of interleaved groups"),
     Flag("log-interval", "duration", _INTERVAL_NS, "Time between two rows of one device", "10s"),
-    Flag("max-data-points", "uint", 0, "Most rows to simulate, 0 = no limit"),
-    Flag("max-metric-count", "uint", 100, "Most fields of one host; devops-generic only"),
+    Flag("max-data-points", "uint", 0, "Maximum number of rows, 0 = no limit"),
+    Flag("max-metric-count", "uint", 100, "Maximum number of fields of a host; devops-generic only"),
     Flag(
         "native",
         "bool",
         default=False,
-        help="Data of the same kind that any host can make from any point on; not TSBS's values",
+        help="Data of the same kind that can be generated in parallel, from any point on; not TSBS's values",
     ),
-    Flag("overwrite", "bool", default=False, help="Replace what is at the path of --file"),
-    Flag("profile-file", "string", "", "Taken for TSBS's sake; nothing is written there"),
+    Flag("overwrite", "bool", default=False, help="Replace the file or folder of --file"),
+    Flag("profile-file", "string", "", "Accepted for compatibility with TSBS; nothing is written"),
     Flag("scale", "uint", 1, "Number of hosts or trucks"),
-    Flag("seed", "int", 0, "Seed of all values, 0 = one by the clock, which is shown"),
-    Flag("slice", "string", "", "Make slice i of n, from 0, as i/n; with --native only"),
-    Flag("threads", "uint", 0, "Threads that format and compress, 0 = one a core"),
+    Flag("seed", "int", 0, "Seed of all values, 0 = from the clock (the seed is shown)"),
+    Flag("slice", "string", "", "Generate slice i of n, from 0, as i/n; with --native only"),
+    Flag("threads", "uint", 0, "Threads that format and compress, 0 = one per core"),
     Flag("timestamp-end", "string", "2016-01-02T00:00:00Z", "End of the time range, exclusive (RFC3339)"),
     Flag("timestamp-start", "string", "2016-01-01T00:00:00Z", "Beginning of the time range (RFC3339)"),
     Flag("use-case", "string", "", f"Use case to generate. (choices: {', '.join(USE_CASES)})"),
@@ -83,7 +85,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     _check(values)
     document = _data(values, err)
     if values.text("profile-file"):
-        err(f"{PROGRAM}: --profile-file is taken for TSBS's sake: there is no profile\n")
+        err(f"{PROGRAM}: --profile-file is accepted for compatibility with TSBS, but no profile is written\n")
     with Signals() as signals:
         account = _make(values, document, signals, err)
     if account["state"] == "interrupted":
@@ -120,7 +122,7 @@ def _make(values: Values, document: dict[str, Any], signals: Signals, err: Write
 def _check(values: Values) -> None:
     format_, use_case = values.text("format"), values.text("use-case")
     if format_ in _NOT_HERE:
-        raise LoadstoneError(f"the format {format_} of TSBS is not made here", f"Choose {_or(FORMATS)}.")
+        raise LoadstoneError(f"TSBS's format {format_} is not supported", f"Choose {_or(FORMATS)}.")
     if format_ not in FORMATS:
         raise LoadstoneError(f"invalid format specified: {format_!r}", f"Choose {_or(FORMATS)}: --format=…")
     if use_case not in USE_CASES:
@@ -131,28 +133,30 @@ def _check(values: Values) -> None:
         raise LoadstoneError(f"unknown compression {values.text('compress')!r}", "Choose gzip or zstd.")
     if format_ not in STREAMS and not values.text("file"):
         raise LoadstoneError(
-            f"the format {format_} is one file a table, which standard output cannot hold",
-            "Name a new folder: --file=FOLDER.",
+            f"the format {format_} has one file per table and cannot be written to standard output",
+            "Choose a new folder: --file=FOLDER.",
         )
     if values.text("compress") and not values.text("file") and sys.stdout.isatty():
-        raise LoadstoneError("compressed data is not for a terminal", "Send it into a file or a pipe.")
+        raise LoadstoneError(
+            "compressed data cannot be written to a terminal", "Redirect it to a file or a pipe."
+        )
     if values.number("threads") > 256:  # noqa: PLR2004 - as in the message
-        raise LoadstoneError(f"--threads={values.number('threads')} is too many", "Give 256 at most.")
+        raise LoadstoneError(f"--threads={values.number('threads')} is too many", "Use at most 256.")
     _check_native(values)
 
 
 def _check_native(values: Values) -> None:
     if values.text("slice") and not values.on("native"):
         raise LoadstoneError(
-            "TSBS's stream has no slices: each value depends on all before it",
-            "Add --native, or take --interleaved-generation-groups.",
+            "TSBS's data cannot be generated in slices: each value depends on all before it",
+            "Add --native, or use --interleaved-generation-groups.",
         )
     if not values.on("native"):
         return
     if values.text("format") in STREAMS:
         raise LoadstoneError(
-            f"native data is not made in TSBS's format {values.text('format')}",
-            f"Choose {_or([*FILE_FORMATS, *FOLDERS])}, or leave --native out.",
+            f"native data cannot be written in TSBS's format {values.text('format')}",
+            f"Choose {_or([*FILE_FORMATS, *FOLDERS])}, or remove --native.",
         )
     only_tsbs = {
         "initial-scale",
@@ -162,7 +166,7 @@ def _check_native(values: Values) -> None:
         "max-metric-count",
     }
     for name in sorted(only_tsbs & values.given):
-        raise LoadstoneError(f"--{name} belongs to TSBS's stream", "Leave it out with --native.")
+        raise LoadstoneError(f"--{name} works only with TSBS's data", "Remove it, or remove --native.")
 
 
 def _data(values: Values, err: Write) -> dict[str, Any]:
@@ -190,22 +194,20 @@ def _data(values: Values, err: Write) -> dict[str, Any]:
 def _small(values: Values, name: str) -> int:
     value = values.number(name)
     if value >= 2**32:
-        raise LoadstoneError(f"--{name}={value} is too many", "Give a number below 4294967296.")
+        raise LoadstoneError(f"--{name}={value} is too many", "Use a number below 4294967296.")
     return value
 
 
 def _seed_by_clock(err: Write) -> int:
     seed = time.time_ns() % _SECOND_NS or 1
-    err(f"{PROGRAM}: the seed is {seed}, by the clock; --seed={seed} makes the same again\n")
+    err(f"{PROGRAM}: the seed is {seed}, from the clock; --seed={seed} generates the same data again\n")
     return seed
 
 
 def _slice(text: str) -> list[int]:
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text or "0/1")
     if found is None or int(found[1]) >= int(found[2]):
-        raise LoadstoneError(
-            f"--slice={text} is not a slice", "Write i/n with i from 0 up to n less one: 0/8."
-        )
+        raise LoadstoneError(f"--slice={text} is not a slice", "Write i/n with i from 0 to n - 1: 0/8.")
     return [int(found[1]), int(found[2])]
 
 

@@ -30,20 +30,34 @@ _LABEL, _DESCRIPTION = 1, 2
 """Levels of --debug; above, the whole query is shown."""
 
 FLAGS = (
-    Flag("clickhouse-use-tags", "bool", default=True, help="Taken for TSBS's sake; of no meaning here"),
-    Flag("db-name", "string", "benchmark", "Taken for TSBS's sake; of no meaning here"),
-    Flag("debug", "int", 0, "Show each query on stderr: 1 its label, 2 its description, 3 its text too"),
+    Flag(
+        "clickhouse-use-tags",
+        "bool",
+        default=True,
+        help="Accepted for compatibility with TSBS; without effect",
+    ),
+    Flag("db-name", "string", "benchmark", "Accepted for compatibility with TSBS; without effect"),
+    Flag(
+        "debug", "int", 0, "Show each query on stderr: 1 its label, 2 also its description, 3 also its text"
+    ),
     Flag("file", "string", "", "Write the queries to this file"),
-    Flag("format", "string", "", "Database that the texts are for: timescaledb (as TSBS), or an engine"),
+    Flag(
+        "format",
+        "string",
+        "",
+        "Database that the queries are written for: timescaledb (as in TSBS), or an engine",
+    ),
     Flag("interleaved-generation-group-id", "uint", 0, "Which of the interleaved groups to write, from 0"),
     Flag("interleaved-generation-groups", "uint", 1, "Number of interleaved groups"),
-    Flag("mongo-use-naive", "bool", default=True, help="Taken for TSBS's sake; of no meaning here"),
+    Flag(
+        "mongo-use-naive", "bool", default=True, help="Accepted for compatibility with TSBS; without effect"
+    ),
     Flag("queries", "uint", 1000, "Number of queries to generate"),
     Flag("query-type", "string", "", "Query type. (Choices are in the use case matrix below.)"),
     Flag("scale", "uint", 1, "Number of hosts or trucks in the data set"),
-    Flag("seed", "int", 0, "Seed of the random parameters, 0 = one by the clock, which is shown"),
+    Flag("seed", "int", 0, "Seed of the random parameters, 0 = from the clock (the seed is shown)"),
     Flag("timescale-use-json", "bool", default=False, help="Tags are in one JSON column of the table tags"),
-    Flag("timescale-use-tags", "bool", default=True, help="Tags are in a table of their own"),
+    Flag("timescale-use-tags", "bool", default=True, help="Tags are in a separate table"),
     Flag(
         "timescale-use-time-bucket",
         "bool",
@@ -101,16 +115,14 @@ def _order(values: Values, err: Write) -> Order:
     group = values.number("interleaved-generation-group-id")
     groups = values.number("interleaved-generation-groups")
     if groups == 0:
-        raise LoadstoneError(
-            "incorrect interleaved groups configuration: total groups = 0", "Give 1 or more."
-        )
+        raise LoadstoneError("incorrect interleaved groups configuration: total groups = 0", "Use 1 or more.")
     if group >= groups:
         raise LoadstoneError(
             f"incorrect interleaved groups configuration: id {group} >= total groups {groups}",
-            f"Groups are numbered from 0: give {groups - 1} at most.",
+            f"Groups are numbered from 0: use at most {groups - 1}.",
         )
     if values.number("scale") == 0:
-        raise LoadstoneError("scale cannot be 0", "Give the scale of the data set: --scale=…")
+        raise LoadstoneError("scale cannot be 0", "Set the scale of the data set: --scale=…")
     if not values.text("query-type"):
         raise LoadstoneError("query type cannot be empty", _matrix())
     return Order(
@@ -138,7 +150,7 @@ def _dialect(name: str) -> Dialect:
         return known[name]
     choice = f"Choose {', '.join(known)}: --format=…"
     if name in _NOT_HERE:
-        raise LoadstoneError(f"queries for the format {name} of TSBS are not made here", choice)
+        raise LoadstoneError(f"queries in TSBS's format {name} are not supported", choice)
     raise LoadstoneError(f"invalid format specified: {name!r}", choice)
 
 
@@ -149,7 +161,7 @@ def _matrix() -> str:
 
 def _seed_by_clock(err: Write) -> int:
     seed = time.time_ns() % 10**9 or 1
-    err(f"{PROGRAM}: seed {seed}, by the clock: repeat with --seed={seed}\n")
+    err(f"{PROGRAM}: the seed is {seed}, from the clock: repeat with --seed={seed}\n")
     return seed
 
 
@@ -172,8 +184,12 @@ def _write(queries: Iterator[Query], path: str) -> None:
 def _not_written(path: str, error: OSError) -> LoadstoneError:
     where = path or "standard output"
     if isinstance(error, BrokenPipeError):
-        return RunFailedError(f"nobody reads {where} any more", "Let the reader read to the end.")
+        return RunFailedError(
+            f"{where} was closed before all queries were written",
+            "Write to a file, or to a program that reads all of them.",
+        )
     kind = LoadstoneError if path else RunFailedError
     return kind(
-        f"the queries could not be written to {where}: {error.strerror}", "Name a file with room: --file=…"
+        f"the queries could not be written to {where}: {error.strerror}",
+        "Choose a file on a disk with free space: --file=…",
     )

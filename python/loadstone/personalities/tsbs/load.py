@@ -128,7 +128,7 @@ def _only_read(load: Load, content: Content, values: Values, signals: Signals, o
         raise LoadstoneError(*error.args) from error
     seconds = max(time.monotonic() - begun, 1e-9)
     out(load_report.summary(0, stream.rows, seconds, load.workers))
-    out(f"\nread and not loaded: {stream.metrics} metrics ({stream.metrics / seconds:.2f} metrics/sec)\n")
+    out(f"\nread but not loaded: {stream.metrics} metrics ({stream.metrics / seconds:.2f} metrics/sec)\n")
     return ExitCode.OK
 
 
@@ -136,16 +136,12 @@ def _target(values: Values, word: str | None) -> Target:
     """Return where to load: what --target says, else TSBS's flags."""
     named = engine_of_scheme(word) if word is not None else None
     if word is not None and named is None:
-        raise LoadstoneError(
-            f"no target is known by the word {word!r}", f"Known: {', '.join(known_schemes())}."
-        )
+        raise LoadstoneError(f"there is no target {word!r}", f"Targets: {', '.join(known_schemes())}.")
     text = values.text("target")
     if text:
         clash = sorted(set(_REACHED_BY_FLAGS) & values.given)
         if clash:
-            raise LoadstoneError(
-                f"--target says where to load, and so does --{clash[0]}", "Give one of them."
-            )
+            raise LoadstoneError(f"--target and --{clash[0]} exclude each other", "Use only one of them.")
         target = parse_target(text)
         if named is None or named.name == target.engine:
             return target
@@ -176,7 +172,7 @@ def _further(text: str) -> dict[str, Any]:
         return dict(libpq.conninfo_to_dict(text))
     except Exception as error:  # the text may hold a password, and libpq quotes it
         raise LoadstoneError(
-            "--postgres is not a connection string that libpq understands", "Write name=value name=value."
+            "libpq does not accept --postgres as a connection string", "Write name=value name=value."
         ) from error
 
 
@@ -191,10 +187,10 @@ def _provide_database(target: Target, values: Values, err: Write) -> None:
     except LoadstoneError as missing:
         if not values.on("do-create-db") or not _create(engine, connection, values.text("admin-db-name")):
             raise missing from None
-        err(f"{PROGRAM}: the database {name} was made\n")
+        err(f"{PROGRAM}: the database {name} was created\n")
         return
     if values.on("do-abort-on-exist"):
-        raise LoadstoneError(f'database "{name}" exists: aborting.', "Leave out --do-abort-on-exist.")
+        raise LoadstoneError(f'database "{name}" exists: aborting.', "Remove --do-abort-on-exist.")
 
 
 def _create(engine: PostgresFamily, connection: Connection, admin: str) -> bool:
@@ -211,8 +207,8 @@ def _create(engine: PostgresFamily, connection: Connection, admin: str) -> bool:
             control.execute(sql.SQL("create database {}").format(sql.Identifier(connection.database)))
         except engine.errors as error:
             raise LoadstoneError(
-                f"the database {connection.database} cannot be made: {str(error).strip()}",
-                "Make it by hand, or name another with --db-name.",
+                f"the database '{connection.database}' cannot be created: {str(error).strip()}",
+                "Create it yourself, or choose another one with --db-name.",
             ) from error
     return True
 
@@ -242,7 +238,7 @@ def _settings(text: str) -> dict[str, str]:
 
 def _manner(values: Values) -> TimeSeriesLoadOptions:
     if values.on("resume") and values.on("replace"):
-        raise LoadstoneError("--resume and --replace exclude each other", "Give one of them.")
+        raise LoadstoneError("--resume and --replace exclude each other", "Use only one of them.")
     return TimeSeriesLoadOptions(
         schema=None,
         replace=values.on("replace"),
@@ -261,5 +257,5 @@ def _span(values: Values) -> tuple[int, int] | None:
         return None
     start, end = parse_time(values.text("timestamp-start")), parse_time(values.text("timestamp-end"))
     if end <= start:
-        raise LoadstoneError("--timestamp-end is not after --timestamp-start", "Give a later one.")
+        raise LoadstoneError("--timestamp-end is not after --timestamp-start", "Set a later one.")
     return start // 1000, -(-end // 1000)

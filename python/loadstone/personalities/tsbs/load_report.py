@@ -104,7 +104,7 @@ def _lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield from _latency(folder / "latency.hlog")
     if load["resumed"]["batches"]:
         resumed = load["resumed"]
-        yield f"resumed: {resumed['batches']:,} batches with {resumed['rows']:,} rows were there before"
+        yield f"resumed: {resumed['batches']:,} batches with {resumed['rows']:,} rows had been loaded before"
     waited = ((load.get("source") or {}).get("wait_ns") or 0) / 1e9
     if waited:
         share = waited / (seconds_of(account) * max(1, account["clients"]))
@@ -115,7 +115,7 @@ def _lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for table in load["tables_bytes"] or ():
         yield _table(table)
     if load["compression"]:
-        yield f"compression: {load['compression']:.2f} to 1, indexes included"
+        yield f"compression: {load['compression']:.2f} to 1, including indexes"
     after_s = sum(statement["seconds"] for statement in load["after"])
     if load["after"]:
         yield f"after the load (not in the time above): {after_s:.3f} s for {len(load['after'])} statements"
@@ -142,7 +142,7 @@ def _cpu(cpu: Mapping[str, float | None] | None) -> Iterator[str]:
         return
     client = f"client {cpu['client_s']:.2f} s"
     if cpu["in_process"]:
-        yield f"CPU: {cpu['client_s']:.2f} s, of the database and of making and sending rows together"
+        yield f"CPU: {cpu['client_s']:.2f} s, of the database together with generating and sending rows"
     elif cpu["server_s"] is None:
         yield f"CPU: {client}; the server's cannot be seen from here"
     else:
@@ -158,13 +158,13 @@ def _table(table: Mapping[str, Any]) -> str:
     if table["compression"]:
         line += f", compressed {table['compression']:.2f} to 1"
     if table["outside"]:
-        line += f"; {table['outside']:,} rows lie outside the span of the partitions"
+        line += f"; {table['outside']:,} rows are outside the time range of the partitions"
     return line
 
 
 def _verdict(load: Mapping[str, Any]) -> Iterator[str]:
     if load["verified"]:
-        yield f"verified: count and fingerprint of {len(load['checks'])} tables are those of the data"
+        yield f"verified: count and fingerprint of {len(load['checks'])} tables match the data"
     elif load["verified"] is None:
         yield "not verified"
     else:
@@ -177,14 +177,14 @@ def conclude(account: Mapping[str, Any]) -> None:
     """Raise what a load that did not end well is to be told as."""
     load = account["load"]
     if account["state"] != "complete":
-        raise RunFailedError(f"the load is not whole: {_why(account)}", what_is_there(load))
+        raise RunFailedError(f"the load is incomplete: {_why(account)}", what_is_there(load))
     if load["verified"] is False:
         wrong = next(check for check in load["checks"] if not check["passed"])
         raise WrongAnswerError(
-            f"the tables do not hold what was loaded: {wrong['name']}: expected {wrong['expected']}, found "
-            f"{wrong['actual']}",
-            "The figures above are not to be believed. The ledger is kept: a resumed load that was fed with "
-            "other data ends like this.",
+            f"the tables do not contain what was loaded: {wrong['name']}: expected {wrong['expected']}, "
+            f"found {wrong['actual']}",
+            "Do not use the figures above. The ledger is kept: a load that was resumed with other data "
+            "ends like this.",
         )
 
 
@@ -194,7 +194,7 @@ def _why(account: Mapping[str, Any]) -> str:
     first = min(errors, key=lambda error: int(error["first_ns"])) if errors else None
     reason = str(account["reason"] or account["state"])
     if account.get("output_error"):
-        return f"its records can no longer be written down: {account['output_error']}"
+        return f"the results can no longer be recorded: {account['output_error']}"
     if first is None:
         return reason
     full = "the server's disk is full: " if first["sqlstate"] == _DISK_FULL else ""
@@ -207,10 +207,10 @@ def what_is_there(load: Mapping[str, Any]) -> str:
     """Say what a broken load has left, and how it goes on."""
     committed = load["committed"]
     if committed is None:
-        return "What was committed could not be asked; --resume finds out, and goes on with the rest."
+        return "The committed batches could not be read; --resume reads them, and loads the rest."
     return (
-        f"{committed['batches']:,} batches with {committed['rows']:,} rows are committed; --resume goes on "
-        "with the rest, with the same data and the same flags."
+        f"{committed['batches']:,} batches with {committed['rows']:,} rows are committed; --resume "
+        "loads the rest, with the same data and the same flags."
     )
 
 
@@ -234,7 +234,8 @@ def write_results(path: Path, values: Values, account: Mapping[str, Any], begun_
         path.write_text(redact_json(json.dumps(document, indent=1)), encoding="utf-8")
     except OSError as error:
         raise LoadstoneError(
-            f"the results cannot be written to {path}: {error.strerror}", "Name another with --results-file."
+            f"the results cannot be written to {path}: {error.strerror}",
+            "Choose another one with --results-file.",
         ) from error
 
 

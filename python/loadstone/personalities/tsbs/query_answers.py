@@ -33,14 +33,14 @@ class Known:
     @classmethod
     def read(cls, path: Path) -> Known:
         """Read a file of --answers. Raises LoadstoneError."""
-        hint = "Name a file that was written with --answers."
+        hint = "Use a file that was written with --answers."
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document["format"] != _FORMAT:
                 raise LoadstoneError(f"{path} is of format {document['format']}, not {_FORMAT}", hint)
             return cls(f"{path} ({document['target']})", document["queries"], document["answers"])
         except OSError as error:
-            raise LoadstoneError(f"{path} cannot be read: {error.strerror}", hint) from error
+            raise LoadstoneError(f"'{path}' cannot be read: {error.strerror}", hint) from error
         except (ValueError, KeyError, TypeError) as error:
             raise LoadstoneError(f"{path} is not a file of answers: {error!r}", hint) from error
 
@@ -76,7 +76,7 @@ class Answers:
         common = min(len(expected.sums), len(self.sums))
         if list(expected.sums[:common]) != self.sums[:common]:
             raise LoadstoneError(
-                f"the answers of {expected.name} are to other queries", "Run the same file of queries."
+                f"the answers of {expected.name} are for other queries", "Run the same file of queries."
             )
         differing = compare_answers(expected.answers, answers)
         self.wrong += len(differing)
@@ -100,5 +100,5 @@ class Answers:
             write_atomic(path, to_json(document))
         except OSError as error:
             raise RunFailedError(
-                f"the answers could not be written to {path}: {error.strerror}", "Name another file."
+                f"the answers could not be written to {path}: {error.strerror}", "Choose another file."
             ) from error

@@ -268,7 +268,7 @@ class _Drive(threading.Thread):
     def ended(self) -> Account:
         if self.trouble is not None:
             raise self.trouble
-        assert self._account is not None, "it has ended without trouble"  # noqa: S101
+        assert self._account is not None, "it has ended without an error"  # noqa: S101
         return self._account
 
 
@@ -289,7 +289,7 @@ def _write(path: str, text: str) -> None:
         with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - a name as it was given
             file.write(text)
     except OSError as error:
-        raise RunFailedError(f"{path} cannot be written: {error.strerror}", "Name another file.") from error
+        raise RunFailedError(f"{path} cannot be written: {error.strerror}", "Choose another file.") from error
 
 
 def _settings(values: Values) -> dict[str, Any]:
@@ -320,9 +320,7 @@ def _beyond(
         lines.append(" - timed around the calls of the database's own driver\n")
     lines.append(query_lines.percentile_line("service time, from the real start", histogram))
     if run.options.pace.kind != "closed":
-        lines.append(
-            query_lines.percentile_line("response time, from the start that was due", samples.response)
-        )
+        lines.append(query_lines.percentile_line("response time, from the intended start", samples.response))
     lines += _dialect_lines(accounts)
     distinct = sum(len(_listed(account)) for account in accounts)
     if distinct:
@@ -332,7 +330,7 @@ def _beyond(
         lines.append(f" - {word}: {state} (x {count}): {message}\n")
     dropped = sum(account["counts"]["dropped"] for account in accounts)
     if dropped:
-        lines.append(f" - dropped: {dropped} queries were due and never begun\n")
+        lines.append(f" - dropped: {dropped} queries were due but never started")
     return "".join(lines)
 
 
@@ -341,8 +339,8 @@ def _dialect_lines(accounts: Sequence[Account]) -> list[str]:
     reasons: Counter[str] = Counter()
     for account in accounts:
         reasons.update(account["queries"]["translation"]["as_they_are"])
-    lines = [f" - {translated} queries were put into the target's words\n"] if translated else []
-    lines += [f" - {count} queries were sent as they are: {reason}\n" for reason, count in reasons.items()]
+    lines = [f" - {translated} queries were translated into the target's SQL"] if translated else []
+    lines += [f" - {count} queries were sent untranslated: {reason}\n" for reason, count in reasons.items()]
     return lines
 
 

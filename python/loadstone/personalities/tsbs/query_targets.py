@@ -48,7 +48,7 @@ def places_of(values: Values) -> list[Place]:
         return [Place(parse_targets(_conninfo(values, host) for host in hosts), named=False)]
     clash = sorted(set(_BY_FLAGS) & values.given)
     if clash:
-        raise LoadstoneError(f"--target says where to run, and so does --{clash[0]}", "Give one of them.")
+        raise LoadstoneError(f"--target and --{clash[0]} exclude each other", "Use only one of them.")
     return [Place((target,), named=True) for target in parse_targets(text.split())]
 
 
@@ -108,7 +108,7 @@ def _conninfo(values: Values, host: str) -> str:
         given: dict[str, Any] = dict(libpq.conninfo_to_dict(further))
     except psycopg.ProgrammingError:  # its words may hold the password
         raise LoadstoneError(
-            "--postgres is not a connection string that libpq understands", "Write name=value name=value."
+            "libpq does not accept --postgres as a connection string", "Write name=value name=value."
         ) from None
     given |= {"host": host, "dbname": values.text("db-name"), "user": values.text("user")}
     given |= {"port": values.text("port")} if values.text("port") else {}

@@ -27,7 +27,7 @@ def refuse_unwritable(values: Values, *flags: str) -> None:
             try_to_write(path)
         except OSError as error:
             raise LoadstoneError(
-                f"{path} cannot be written: {error.strerror}", f"Name another file with --{flag}."
+                f"{path} cannot be written: {error.strerror}", f"Choose another file with --{flag}."
             ) from error
 
 
@@ -42,10 +42,10 @@ def records_folder(wanted: str) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise LoadstoneError(f"the folder {folder} is not empty", "Name a new one with --out.")
+            raise LoadstoneError(f"the folder {folder} is not empty", "Choose a new one with --out.")
         try_to_write(folder / ".probe")
     except OSError as error:
         raise LoadstoneError(
-            f"the folder {folder} cannot be written: {error.strerror}", "Name another with --out."
+            f"the folder {folder} cannot be written: {error.strerror}", "Choose another one with --out."
         ) from error
     yield folder

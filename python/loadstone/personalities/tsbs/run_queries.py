@@ -34,18 +34,18 @@ _SECOND_NS = 10**9
 
 FLAGS = (
     Flag("answers", "string", "", "Write a digest of each query's answer to this file"),
-    Flag("burn-in", "uint", 0, "Queries to run first and leave out of every figure; needs --max-queries"),
+    Flag("burn-in", "uint", 0, "Queries to run first and exclude from every figure; needs --max-queries"),
     Flag("compare-answers", "string", "", "Compare the answers with those of this file (of --answers)"),
     Flag("db-name", "string", "benchmark", "Database to run the queries in"),
     Flag("debug", "int", 0, "Print each query that is run"),
-    Flag("duration", "duration", 0, "Go round the queries for so long, 0 = run each once", "0s"),
-    Flag("file", "string", "", "File of queries, else standard input"),
-    Flag("force-text-format", "bool", default=False, help="Have answers sent as text"),
+    Flag("duration", "duration", 0, "Repeat the queries for this time, 0 = run each once", "0s"),
+    Flag("file", "string", "", "File of queries (default: standard input)"),
+    Flag("force-text-format", "bool", default=False, help="Request answers as text"),
     Flag("hdr-latencies", "string", "", "Write the distribution of latencies to this file"),
-    Flag("hosts", "string", "localhost", "Hosts that share the queries, with commas between"),
-    Flag("max-queries", "uint", 0, "Most queries to run, 0 = all"),
-    Flag("max-rps", "uint", 0, "Queries to begin a second, over all workers, 0 = no limit"),
-    Flag("memprofile", "string", "", "Taken for TSBS's sake; nothing is written there"),
+    Flag("hosts", "string", "localhost", "Hosts that share the queries, separated by commas"),
+    Flag("max-queries", "uint", 0, "Maximum number of queries to run, 0 = all"),
+    Flag("max-rps", "uint", 0, "Queries to start per second, over all workers, 0 = no limit"),
+    Flag("memprofile", "string", "", "Accepted for compatibility with TSBS; nothing is written"),
     Flag("out", "string", "", "New folder for the driver's files (drive.json, series.jsonl, latency.hlog)"),
     Flag("pass", "string", "", "Password (better: PGPASSWORD or ~/.pgpass)"),
     Flag("port", "string", "5432", "Port of the hosts"),
@@ -55,14 +55,26 @@ FLAGS = (
     Flag("prewarm-queries", "bool", default=False, help="Run each query twice, the second time warm"),
     Flag("print-interval", "uint", 100, "Report on stderr after every so many queries, 0 = never"),
     Flag("print-responses", "bool", default=False, help="Print each query with its answer, as JSON"),
-    Flag("rate", "float", 0.0, "Open loop: begin so many queries a second, whether or not others have ended"),
+    Flag(
+        "rate", "float", 0.0, "Open loop: start this many queries per second, even if others have not ended"
+    ),
     Flag("results-file", "string", "", "Write the figures to this file, as JSON"),
     Flag("show-explain", "bool", default=False, help="Print the plan of the first query, and run no other"),
-    Flag("strict-dialect", "bool", default=False, help="Refuse queries that have no text for the target"),
-    Flag("target", "string", "", "Where to run instead: pg, postgres://…, duckdb:/path, …; several compare"),
+    Flag(
+        "strict-dialect",
+        "bool",
+        default=False,
+        help="Refuse queries that cannot be translated for the target",
+    ),
+    Flag(
+        "target",
+        "string",
+        "",
+        "Where to run instead: pg, postgres://…, duckdb:/path, …; several are compared",
+    ),
     Flag("timeout", "duration", 0, "Longest time for one query, 0 = no limit", "0s"),
     Flag("user", "string", "postgres", "User to connect as"),
-    Flag("workers", "uint", 1, "Queries under way at once"),
+    Flag("workers", "uint", 1, "Queries in flight at once"),
 )
 
 
@@ -71,7 +83,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     values = parse(PROGRAM, FLAGS, arguments)
     _check(values)
     if values.text("memprofile"):
-        err(f"{PROGRAM}: --memprofile is taken for TSBS's sake: there is no profile\n")
+        err(f"{PROGRAM}: --memprofile is accepted for compatibility with TSBS, but no profile is written\n")
     refuse_unwritable(values, "results-file", "hdr-latencies", "answers")
     places = places_of(values)
     known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
@@ -122,28 +134,28 @@ class _Source:
                 yield from islice(gob.read(file, path), most)
         except OSError as error:
             raise LoadstoneError(
-                f"cannot open file for read {path}: {error.strerror}", "Name a file of queries with --file."
+                f"cannot open file for read {path}: {error.strerror}", "Choose a file of queries with --file."
             ) from error
 
 
 def _check(values: Values) -> None:
     burn_in, most = values.number("burn-in"), values.number("max-queries")
     if values.number("workers") == 0:
-        raise LoadstoneError("must have at least one worker", "Give --workers=1 or more.")
+        raise LoadstoneError("must have at least one worker", "Use --workers=1 or more.")
     if burn_in and not values.on("show-explain") and burn_in >= most:
         said = f"--max-queries={most}" if most else "no --max-queries"
         raise LoadstoneError(
             f"burn-in is larger than limit: --burn-in={burn_in} with {said} leaves nothing to measure",
-            f"Say with --max-queries how many to run in all, more than {burn_in}.",
+            f"Set --max-queries to the total number of queries, more than {burn_in}.",
         )
     if values.number("max-rps") and values.real("rate"):
-        raise LoadstoneError("--max-rps and --rate both say how fast", "Give one of them.")
+        raise LoadstoneError("--max-rps and --rate exclude each other", "Use only one of them.")
     if values.real("rate") < 0:
-        raise LoadstoneError("--rate is below 0", "Give the queries per second.")
+        raise LoadstoneError("--rate is negative", "Set queries per second.")
     if values.number("duration") and most:
-        raise LoadstoneError("--duration and --max-queries both say when to end", "Give one of them.")
+        raise LoadstoneError("--duration and --max-queries exclude each other", "Use only one of them.")
     if values.number("workers") > 100_000:  # noqa: PLR2004 - as in the message
-        raise LoadstoneError("--workers is above 100000", "Give fewer.")
+        raise LoadstoneError("--workers is above 100000", "Use fewer.")
 
 
 def _manner(values: Values) -> QueryOptions:

@@ -94,12 +94,12 @@ def _refuse_numbers(bulk: BulkLoad) -> None:
     ]
     for is_wrong, name, value in wrong:
         if is_wrong:
-            raise LoadstoneError(f"{name} cannot be {value}", "Give a whole number from 1.")
+            raise LoadstoneError(f"{name} cannot be {value}", "Use a whole number from 1.")
 
 
 def _generated(rows: Rows) -> Content:
     if rows.rows < 1:
-        raise LoadstoneError(f"{rows.rows} rows are asked for", "Give a number from 1.")
+        raise LoadstoneError(f"{rows.rows} is not a number of rows to generate", "Use a number from 1.")
     data = _made(rows, rows.first, rows.rows)
     table, widths = _looked_at(data, min(rows.rows, _SAMPLE_ROWS))
     table["text_row_bytes"] = _text_row_bytes(data)
@@ -130,7 +130,7 @@ def _looked_at(data: Mapping[str, Any], rows: int) -> tuple[RowTable, tuple[floa
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
     if not sample:
-        raise LoadstoneError("the files hold no rows", "Name files that hold rows.")
+        raise LoadstoneError("the files contain no rows", "Use files that contain rows.")
     first = pa.record_batch(sample[0])
     for column, values, field in zip(table["columns"], first.columns, first.schema, strict=True):
         column["nulls"] = field.nullable
@@ -186,8 +186,8 @@ def _files(rows: Rows) -> Content:
     for path, begin in zip(paths[1:], begins[1:], strict=True):
         if _columns_of(rows, path, begin.text) != names:
             raise LoadstoneError(
-                f"{path} has other columns than {paths[0]}, or in another order",
-                "Give files that are alike, or load them one after the other.",
+                f"'{path}' has other columns than '{paths[0]}', or in another order",
+                "Use files with the same columns, or load them one after the other.",
             )
     data = {
         "kind": "files",
@@ -270,26 +270,26 @@ def _refuse_columns(content: Content, columns: Sequence[Mapping[str, Any]], owne
     missing = ", ".join(name for name in asked if name not in given)
     if unknown or missing:
         words = [f"has {unknown}"] if unknown else []
-        words += [f"lacks {missing}"] if missing else []
+        words += [f"does not have {missing}"] if missing else []
         raise LoadstoneError(
             f"the columns of {file} are not those of {owner}: it {' and '.join(words)}",
-            "Give files with these columns: " + ", ".join(asked) + ".",
+            "Use files with these columns: " + ", ".join(asked) + ".",
         )
     pairs = zip(content.table["columns"], columns, strict=True)
     for number, (found, wanted) in enumerate(pairs, start=1):
         if found["name"] != wanted["name"]:
             raise LoadstoneError(
-                f"column {number} of {file} is {found['name']} by its header, and that of {owner} is "
-                f"{wanted['name']}",
-                "Give files with the table's columns in its order: they are sent as they are.",
+                f"column {number} of {file} is '{found['name']}' by its header, but that of {owner} is "
+                f"'{wanted['name']}'",
+                "Use files with the table's columns in its order: they are sent unchanged.",
             )
 
 
 def _refuse_count(content: Content, columns: Sequence[Mapping[str, Any]], owner: str) -> None:
     if len(columns) != content.data["columns"]:
         raise LoadstoneError(
-            f"the rows in the files have {content.data['columns']} columns, and {owner} has {len(columns)}",
-            "Give files of the table's shape.",
+            f"the rows in the files have {content.data['columns']} columns, but {owner} has {len(columns)}",
+            "Use files with the columns of the table.",
         )
 
 
@@ -338,11 +338,9 @@ def _begin_of(path: Path) -> _Begin:
             whole = not stream.read(1)
     except OSError as error:
         why = error.strerror or str(error)
-        raise LoadstoneError(
-            f"{path} cannot be read: {why}", "Name files of rows that can be read."
-        ) from error
+        raise LoadstoneError(f"'{path}' cannot be read: {why}", "Use files that can be read.") from error
     if not text:
-        raise LoadstoneError(f"{path} is empty", "Name files that hold rows.")
+        raise LoadstoneError(f"'{path}' is empty", "Use files that contain rows.")
     return _Begin(text, factor, whole)
 
 
@@ -354,7 +352,7 @@ def _columns_of(rows: Rows, path: Path, begin: bytes) -> list[str]:
         line = begin.partition(b"\n")[0].decode()
     except UnicodeDecodeError as error:
         raise LoadstoneError(
-            f"{path} is not UTF-8: byte {error.start}", "Give text in UTF-8, or unpack the file first."
+            f"'{path}' is not UTF-8: byte {error.start}", "Use text in UTF-8, or uncompress the file first."
         ) from error
     if rows.format == "text":
         return _numbered(line.count("\t") + 1)
@@ -362,12 +360,14 @@ def _columns_of(rows: Rows, path: Path, begin: bytes) -> list[str]:
     if not rows.header:
         return _numbered(len(fields))
     if not begin[len(line.encode()) :].strip():
-        raise LoadstoneError(f"{path} holds the names of its columns only", "Name files that hold rows.")
+        raise LoadstoneError(
+            f"'{path}' contains only the names of its columns", "Use files that contain rows."
+        )
     twice = sorted({name for name in fields if fields.count(name) > 1 or not name})
     if twice:
         raise LoadstoneError(
-            f'{path} has a header in which "{twice[0]}" is no name of one column',
-            "Name each column once; if its first line holds values, say header=false.",
+            f"in the header of '{path}', '{twice[0]}' is not the name of one column",
+            "Name each column once; if its first line contains values, set header=false.",
         )
     return fields
 
@@ -376,13 +376,14 @@ def _binary_fields(path: Path, begin: bytes) -> int:
     head = len(_BINARY)
     if not begin.startswith(_BINARY) or len(begin) < head + _BINARY_HEAD.size:
         raise LoadstoneError(
-            f"{path} does not begin as COPY's binary format does", "Give what COPY … (format binary) writes."
+            f"'{path}' does not begin like a file in COPY's binary format",
+            "Use a file that COPY … (format binary) wrote.",
         )
     _, extension = _BINARY_HEAD.unpack_from(begin, head)
     at = head + _BINARY_HEAD.size + extension
     fields = _BINARY_FIELDS.unpack_from(begin, at)[0] if len(begin) >= at + _BINARY_FIELDS.size else -1
     if fields < 1:
-        raise LoadstoneError(f"{path} holds no rows", "Name files that hold rows.")
+        raise LoadstoneError(f"'{path}' contains no rows", "Use files that contain rows.")
     return int(fields)
 
 

@@ -176,7 +176,7 @@ def refuse_without_room(
         control = control or stack.enter_context(contextlib.closing(opened.connect("loadstone")))
         places = _places(opened, control, wishes)
     if isinstance(places, str):
-        return [f"whether there is room for the rows is not known: {places}"]
+        return [f"whether there is enough space for the rows is unknown: {places}"]
     wanted: dict[int, int] = {}
     for path, size in zip(places, _by_place(need, freed), strict=True):
         device = path.stat().st_dev
@@ -185,10 +185,10 @@ def refuse_without_room(
         free, size = shutil.disk_usage(path).free, wanted[path.stat().st_dev]
         if size > free:
             raise LoadstoneError(
-                f"the load needs about {need}, and where {path} lies {_shown(size)} of it would go and "
-                f"{_shown(free)} are free",
-                "Load fewer rows or make fewer indexes, name another place with --storage or a tablespace, "
-                "or begin all the same with --ignore-space.",
+                f"the load needs about {need}: {_shown(size)} of it at {path}, but {_shown(free)} are "
+                "free there",
+                "Load fewer rows or create fewer indexes, use another folder with --storage or a "
+                "tablespace, or start anyway with --ignore-space.",
             )
     return []
 

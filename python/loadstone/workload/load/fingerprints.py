@@ -20,7 +20,7 @@ def compared(table: str, wanted: Mapping[str, Any], actual: Mapping[str, Any]) -
     """Compare two fingerprints of a table, both plain."""
     differing = [part for part in wanted if actual[part] != wanted[part]]
     return {
-        "name": f"{table} holds the rows that were generated",
+        "name": f"{table} contains the rows that were generated",
         "expected": _shown(wanted),
         "actual": _shown(actual),
         "passed": not differing,

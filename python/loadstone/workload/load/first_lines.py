@@ -35,7 +35,7 @@ _WORDS = {
     "int16": "a whole number of 16 bits",
     "int32": "a whole number of 32 bits",
     "int64": "a whole number of 64 bits",
-    "float32": "a number that single precision holds",
+    "float32": "a number that fits into single precision",
     "float64": "a number",
     "bool": "true or false",
     "date": "a date",
@@ -72,8 +72,8 @@ def refuse_header(lines: Lines, columns: Sequence[Mapping[str, Any]]) -> None:
     named = sum(field.lower() in names for field in first)
     if not lines.header and 2 * named >= max(2, len(first)):
         raise LoadstoneError(
-            f"the first line of {lines.path} holds the names of the columns, and values are expected",
-            "Say header=true.",
+            f"the first line of '{lines.path}' contains the names of the columns, but values are expected",
+            "Set header=true.",
         )
     typed = [column["type"] for column in columns]
     if lines.header and named == 0 and len(typed) == len(first) and set(typed) != {"text"}:
@@ -81,8 +81,9 @@ def refuse_header(lines: Lines, columns: Sequence[Mapping[str, Any]]) -> None:
         pairs = zip(typed, fields, strict=True)
         if any(fields) and all(field is None or _CHECKS[kind](field) for kind, field in pairs):
             raise LoadstoneError(
-                f"the first line of {lines.path} holds values, and the names of the columns are expected",
-                "Say header=false, or give the file a line of names.",
+                f"the first line of '{lines.path}' contains values, but the names of the columns are "
+                "expected",
+                "Set header=false, or add a line of names to the file.",
             )
 
 
@@ -105,7 +106,7 @@ def refuse_values(lines: Lines, columns: Sequence[Mapping[str, Any]]) -> None:
         shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
         where = f"{lines.path}, line {_line(lines, values, row)}"
         raise LoadstoneError(
-            f"{where}: {names[number]} is {shown}, and {_WORDS[kind]} is wanted", _mend(kind, value)
+            f"{where}: {names[number]} is {shown}, but {_WORDS[kind]} is needed", _mend(kind, value)
         )
 
 
@@ -130,18 +131,18 @@ def _whole_rows(lines: Lines) -> bytes:
 def _refuse_bytes(lines: Lines, text: bytes) -> None:
     if text.startswith(_MARK.encode()) and not lines.header:
         raise LoadstoneError(
-            f"{lines.path} begins with a byte order mark, which servers take for a part of the first value",
-            "Write the file anew as UTF-8 without it.",
+            f"'{lines.path}' begins with a byte order mark, which servers read as a part of the first value",
+            "Write the file again as UTF-8 without it.",
         )
     try:
         text.decode()
         wrong = text.find(b"\0")
-        why = "a zero byte, which no text holds"
+        why = "a zero byte, which text cannot contain"
     except UnicodeDecodeError as error:
         wrong, why = error.start, "a byte that is not UTF-8"
     if wrong >= 0:
         line = text.count(b"\n", 0, wrong) + 1
-        raise LoadstoneError(f"{lines.path}, line {line}: there is {why}", "Write the file anew as UTF-8.")
+        raise LoadstoneError(f"{lines.path}, line {line}: there is {why}", "Write the file again as UTF-8.")
 
 
 def _csv(lines: Lines, text: bytes, names: list[str]) -> Columns:
@@ -175,15 +176,15 @@ def _csv(lines: Lines, text: bytes, names: list[str]) -> Columns:
         )
     except pa.ArrowInvalid as error:
         raise LoadstoneError(
-            f"{lines.path} is no CSV: {error}", "Give CSV as PostgreSQL writes it."
+            f"'{lines.path}' is not CSV: {error}", "Use CSV as PostgreSQL writes it."
         ) from error
     row = ill[0].number - 1 - lines.header if ill else _ROWS
     values: Columns = [column.to_pylist() for column in table.slice(0, min(row, _ROWS)).columns]
     if ill and row < _ROWS:
         raise LoadstoneError(
-            f"{lines.path}, line {_line(lines, values, row)}: it has {ill[0].actual_columns} fields, and "
-            f"{len(names)} are wanted",
-            "Mend that line; a value with a comma or a line end in it stands in double quotes.",
+            f"{lines.path}, line {_line(lines, values, row)}: it has {ill[0].actual_columns} fields, "
+            f"but {len(names)} are needed",
+            "Correct that line; put a value with a comma or a line end in double quotes.",
         )
     return values
 
@@ -204,12 +205,12 @@ def _line(lines: Lines, values: Columns, row: int) -> int:
 
 def _mend(kind: str, value: str) -> str:
     if not value:
-        return "Leave out the quotes where a value is missing: in quotes it is an empty text."
+        return "Remove the quotes if a value is missing: in quotes it is an empty text."
     if value.strip().lower() in _NO_VALUES:
-        return "Write nothing between the commas where a value is missing."
+        return "Write nothing between the commas if a value is missing."
     if kind.startswith("int") and "." in value and _is_float(value) and float(value).is_integer():
-        return "Write whole numbers without a fraction, or give the rows as Parquet, where they may have one."
-    return "Mend that value, or leave its line out; the columns are those of the table, in its order."
+        return "Write whole numbers without a fraction, or use Parquet, which allows one."
+    return "Correct that value, or remove its line; the columns are those of the table, in its order."
 
 
 def _is_whole(bits: int) -> Callable[[str], bool]:

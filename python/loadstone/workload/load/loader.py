@@ -203,7 +203,9 @@ class Loader(ABC, Generic[D]):
 
     def _reopen(self, control: Control) -> tables.Committed:
         if not self.dialect.ledger:
-            raise LoadstoneError(f"a broken load cannot go on in {self.engine.title}", "Use --replace.")
+            raise LoadstoneError(
+                f"an interrupted load cannot be resumed in {self.engine.title}", "Use --replace."
+            )
         return tables.reopen_ledger(control, self.dialect, self.names, self.about())
 
     def _make_tables(self, control: Control) -> list[Account]:

@@ -31,7 +31,8 @@ def chosen_method(wanted: LoadMethod, dialect: LoadDialect) -> LoadMethod:
         return dialect.methods[0]
     if wanted not in dialect.methods:
         raise LoadstoneError(
-            f"{dialect.title} cannot be loaded by {wanted}", f"It can by {', '.join(dialect.methods)}."
+            f"{dialect.title} does not support the load method {wanted}",
+            f"It supports {', '.join(dialect.methods)}.",
         )
     return wanted
 
@@ -64,7 +65,7 @@ def send(
     if document["connection"] is None:
         library = dialect.library(document, opened.connect)
         if library is None:
-            raise LoadstoneError(f"{opened.engine.title} cannot be loaded", "Name another target.")
+            raise LoadstoneError(f"Loadstone cannot load into {opened.engine.title}", "Use another target.")
     return perform(document, signals, show, on_step, library)
 
 
@@ -77,8 +78,11 @@ def keep_account(account: Account, engine: Engine) -> Iterator[None]:
     except troubles as error:
         said = words_of(error)
         if account["state"] == "complete":
-            account |= {"state": "failed", "reason": f"what was loaded cannot be looked at: {said}"}
-        account["load"]["notes"].append(f"the server could not be asked afterwards: {said}")
+            account |= {
+                "state": "failed",
+                "reason": f"the sizes of the loaded tables could not be read: {said}",
+            }
+        account["load"]["notes"].append(f"the server's counters could not be read after the load: {said}")
 
 
 def settle(account: Account, booked: Committed | None) -> bool:

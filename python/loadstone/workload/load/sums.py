@@ -114,11 +114,11 @@ def check_sums(name: str, content: Content, row: Mapping[str, Any]) -> Check:
     asked, found = sum(1 for answer in row if answer != "row_count"), int(row["row_count"])
     same = asked - len(set(wrong) - {"row_count"})
     return {
-        "name": f"{name} holds the rows that were generated",
+        "name": f"{name} contains the rows that were generated",
         "expected": f"{rows:,} rows, {asked} counts and sums of columns",
         "actual": f"{found:,} rows, {same} of them the same",
         "passed": not wrong,
-        "detail": "count, and counts and sums of each column: the engine's SQL cannot hash"
+        "detail": "count, and counts and sums of each column, because the engine's SQL cannot hash"
         + (f"; different: {', '.join(wrong)}" if wrong else ""),
     }
 

@@ -85,15 +85,15 @@ class _TableLoader(Loader[TableDialect]):
 
     def refuse(self, control: Control) -> list[str]:
         if self.bulk.rows.as_they_are and not self.dialect.takes_files:
-            raise LoadstoneError(f"{self.engine.title} cannot be loaded from files", "Load a data set.")
+            raise LoadstoneError(f"Loadstone cannot load files into {self.engine.title}", "Load a data set.")
         notes: list[str] = []
         if not self.content.generated:
             self._fit(control)
             notes += self.dialect.notes_of_files(self.table)
             if self.bulk.verify == "content":
-                notes.append("what files hold is known by its number of rows only: these are compared")
+                notes.append("the content of the files is unknown, so only numbers of rows are compared")
         if self.bulk.transactions is not None and not self.is_piped():
-            notes.append("each INSERT has ended before the next one begins: there is nothing to pipeline")
+            notes.append("each INSERT ends before the next one begins, so pipelining has no effect")
         self.dialect.refuse_wishes(self.table, self.bulk.table, self.where)
         self.dialect.refuse(control, self.table, self.bulk.table)
         return notes
@@ -107,9 +107,9 @@ class _TableLoader(Loader[TableDialect]):
             self.makes_tables = False
         elif self.bulk.rows.format == "binary" and not self.options.resume:
             raise LoadstoneError(
-                f"files in COPY's binary format do not say of what types their columns are, and there is no "
-                f"empty table {self.name}",
-                "Make it in the phase's setup, or give files as text or CSV.",
+                "files in COPY's binary format do not contain the types of their columns, and there is "
+                f"no empty table '{self.name}'",
+                "Create it in the phase's setup, or use files as text or CSV.",
             )
 
     def make_room(self, control: Control) -> list[str]:
@@ -123,7 +123,7 @@ class _TableLoader(Loader[TableDialect]):
         except LoadstoneError as error:
             if not self.options.ignore_space:
                 raise
-            return [f"{error.message}; it was begun all the same, as asked"]
+            return [f"{error.message}; the load was started anyway, as requested"]
 
     def about(self) -> Account:
         bulk = self.bulk
@@ -149,7 +149,7 @@ class _TableLoader(Loader[TableDialect]):
             if self.makes_tables:
                 tables.drop(control, self.dialect, self.names)
             raise LoadstoneError(
-                f"the indexes cannot be made: {str(error).strip()}", "The table is dropped again."
+                f"the indexes cannot be created: {str(error).strip()}", "The table is dropped again."
             ) from error
 
     def begin(self, control: Control) -> None:
@@ -226,7 +226,7 @@ class _TableLoader(Loader[TableDialect]):
             try:
                 done = _timed(control, [statement], "after")
             except self.engine.errors as error:
-                said = f"the rows are in, and then `{statement}` failed: {str(error).strip()}"
+                said = f"the rows were loaded, but then `{statement}` failed: {str(error).strip()}"
                 account |= {"state": "failed", "reason": said}
                 return False
             account["load"][kind] += done
@@ -249,16 +249,16 @@ def _method(bulk: BulkLoad, dialect: TableDialect) -> Any:
     if bulk.transactions is not None:
         if bulk.method not in ("best", "insert"):
             raise LoadstoneError(
-                f"long transactions are single-row INSERTs, and {bulk.method} is asked for",
-                'Leave the method out, or "insert".',
+                f"long transactions are single-row INSERTs, but the method is {bulk.method}",
+                'Remove the method, or set "insert".',
             )
         return chosen_method("insert", dialect)
     if not bulk.rows.as_they_are:
         return chosen_method(bulk.method, dialect)
     if bulk.method not in ("best", _COPIES[bulk.rows.format]):
         raise LoadstoneError(
-            f"files in the format {bulk.rows.format} are sent as they are, not by {bulk.method}",
-            'Leave the method out, or "best".',
+            f"files in the format {bulk.rows.format} are sent unchanged, not by {bulk.method}",
+            'Remove the method, or set "best".',
         )
     return _COPIES[bulk.rows.format]
 

@@ -52,14 +52,14 @@ def refuse_existing(control: Control, answers: NamedTables, wanted: Sequence[str
     if LEDGER in found:
         booked = committed(control, answers)
         raise LoadstoneError(
-            f"a load into these tables was broken off: {booked.batches:,} batches with {booked.rows:,} rows "
-            "of it are in them",
-            "Give --resume to go on with it, or --replace to drop the tables and begin again.",
+            f"an earlier load of these tables was interrupted after {booked.batches:,} batches "
+            f"({booked.rows:,} rows)",
+            "Add --resume to load the rest, or --replace to drop the tables and start again.",
         )
     if found:
         raise LoadstoneError(
-            f"the database holds {_listed(found)} already, and a load makes its tables itself",
-            "Name another database, or give --replace to drop them with all they hold.",
+            f"the database already has {_listed(found)}, and a load creates its tables itself",
+            "Use another database, or add --replace to drop them with everything in them.",
         )
 
 
@@ -68,12 +68,14 @@ def refuse_unready(control: Control, answers: NamedTables, wanted: Sequence[str]
     found = answers.existing(control, wanted)
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise LoadstoneError(f"the database lacks {_listed(missing)}", "Let Loadstone make the tables.")
+        raise LoadstoneError(
+            f"the database does not have {_listed(missing)}", "Let Loadstone create the tables."
+        )
     filled = [name for name in wanted if not is_empty(control, answers, name)]
     if filled:
         raise LoadstoneError(
-            f"{_listed(filled)} in the database hold rows already",
-            "A load numbers its devices from 1, and counts what is there when it ends: empty them first.",
+            f"{_listed(filled)} in the database already contain rows",
+            "A load numbers its devices from 1, and counts all rows when it ends: empty them first.",
         )
 
 
@@ -96,7 +98,7 @@ def make(
         with contextlib.suppress(*errors):
             drop_made(control, answers, wanted, [entry["text"] for entry in done])
         raise LoadstoneError(
-            f"the tables cannot be made: {str(error).strip()}", "Those made so far are dropped again."
+            f"the tables cannot be created: {str(error).strip()}", "Those created so far are dropped again."
         ) from error
     return done
 
@@ -133,13 +135,14 @@ def reopen_ledger(
     found = answers.existing(control, [*wanted, LEDGER])
     if LEDGER not in found:
         raise LoadstoneError(
-            "there is no broken load here to go on with",
-            "A load that came to its end is not marked; leave out --resume, or give --replace to load again.",
+            "there is no interrupted load to resume",
+            "A load that finished is not recorded; remove --resume, or add --replace to load again.",
         )
     missing = [name for name in wanted if name not in found]
     if missing:
         raise LoadstoneError(
-            f"the broken load cannot go on: {_listed(missing)} is gone", "Begin again with --replace."
+            f"the interrupted load cannot be resumed: {_listed(missing)} is gone",
+            "Start again with --replace.",
         )
     ledger = answers.qualified(LEDGER)
     row = control.execute(f"select about from {ledger} where batch = {_ABOUT}").fetchone()
@@ -148,9 +151,9 @@ def reopen_ledger(
     if changed:
         key = changed[0]
         raise LoadstoneError(
-            f"the broken load was another one: its {key} was {before.get(key)!r}, now it is "
+            f"the interrupted load was another one: its {key} was {before.get(key)!r}, now it is "
             f"{about.get(key)!r}{_more(len(changed))}",
-            "Give the same data, batch size and form of the tables as before, or begin again with --replace.",
+            "Use the same data, batch size and form of the tables as before, or start again with --replace.",
         )
     return committed(control, answers)
 

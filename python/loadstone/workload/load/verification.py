@@ -42,7 +42,7 @@ def checks(
     row = control.execute(f"select count(*) as rows from {table}").fetchone() or {}
     wanted = content.rows if content.generated else committed
     yield {
-        "name": f"{name} holds the rows that were loaded",
+        "name": f"{name} contains the rows that were loaded",
         "expected": f"{wanted:,} rows",
         "actual": f"{int(row['rows']):,} rows",
         "passed": int(row["rows"]) == wanted,

@@ -44,7 +44,7 @@ def compare(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
     if words := _first(here, there, _exact_difference):
         return words
     if a["keys"] != b["keys"]:
-        return "texts, times or NULLs stand in other rows"
+        return "texts, times or NULLs are in other rows"
     # All sums before all weighted ones: a changed number changes its row's weight, and so every other column.
     return _first(here, there, _sum_difference) or _first(here, there, _weighted_difference)
 
@@ -80,7 +80,7 @@ def _exact_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
         return None
     oid = a.get("type_oid") or b.get("type_oid")
     if oid:
-        return f"texts differ, or the binary form of type {oid} is not known: compare in text format"
+        return f"texts differ, or the binary form of type {oid} is unknown: compare in text format"
     here, there = _range(a), _range(b)
     if a["kind"] == "time" and here != there:
         return f"times differ: {here} here, {there} there"
@@ -108,7 +108,7 @@ def _sum_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 def _weighted_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
     size, free = _size(a, b)
     apart = abs(a.get("weighted", 0.0) - b.get("weighted", 0.0))
-    return "values stand in other rows" if apart > _WEIGHTED_TOLERANCE * size + _WEIGHT_MAX * free else None
+    return "values are in other rows" if apart > _WEIGHTED_TOLERANCE * size + _WEIGHT_MAX * free else None
 
 
 def _size(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float, float]:

@@ -124,7 +124,7 @@ def write_queries(queries: Iterable[tuple[str, str]], path: Path, options: Query
     written.labels = list(numbers)
     if not written.count:
         raise LoadstoneError(
-            "there are no queries to run", "Make some with `loadstone tsbs generate-queries`."
+            "there are no queries to run", "Generate some with `loadstone tsbs generate-queries`."
         )
     return written
 

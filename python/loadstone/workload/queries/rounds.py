@@ -122,7 +122,7 @@ class _Turns:
             if self._is_interrupted():
                 break
             self._explain(sql)
-            self.context.keep(self._account("interrupted", "the queries after this one were not asked"))
+            self.context.keep(self._account("interrupted", "the queries after this one were not run"))
         (self.out_dir / QUERIES_FILE).unlink(missing_ok=True)
         stopped = self._is_interrupted()
         return self._account("interrupted", "stopped by a signal") if stopped else self._account("complete")
@@ -193,7 +193,7 @@ class _Turns:
             elif broken is not None:
                 _skip([run], "the run before it failed")
             else:
-                _skip([run], account["reason"] or "it was not begun")
+                _skip([run], account["reason"] or "it was not started")
         if broken is not None and not self._is_interrupted():
             self._revive()
 
@@ -208,7 +208,7 @@ class _Turns:
                 plan = engine.explain(control, sql)
         except self._troubles() as error:
             self._check_signals()
-            self.notes.append(f"the plan of {self.asked[-1]['name']} could not be had: {words_of(error)}")
+            self.notes.append(f"the plan of {self.asked[-1]['name']} could not be read: {words_of(error)}")
             return
         self.asked[-1] |= {"plan": plan, "gpu": engine.used_gpu(plan)}
 
@@ -291,7 +291,7 @@ def _blank(query: str, kind: str, number: int) -> Run:
         "seconds": None,
         "rows": None,
         "state": "skipped",
-        "reason": "it was not begun",
+        "reason": "it was not started",
     }
 
 
@@ -303,6 +303,6 @@ def _skip(runs: list[Run], reason: str) -> None:
 def _first_words(account: Account) -> str:
     """Return what the server said first: other errors may be its consequences."""
     if not account["errors"]:
-        return str(account["reason"] or "it failed without a word")
+        return str(account["reason"] or "it failed without an error message")
     error = min(account["errors"], key=lambda error: int(error["first_ns"]))
     return f"{error['message']} ({error['sqlstate']})"

@@ -65,7 +65,7 @@ def _file(path: Path) -> Content:
             end = file.read(_LOOK_BYTES)
     except OSError as error:
         raise LoadstoneError(
-            f"{path} cannot be read: {error.strerror}", "Name a file of TSBS's text that can be read."
+            f"'{path}' cannot be read: {error.strerror}", "Use a file of TSBS's text that can be read."
         ) from error
     about = {"kind": "text", "bytes": size, "begin": _digest(begin)}
     return Content(data, _dataset(data), _span(begin, end), about)
@@ -78,9 +78,9 @@ def _header(descriptor: int) -> str:
         byte = os.read(descriptor, 1)
         if not byte or len(held) > _HEADER_MOST:
             raise LoadstoneError(
-                "standard input holds no header of TSBS's text: the empty line that ends it is missing",
-                "Give what tsbs_generate_data writes for timescaledb, unpacked; or generate the data with "
-                "--use-case and its companions.",
+                "standard input has no header of TSBS's text: the empty line that ends it is missing",
+                "Use what tsbs_generate_data writes for timescaledb, uncompressed; or generate the data "
+                "with --use-case.",
             )
         held += byte
     try:
@@ -88,7 +88,7 @@ def _header(descriptor: int) -> str:
     except UnicodeDecodeError as error:
         raise LoadstoneError(
             f"standard input is not TSBS's text: byte {error.start} is not UTF-8",
-            "Give what tsbs_generate_data writes for timescaledb, unpacked.",
+            "Use what tsbs_generate_data writes for timescaledb, uncompressed.",
         ) from error
 
 

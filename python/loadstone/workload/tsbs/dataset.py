@@ -47,7 +47,7 @@ def parse_time(text: str) -> int:
     seconds = since.days * 86400 + since.seconds
     nanoseconds = seconds * _SECOND_NS + int((found["fraction"] or "0")[:9].ljust(9, "0"))
     if not -_INT64_MAX <= nanoseconds <= _INT64_MAX:
-        raise LoadstoneError(f"{text} lies beyond the years 1678 to 2261 that fit into nanoseconds", hint)
+        raise LoadstoneError(f"{text} is outside the years 1678 to 2261, which fit into nanoseconds", hint)
     return nanoseconds
 
 
@@ -107,7 +107,9 @@ def data_document(data: model.Series | str) -> Document:
     if data.native:
         return {"kind": "native", **common, "slice": list(data.slice)}
     if data.slice != (0, 1):
-        raise LoadstoneError("only native data has slices", "Ask for native data, or leave the slice out.")
+        raise LoadstoneError(
+            "only native data can be generated in slices", "Choose native data, or remove the slice."
+        )
     return {
         "kind": "tsbs",
         **common,

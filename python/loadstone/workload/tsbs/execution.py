@@ -91,8 +91,8 @@ def _translated(
         if made.reason is not None and not dialect.exact:
             if strict:
                 raise LoadstoneError(
-                    f"query {number} cannot be put into the target's words: {made.reason}",
-                    "Leave out --strict-dialect to send it as it is.",
+                    f"query {number} cannot be translated into the target's SQL: {made.reason}",
+                    "Remove --strict-dialect to send it untranslated.",
                 )
             found.reasons[made.reason] = found.reasons.get(made.reason, 0) + 1
         found.translated += made.query.sql != query.sql

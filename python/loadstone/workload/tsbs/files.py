@@ -45,7 +45,7 @@ def _parquet(path: Path, schema: pa.Schema, compress: str) -> Writer:
 
 def _arrow(path: Path, schema: pa.Schema, compress: str) -> Writer:
     if compress == "gzip":
-        raise LoadstoneError("Arrow files know no gzip", "Choose --compress=zstd.")
+        raise LoadstoneError("Arrow files cannot be compressed with gzip", "Choose --compress=zstd.")
     return ipc.new_file(path, schema, options=ipc.IpcWriteOptions(compression=compress or None))
 
 
@@ -83,7 +83,7 @@ def write_tables(
     except OSError as error:
         raise RunFailedError(
             f"writing {folder}: {error.strerror or error}",
-            "See that there is room for it; the incomplete folder was removed.",
+            "Check that the disk has enough space; the incomplete folder was removed.",
         ) from error
     return {
         "state": "complete",
@@ -103,14 +103,14 @@ def _tables(stream: _core.DataStream, format_: str) -> dict[str, Mapping[str, An
 
 def _refuse_existing(path: Path, names: list[str], *, overwrite: bool) -> None:
     if not overwrite and path.exists():
-        raise LoadstoneError(f"{path} is there already", "Name a new folder, or add --overwrite.")
+        raise LoadstoneError(f"'{path}' already exists", "Choose a new folder, or add --overwrite.")
     if path.exists() and not path.is_dir():
-        raise LoadstoneError(f"{path} is no folder", "Name a new one.")
+        raise LoadstoneError(f"'{path}' is not a folder", "Choose a new one.")
     others = [found for found in path.iterdir() if found.name not in names] if path.exists() else []
     if others:
         raise LoadstoneError(
-            f"{others[0]} is no file of this data set",
-            "Name a new folder: one with other files in it is not replaced.",
+            f"'{others[0]}' is not a file of this data set",
+            "Choose a new folder: one with other files in it is not replaced.",
         )
 
 
@@ -131,8 +131,8 @@ def _new_folder(path: Path) -> Iterator[Path]:
         part.mkdir()
     except FileExistsError:
         raise LoadstoneError(
-            f"{part} is there: another process is writing it, or one was killed",
-            "Remove it, or name another folder.",
+            f"'{part}' exists: another process is writing it, or one was killed",
+            "Remove it, or choose another folder.",
         ) from None
     try:
         yield part

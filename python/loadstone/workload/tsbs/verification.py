@@ -53,9 +53,9 @@ def _check_tags(control: Control, series: TimeSeriesDialect, name: str, expected
     actual = f"{row['rows']:,} rows, ids {row['first']} to {row['last']}"
     wanted = f"{expected:,} rows, ids 1 to {expected}"
     return {
-        "name": f"{name} holds one row for each state of a device",
+        "name": f"{name} contains one row for each state of a device",
         "expected": wanted,
         "actual": actual,
         "passed": actual == wanted,
-        "detail": "ids are in use without a gap, and the sums of tags_id agree: no row lacks its device",
+        "detail": "ids have no gaps, and the sums of tags_id agree: no row is without its device",
     }

@@ -74,9 +74,9 @@ def _window(kind: Kind, data: Range, rand: GoRand) -> int:
     if room <= 0:
         hours = (data.end_ns - data.start_ns) / 3.6e12
         raise LoadstoneError(
-            f"a query of type {kind.name} looks at {kind.window_ns / 3.6e12:g} hours, "
-            f"and the data set has {hours:g}",
-            "Give a later end of the data set, of a moment more than the window at least.",
+            f"a query of type {kind.name} needs {kind.window_ns / 3600000000000.0:g} hours, but the "
+            f"data set has {hours:g}",
+            "Set a later end of the data set: its time range must be longer than the query's.",
         )
     return data.start_ns + rand.int63n(room)
 
@@ -84,9 +84,9 @@ def _window(kind: Kind, data: Range, rand: GoRand) -> int:
 def _devices(kind: Kind, scale: int, rand: GoRand) -> tuple[str, ...]:
     if kind.devices > scale:
         raise LoadstoneError(
-            f"a query of type {kind.name} asks for {kind.devices} {_DEVICE[kind.family]}s, "
-            f"and the data set has {scale}",
-            "Give a larger scale.",
+            f"a query of type {kind.name} needs {kind.devices} {_DEVICE[kind.family]}s, but the data "
+            f"set has {scale}",
+            "Set a larger scale.",
         )
     chosen: dict[int, None] = {}
     while len(chosen) < kind.devices:

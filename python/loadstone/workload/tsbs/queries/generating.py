@@ -58,7 +58,7 @@ def generate(order: Order) -> Iterator[Query]:
     kind = kind_named(order.kind, order.use_case)
     data = Range(order.scale, order.start_ns, order.end_ns)
     if order.end_ns < order.start_ns:
-        raise LoadstoneError("the data set's end lies before its start", "Give a later end.")
+        raise LoadstoneError("the data set ends before it starts", "Set a later end.")
     draw(kind, data, _core.GoRand(order.seed))  # one to no purpose: what is refused is refused now
     return _queries(kind, data, order)
 

@@ -81,7 +81,8 @@ class _Body:
     def trouble(self, what: str) -> GobError:
         return GobError(
             f"{self._name} is not a file of TSBS's queries: {what}, at byte {self._start + self._at}",
-            "Make it with `loadstone tsbs generate-queries`, or with tsbs_generate_queries for timescaledb.",
+            "Generate it with `loadstone tsbs generate-queries`, or with tsbs_generate_queries for "
+            "timescaledb.",
         )
 
     @property
@@ -92,7 +93,7 @@ class _Body:
         length = self.unsigned()
         found = self._data[self._at : self._at + length]
         if len(found) != length:
-            raise self.trouble(f"{length} bytes are announced, {len(found)} are there")
+            raise self.trouble(f"{length} bytes are announced, but {len(found)} are there")
         self._at += length
         return found
 
@@ -122,7 +123,7 @@ class _Body:
         while (step := self.unsigned()) != 0:
             field += step
             if field >= most:
-                raise self.trouble(f"a field {field}, where there are {most}")
+                raise self.trouble(f"a field {field}, but there are only {most}")
             yield field
 
     def _byte(self) -> int:
@@ -146,7 +147,7 @@ def _messages(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         body = stream.read(length)
         if len(body) != length:
             raise _Body(b"", at + len(body), name).trouble(
-                f"a message of {length} bytes of which {len(body)} are there (is the file cut off?)"
+                f"a message of {length} bytes, of which only {len(body)} are there (is the file truncated?)"
             )
         yield at, body
         at += length
@@ -193,11 +194,11 @@ def _counted(body: _Body) -> Iterator[int]:
 def _query(body: _Body, struct: _Struct) -> Query:
     found: dict[str, str] = {}
     if "SqlQuery" not in {name for name, _ in struct.fields}:
-        raise body.trouble(f"it holds queries of the type {struct.name}, which are no SQL")
+        raise body.trouble(f"it contains queries of the type {struct.name}, which are not SQL")
     for number in body.numbered(len(struct.fields)):
         name, kind = struct.fields[number]
         if kind not in (_BYTES, _STRING):
-            raise body.trouble(f"a field {name} that is no text")
+            raise body.trouble(f"a field {name} that is not text")
         found[name] = body.text()
     table = next((found[name] for name in _TABLE_FIELDS if name in found), "")
     # Go leaves out what is empty.

@@ -60,7 +60,7 @@ def translate(query: Query, dialect: Dialect) -> Translated:
     """Return the query in the words of a dialect; one that is not recognised comes back as it is."""
     forms = _forms(query.label, dialect)
     if not forms:
-        return Translated(query, f'"{query.label}" is no kind of query that is known')
+        return Translated(query, f'"{query.label}" is not a known kind of query')
     for form in forms:
         parameters = _read(form, query.sql)
         if parameters is not None:

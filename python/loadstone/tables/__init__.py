@@ -1,1 +1,0 @@
-"""Results for programs: run folders as typed documents and Arrow tables, and their export."""
