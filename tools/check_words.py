@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Refuse wordings that readers had to read twice, and name the plain ones.
 
-Looks at the pages, at the help of the command line, and at the texts of the built-in scenarios. Code in pages
-(blocks and `spans`) is not prose. The terms that we do use are in docs/glossary.md.
+Looks at the pages, at the help of the command line, at the texts of the built-in scenarios, and at what users
+read out of sources: errors, hints, warnings, notes and report templates. Code in pages (blocks, `spans`) is
+not prose. The terms that we do use are in docs/glossary.md.
 
     tools/check_words.py [ROOT]
 """
@@ -15,10 +16,11 @@ import sys
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+import user_texts
 from rules import status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     Finding = tuple[int, str, str]
@@ -69,13 +71,48 @@ REFUSED = {
 }
 """Wording (a regular expression over whole words; a space stands for any space) → the plain one."""
 
-_WORDING = re.compile(
-    "|".join(rf"(?P<w{n}>\b(?:{wording})\b)" for n, wording in enumerate(REFUSED)).replace(" ", r"\s+"),
-    re.IGNORECASE,
-)
+REFUSED_IN_SOURCES = {
+    r"already there|(?:is|are) there already": "already exists",
+    r"(?:is|are|was|were) (?:asked for|wanted)|asked for": "requested, needed",
+    r"broken (?:load|run)": "interrupted load",
+    r"gone on with|go(?:es)? on where": "resumed",
+    r"(?<!`)holds?(?!`)": "contains, stores",
+    r"lacks?": "does not have",
+    r"leaves? (?:\S+ )?away|takes? \S+ away": "remove",
+    r"lies?|stands?": "is in, is on",
+    r"mend(?:s|ed)?": "correct, fix",
+    r"(?:is|are|was|were) not known": "is unknown",
+    r"own business": "Loadstone itself sets it",
+    r"say [\w-]+=": "set …=",
+    r"told": "reported",
+}
+"""As REFUSED, in errors, hints, warnings and reports, which use these words for nothing else."""
+
+
+def _compiled(refused: Mapping[str, str]) -> tuple[re.Pattern[str], list[str]]:
+    names = (rf"(?P<w{n}>\b(?:{wording})\b)" for n, wording in enumerate(refused))
+    return re.compile("|".join(names).replace(" ", r"\s+"), re.IGNORECASE), list(refused.values())
+
+
+_IN_PROSE = _compiled(REFUSED)
+_IN_SOURCES = _compiled(REFUSED | REFUSED_IN_SOURCES)
 _CODE = re.compile(r"^```.*?^```$|`[^`]*`|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
 _TEXTS = ("title", "why", "help", "note")
 """Keys of a scenario that people read."""
+_SOURCES: dict[str, Callable[[str], Iterator[user_texts.Text]]] = {
+    "python/loadstone/**/*.py": user_texts.of_python,
+    "python/loadstone/**/*.j2": user_texts.of_template,
+    "crates/*/src/**/*.rs": user_texts.of_rust,
+}
+_OTHERS = (
+    "loadstone/personalities/pgbench/",
+    "loadstone/scenario/",
+    "crates/script/",
+    "/workload/script/",
+    "/worker/telling.rs",
+    "/tests.rs",
+)
+"""Sources that are not looked at: most have words of pgbench, which PostgreSQL's own tests compare."""
 
 
 def findings(root: Path) -> Iterator[str]:
@@ -89,12 +126,26 @@ def findings(root: Path) -> Iterator[str]:
         yield from _shown(root, path, in_scenario(path.read_text()))
     for path in sorted((package / "personalities").glob("*/help.txt")):
         yield from _shown(root, path, in_text(path.read_text()))
+    for pattern, texts in _SOURCES.items():
+        for path in sorted(root.glob(pattern)):
+            if not any(part in path.as_posix() for part in _OTHERS):
+                yield from _shown(root, path, in_source(texts(path.read_text())))
+
+
+def in_source(texts: Iterator[user_texts.Text]) -> Iterator[Finding]:
+    """Look at texts that users read out of a source."""
+    for line, text in texts:
+        yield from _found(_IN_SOURCES, text, line)
 
 
 def in_text(text: str, line: int = 1) -> Iterator[Finding]:
     """Look at prose that begins in a line."""
-    plain = list(REFUSED.values())
-    for found in _WORDING.finditer(text):
+    yield from _found(_IN_PROSE, text, line)
+
+
+def _found(wordings: tuple[re.Pattern[str], list[str]], text: str, line: int) -> Iterator[Finding]:
+    wording, plain = wordings
+    for found in wording.finditer(text):
         number = next(int(name[1:]) for name, value in found.groupdict().items() if value)
         yield line + text.count("\n", 0, found.start()), " ".join(found[0].split()), plain[number]
 

@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from check_words import REFUSED, findings, in_help, in_page, in_scenario  # noqa: E402
+from check_words import REFUSED, findings, in_help, in_page, in_scenario, in_source  # noqa: E402
+from user_texts import of_python, of_rust, of_template  # noqa: E402
 
 REFUSED_SENTENCES = [
     "What it lacks is skipped, in words.",
@@ -66,5 +67,41 @@ def test_texts_of_scenarios_are_looked_at() -> None:
     assert [(line, wording) for line, wording, _ in in_scenario(text)] == [(3, "stands beside")]
 
 
-def test_our_own_pages_help_and_scenarios_pass() -> None:
+def test_strings_of_python_are_looked_at_but_not_docstrings_sql_and_what_is_filled_in() -> None:
+    source = '''
+def refuse(told: str) -> None:
+    """What a file holds."""
+    raise LoadstoneError(
+        f"the file {told} holds "
+        "no rows", "Mend it.")
+
+LOCKS = f"select {told} from a where b holds c"
+'''
+    found = [(line, wording) for line, wording, _ in in_source(of_python(source))]
+    assert found == [(5, "holds"), (6, "Mend")]
+
+
+def test_strings_of_rust_are_looked_at_but_not_comments_reasons_and_tests() -> None:
+    source = """
+/// What it "holds in it" as a text.
+#[expect(clippy::x, reason = "a double holds it all")]
+#[error("the row {holds} lies \\
+    elsewhere")]
+fn f() { refuse("it is wanted"); map.expect("this lies in it") }
+#[cfg(test)]
+mod tests { const A: &str = "it lies in it"; }
+"""
+    found = [(line, wording) for line, wording, _ in in_source(of_rust(source))]
+    assert found == [(4, "lies"), (6, "is wanted")]
+
+
+def test_prose_and_strings_of_templates_are_looked_at_but_not_their_code() -> None:
+    source = (
+        '<p class="lies">{# it lies #}{{ told }}\n{{ "It lies here" if a else x.lies }}</p>\n<b>holds</b>'
+    )
+    found = [(line, wording) for line, wording, _ in in_source(of_template(source))]
+    assert found == [(2, "lies"), (3, "holds")]
+
+
+def test_our_own_pages_help_texts_and_scenarios_pass() -> None:
     assert list(findings(ROOT)) == []

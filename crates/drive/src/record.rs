@@ -251,7 +251,7 @@ impl Record {
     pub fn abandon(&mut self, now_ns: u64) {
         for _ in 0..self.counts.abandon() {
             count_error(&mut self.errors, ErrorClass::Internal, now_ns, || {
-                "under way when its thread failed".to_owned()
+                "in flight when its thread failed".to_owned()
             });
         }
         for ScriptRecord { counts, .. } in &mut self.scripts {

@@ -123,7 +123,7 @@ impl Read for PythonStream {
                 .call_method1(py, intern!(py, "read"), (buffer.len(),))?;
             let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
             let place = buffer.get_mut(..bytes.len());
-            let place = place.ok_or_else(|| PyOSError::new_err("more was read than asked for"))?;
+            let place = place.ok_or_else(|| PyOSError::new_err("more was read than requested"))?;
             place.copy_from_slice(bytes);
             Ok(bytes.len())
         });

@@ -37,7 +37,7 @@ class Hydra(ColumnarFamily):
     status = "verified against Hydra's columnar 11.1-12 on PostgreSQL 15.20, on Linux"
     needs = (
         "PostgreSQL with Hydra's extension columnar (hydradatabase/columnar), created in the database; Citus "
-        "columnar cannot be installed beside it"
+        "columnar cannot be installed together with it"
     )
     series = HydraSeries()
     tables = HydraTables()

@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> None:
     uid, gid, parent = (int(text) for text in arguments[:3])
     for door in filter(None, arguments[3].split(os.pathsep)):
         if os.path.basename(door) != "cgroup.procs":  # noqa: PTH119 - pathlib is slow to import
-            sys.exit(f"{door} is no file by which a control group is joined")
+            sys.exit(f"{door} is not the file of a control group")
         handle = os.open(door, os.O_WRONLY)
         os.write(handle, b"0")  # the process that writes
         os.close(handle)

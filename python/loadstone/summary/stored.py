@@ -25,7 +25,7 @@ def read_summary(folder: Path) -> Summary:
     run = RunFolder.open(folder)
     state = state_of(run)
     if state == "running":
-        raise LoadstoneError(f"the run in {folder} is still under way", "Wait for its end.")
+        raise LoadstoneError(f"the run in {folder} is still running", "Wait until it ends.")
     stored = _stored(folder) if state != "killed" else None
     if stored and stored.run.ended_at == msgspec.convert(run.run, Run).ended_at:
         return stored

@@ -158,7 +158,7 @@ def _open_by_driver(
         if settings and not (place.private or engine.sets_sessions):
             raise LoadstoneError(
                 f"--setting sets nothing on a {engine.title} server of your own: {target.url}",
-                "Set it on the server, and leave it out here.",
+                "Set it on the server, and remove it here.",
             )
         database = stack.enter_context(closing(engine.open(place, folder.path if folder else None, settings)))
         with closing(database.connect("loadstone")) as control:

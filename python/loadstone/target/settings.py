@@ -30,7 +30,7 @@ def split_settings(text: str) -> tuple[str, dict[str, str]]:
     settings: dict[str, str] = {}
     for name, value in map(_setting, ours):
         if name in settings:
-            raise LoadstoneError(f"the setting '{name}' of a target is given twice", "Give it once.")
+            raise LoadstoneError(f"the setting '{name}' of a target is given twice", "Set it once.")
         settings[name] = value
     others = "&".join(part for part in parts if part not in ours)
     return f"{place}?{others}" if others else place, settings

@@ -153,7 +153,7 @@ fn unpacked(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     }
     downcast_dictionary_array!(
         array => of(array),
-        other => Err(ArrowError::SchemaError(format!("{other} is no dictionary")))
+        other => Err(ArrowError::SchemaError(format!("{other} is not a dictionary")))
     )
 }
 

@@ -82,7 +82,7 @@ impl Shard {
         assert_eq!(
             self.totals.under_way(),
             self.under_way.len() as u64,
-            "counting equation against the clients under way"
+            "counting equation against the transactions in flight"
         );
         let blank = self.record_pool.try_recv();
         let blank = blank.unwrap_or_else(|_| Box::new(self.config.blank_record()));

@@ -157,8 +157,8 @@ impl LoadSpec {
             return refuse(message, "write each range as [first, last]");
         }
         if self.hold && self.step_rows == 0 {
-            let message = "hold without step_rows".to_owned();
-            return refuse(message, "hold waits between steps: set their rows");
+            let message = "`hold` is set without step_rows".to_owned();
+            return refuse(message, "set step_rows: the load waits between steps");
         }
         if let Some(long) = &self.transaction {
             self.check_long(long)?;

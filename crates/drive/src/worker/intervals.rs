@@ -42,7 +42,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         assert_eq!(
             self.totals.under_way(),
             self.active,
-            "counting equation against the clients under way"
+            "counting equation against the transactions in flight"
         );
         let blank = self
             .record_pool

@@ -122,15 +122,15 @@ fn refused(format: Format, columns: usize, file: &[u8]) -> String {
 #[test]
 fn a_row_of_another_shape_is_told_with_its_place() {
     let text = refused(Format::Text, 2, b"a\tb\nc\td\ne\nf\tg\n");
-    assert_eq!(text, "row 3 (byte 8): it has 1 fields, and 2 are wanted");
+    assert_eq!(text, "row 3 (byte 8): it has 1 fields, but 2 are needed");
     let csv = refused(Format::Csv, 2, b"a,\"b,\nc\"\r\nd,e,f\r\n");
-    assert_eq!(csv, "row 2 (byte 10): it has 3 fields, and 2 are wanted");
+    assert_eq!(csv, "row 2 (byte 10): it has 3 fields, but 2 are needed");
     let open = refused(Format::Csv, 2, b"a,b\nc,\"d\n");
     assert_eq!(open, "row 2 (byte 4): a quoted field does not end");
     let header = &copy_binary::HEADER[..];
     let tuple = b"\0\x02\0\0\0\x01a\xff\xff\xff\xff";
     let wide = refused(Format::Binary, 1, &[header, tuple].concat());
-    assert_eq!(wide, "row 1 (byte 19): it has 2 fields, and 1 are wanted");
+    assert_eq!(wide, "row 1 (byte 19): it has 2 fields, but 1 are needed");
     let short = refused(Format::Binary, 2, &[header, tuple].concat());
     assert!(
         short.starts_with("row 2 (byte 30): the file ends in the middle"),

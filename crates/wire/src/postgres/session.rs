@@ -103,7 +103,7 @@ impl Session {
         }
         let when = match &self.startup {
             Some(_) => "during the log-in",
-            None if self.tail.is_empty() => "without a word",
+            None if self.tail.is_empty() => "without sending a message",
             None => "in the middle of a message",
         };
         let error = WireError::Closed { when };

@@ -42,7 +42,7 @@ fn close_instead_of_an_answer() {
     assert_eq!(
         link.session.closed(),
         WireError::Closed {
-            when: "without a word"
+            when: "without sending a message"
         }
     );
 }

@@ -354,7 +354,7 @@ def chunk_bounds(wishes: SeriesTables, where: TableOptions) -> list[int]:
         )
     if where.span_us is None:
         raise LoadstoneError(
-            "partitions by time need the first and last time of the data, which are not known",
+            "partitions by time need the first and last time of the data, which are unknown",
             "Set --timestamp-start and --timestamp-end, or name the data with --file.",
         )
     first, last = where.span_us[0] // length, -(-max(where.span_us[1], where.span_us[0] + 1) // length)

@@ -34,7 +34,7 @@ class Pace(Struct, frozen=True):
     rate_per_s: Amount | UnsetType | None = UNSET
     pieces: Annotated[
         list[RatePiece] | UnsetType,
-        Meta(description="of a rate that varies; the last rate goes on"),
+        Meta(description="of a rate that varies; the last rate remains"),
     ] = UNSET
 
 
@@ -311,7 +311,7 @@ class Drive(Struct, frozen=True):
     def check(self) -> None:
         """Raise ValueError where times do not follow each other, or labels have no statement."""
         if not self.start_ns <= self.measure_ns:
-            message = "measure_ns lies before start_ns"
+            message = "measure_ns is before start_ns"
             raise ValueError(message)
         labels = len((self.queries and self.queries.labels) or ())
         if {statement.script for statement in self.statements or ()} < set(range(labels)):

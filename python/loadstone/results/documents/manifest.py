@@ -35,7 +35,7 @@ class ManifestLine(Struct, frozen=True):
         for path in (*(file.path for file in self.files), *([self.phase] if self.phase else [])):
             parts = PurePosixPath(path).parts
             if not parts or parts[0] == "/" or ".." in parts or "\0" in path:
-                message = f"'{path}' is no path in the folder"
+                message = f"'{path}' is not a path in the folder"
                 raise ValueError(message)
         if (self.what in ("begun", "ended")) != bool(self.phase):
             message = f"'{self.what}' needs a phase, and others have none - at `$.phase`"

@@ -183,7 +183,7 @@ class ControlGroup(Struct, frozen=True):
     memory_bytes: Number | None = None
     cache_bytes: Annotated[Number | None, Meta(description="pages of files, shared memory left out")] = None
     limit_bytes: Number | None = None
-    oom_kills: Annotated[Number | None, Meta(description="processes killed for lack of memory")] = None
+    oom_kills: Annotated[Number | None, Meta(description="processes killed because memory ran out")] = None
     read_bytes: Number | None = None
     write_bytes: Number | None = None
     read_ops: Number | None = None

@@ -206,7 +206,7 @@ def client_was_the_limit(driven: Driven) -> Warning | None:
     return warning(
         f"Loadstone itself was the limit: its {drive.threads or 1} driver thread(s) were busy "
         f"{used:.0%} of the time.",
-        "Give it more threads (--set threads=N) or drive the load from another machine.",
+        "Use more threads (--set threads=N) or drive the load from another machine.",
     )
 
 

@@ -31,7 +31,7 @@ class QueryTimes(Figures, kw_only=True):
     median_s: Seconds | None
     low_s: Seconds | None
     high_s: Seconds | None
-    coverage: Annotated[Share | None, Meta(description="how surely the interval holds the median")]
+    coverage: Annotated[Share | None, Meta(description="probability that the interval contains the median")]
     n: int
     whole_range: Annotated[bool, Meta(description="the interval is that of all runs")]
     runs: Annotated[list[Figure], Meta(extra={"unit": "s"})]
