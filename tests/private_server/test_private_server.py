@@ -12,6 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -514,6 +515,22 @@ def test_memory_is_shared_out_within_bounds(tmp_path: Path, monkeypatch: pytest.
     ):
         monkeypatch.setattr(sizing, "memory_bytes", lambda memory=memory: memory)
         assert sizing.sized_settings(8, tmp_path)["shared_buffers"] == shared
+
+
+def test_servers_of_one_run_have_the_same_room_for_wal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first server has used some of the disk before the second is sized."""
+
+    def sized(free: int) -> list[str]:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+        found = sizing.sized_settings(8, tmp_path)
+        return [found["max_wal_size"], found["min_wal_size"]]
+
+    for free in (15 * sizing.GB, 30 * sizing.GB, 70 * sizing.GB):
+        assert sized(free) == sized(free - 300 * sizing.MB)
+    assert sized(100 * sizing.GB) == ["4096MB", "1024MB"]
+    assert sized(1) == ["128MB", "80MB"]
 
 
 def _alive(pid: int) -> bool:

@@ -186,6 +186,7 @@ def _add_costs(entry: PhaseValues, phase: PhaseFigures, turn: Turn, cores: int |
         wal = per_unit.wal_bytes_per_row if phase.load else per_unit.wal_bytes_per_transaction
         entry.add(Metric("WAL", f"B/{word}"), turn, wal)
     written = phase.storage.written.device_bytes if phase.storage else None
+    written = written or (usage.server_write_bytes if usage else None)
     if written and done:
         entry.add(Metric("written", f"B/{word}"), turn, written / done)
 

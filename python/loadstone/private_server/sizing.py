@@ -47,7 +47,8 @@ def sized_settings(clients: int, storage: Path, limit_bytes: int | None = None) 
     memory = min(memory_bytes(), limit_bytes or memory_bytes())
     buffers_min, work_min = (128 * MB, 64 * MB) if limit_bytes is None else (8 * MB, 4 * MB)
     free = shutil.disk_usage(storage).free
-    max_wal = _clamp(free // 10, 128 * MB, 4 * GB)
+    # In powers of two: servers of one run have the same, though the first has used some of the space.
+    max_wal = _clamp(1 << (max(free // 10, 1).bit_length() - 1), 128 * MB, 4 * GB)
     # Huge pages are not charged to a control group: buffers in them would escape its limit.
     within = {"huge_pages": "off"} if limit_bytes is not None else {}
     return within | {

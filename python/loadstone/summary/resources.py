@@ -177,6 +177,7 @@ def usage_between(monitor: Sequence[Sample], start_ns: int, end_ns: int) -> Usag
         checkpoints=sum(step.checkpoints for step in steps),
         wal_bytes=_delta(inside[0], inside[-1], _counter("wal_bytes")),
         deadlocks=_delta(inside[0], inside[-1], _counter("deadlocks")),
+        server_write_bytes=_delta(inside[0], inside[-1], _server(lambda server: server.write_bytes)),
     )
 
 
@@ -291,7 +292,8 @@ def _joined(group: Sequence[_Step], waits: Sequence[str]) -> ResourcePoint:
 
 def _measured(kind: type[Struct]) -> list[str]:
     """Return the fields of a type that are means over the steps."""
-    others = {"t_s", "waits", "memory_limit_bytes", "checkpoints", "wal_bytes", "deadlocks"}
+    whole = {"checkpoints", "wal_bytes", "deadlocks", "server_write_bytes"}
+    others = {"t_s", "waits", "memory_limit_bytes", *whole}
     return [name for name in kind.__struct_fields__ if name not in others]
 
 

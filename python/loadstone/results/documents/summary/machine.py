@@ -91,3 +91,6 @@ class Usage(Figures, kw_only=True):
     checkpoints: int
     wal_bytes: Bytes | None
     deadlocks: Figure | None
+    server_write_bytes: Annotated[
+        Bytes | None, Meta(description="that the server's processes had written to storage")
+    ] = None
