@@ -168,6 +168,7 @@ def test_machine_and_build_are_listed_and_do_not_block(tmp_path: Path) -> None:
     found = {(one["kind"], one["what"]) for one in json.loads(result.stdout)["comparisons"][0]["differences"]}
     assert {("machine", "host"), ("server", "build"), ("setting", "fsync")} <= found
     shown = " ".join(compare(a, b).stdout.split())
+    assert "Only B runs with fsync = off: a crash may lose or corrupt everything." in shown
     assert "host: bench-01 | bench-02" in shown
 
 
@@ -178,7 +179,9 @@ def test_a_phase_that_one_side_lacks_is_a_row_with_the_reason(tmp_path: Path) ->
     row = rows_of(result)["select"]
     assert (result.exit_code, row["verdict"], row["b"]) == (5, "missing", None)
     assert row["a"] > 0
+    assert (row["repeats_a"], row["repeats_b"]) == (4, 0)
     assert row["reason"] == "B: this run has no such phase"
+    assert "select" not in rows_of(result, "p50")
 
 
 def test_a_killed_run_is_compared_as_far_as_it_came(tmp_path: Path) -> None:

@@ -65,11 +65,7 @@ def _compare(pair: Pair, matters: float) -> Comparison:
             f"{pair.a.folder} and {pair.b.folder} have no phase in common",
             "Compare runs of the same scenario.",
         )
-    rows = [
-        compared(a, b, name, in_turn=pair.paired)
-        for a, b in phases
-        for name in dict.fromkeys((*a.series, *b.series))
-    ]
+    rows = [compared(a, b, name, in_turn=pair.paired) for a, b in phases for name in _metrics(a, b)]
     missing = [_unmeasured(a, b) for a, b in phases if not a.series and not b.series]
     _judge(rows, matters, comparable=comparable)
     shown = [entry.row for entry in rows if entry.row.metric != "mean" or entry.row.primary]
@@ -100,6 +96,14 @@ def _phases(pair: Pair) -> list[tuple[PhaseValues, PhaseValues]]:
         (a.get(key) or _empty(pair.a, phase), b.get(key) or _empty(pair.b, phase))
         for key, phase in every.items()
     ]
+
+
+def _metrics(a: PhaseValues, b: PhaseValues) -> list[str]:
+    """Return the metrics of a phase; only that which decides, where one side lacks the whole phase."""
+    names = list(dict.fromkeys((*a.series, *b.series)))
+    if a.series and b.series:
+        return names
+    return [name for name in names if name in (a.primary, b.primary)]
 
 
 def _empty(side: RunSide, phase: PhaseValues) -> PhaseValues:

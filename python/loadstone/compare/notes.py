@@ -34,6 +34,7 @@ def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
             f"{pair.a.name} always ran before {pair.b.name}, so an effect of the order looks like a "
             "difference. This version alternates the order."
         )
+    yield from _durability(pair)
     few = min(comparison.a.repeats, comparison.b.repeats)
     if 0 < few < ENOUGH_REPEATS:
         yield (
@@ -51,6 +52,18 @@ def _of_run(side: RunSide) -> Iterator[str]:
     if errors:
         more = f" ({len(errors) - 1} more in its report)" if len(errors) > 1 else ""
         yield f"{side.name}: {errors[0].message.rstrip('.')}{more}."
+
+
+def _durability(pair: Pair) -> Iterator[str]:
+    """Say which side gives up durability that the other one keeps: that alone may make it faster."""
+    unsafe = [
+        {entry.setting: entry for entry in side.target.durability or [] if entry.durable is False}
+        for side in (pair.a, pair.b)
+    ]
+    for side, ours, others in zip((pair.a, pair.b), unsafe, reversed(unsafe), strict=True):
+        for name in [name for name in ours if name not in others]:
+            why = f": {ours[name].why}" if ours[name].why else ""
+            yield f"Only {side.name} runs with {name} = {ours[name].value}{why}. It may be faster by that."
 
 
 def _fixed_order(pair: Pair) -> bool:

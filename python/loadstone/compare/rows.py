@@ -72,12 +72,16 @@ def compared(a: PhaseValues, b: PhaseValues, name: str, *, in_turn: bool) -> Com
 
 
 def _one_sided(row: Row, a: PhaseValues, b: PhaseValues) -> Compared:
-    for side, other in ((a, "b"), (b, "a")):
-        series = side.series.get(row.metric)
-        if series is not None:
-            setattr(row, "a" if other == "b" else "b", _mean(list(series.by_repeat().values())))
-    lacking = b if row.a is not None else a
-    row.reason = f"{'B' if lacking is b else 'A'}: {lacking.missing or 'not measured, or too few samples'}"
+    """Return the row of a metric that one side lacks, with the reason."""
+    ours, others = (side.series.get(row.metric) for side in (a, b))
+    if ours is not None:
+        values = list(ours.by_repeat().values())
+        row.a, row.repeats_a = _mean(values), len(values)
+    if others is not None:
+        values = list(others.by_repeat().values())
+        row.b, row.repeats_b = _mean(values), len(values)
+    name, lacking = ("A", a) if ours is None else ("B", b)
+    row.reason = f"{name}: {lacking.missing or 'not measured, or too few samples'}"
     row.verdict = "missing"
     return Compared(row)
 
