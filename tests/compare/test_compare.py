@@ -159,6 +159,18 @@ def test_a_change_inside_a_phase_is_another_plan(tmp_path: Path) -> None:
     assert "workload.clients" in refused.stderr
 
 
+def test_another_seed_of_transactions_is_listed_and_one_of_data_refused(tmp_path: Path) -> None:
+    a, b = run_of(tmp_path / "a"), run_of(tmp_path / "b")
+    plan = json.loads((b / "plan.json").read_text())
+    write(b / "plan.json", plan | {"seed": 77})
+    first = json.loads(compare(a, b, "--format", "json").stdout)["comparisons"][0]["differences"][0]
+    assert (first["what"], first["b"], first["blocks"]) == ("seed of the run", 77, False)
+    for phase in plan["targets"][0]["phases"]:
+        phase["workload"] |= {"rows": {"seed": 77}}
+    write(b / "plan.json", plan)
+    assert "rows.seed" in compare(a, b).stderr
+
+
 def test_machine_and_build_are_listed_and_do_not_block(tmp_path: Path) -> None:
     a = run_of(tmp_path / "a")
     b = run_of(tmp_path / "b", targets=(Target(fsync="off", build="other"),))
