@@ -547,6 +547,25 @@ def test_the_server_goes_away(there: Database) -> None:
     assert "tps = " in out
 
 
+def test_clients_whose_sessions_are_ended_connect_again_and_the_load_keeps_its_size(there: Database) -> None:
+    shape = "-R 200 -T 3 --warmup 1 --ramp-up 0.5 --connect-rate 100 --reconnect"
+    running = start("-n", "-S", "-c", "4", *shape.split())
+    mine = "from pg_stat_activity where application_name = 'loadstone'"
+    wait_until(
+        lambda: there.value(f"select count(*) {mine} and query like 'SELECT abalance%'") == 4, "all at work"
+    )
+    assert there.value(f"select count(pg_terminate_backend(pid)) {mine}") == 4
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 0, err
+    assert " - connections made again: 4\n" in out
+    assert "clients that ended early" not in out
+    assert " - error 57P01 (x 4): terminating connection due to administrator command\n" in out
+    assert "all clients are connected again" in err
+    tps = re.search(r"tps = ([0-9.]+) ", out)
+    assert tps
+    assert float(tps[1]) == pytest.approx(200, rel=0.25)
+
+
 @pytest.mark.usefixtures("there")
 def test_results_that_nobody_takes_are_no_crash() -> None:
     with Path("/dev/full").open("w") as full:

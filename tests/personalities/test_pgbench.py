@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +22,6 @@ from loadstone.personalities.pgbench.scripts import Script
 from loadstone.personalities.pgbench.server import ServerFacts
 from loadstone.personalities.pgbench.told import teller
 from loadstone.personalities.pgbench.values import INT_MAX
-from loadstone.summary.histograms import Histogram
 
 PEER = shutil.which("pgbench")
 LIST = """Available builtin scripts:
@@ -297,13 +295,14 @@ NOTHING = {"count": 0, "mean_ns": None, "stddev_ns": None, "min_ns": None, "max_
 
 def details(repeated: int = 0, **outcomes: int) -> dict[str, Any]:
     none = dict.fromkeys(("serialization", "deadlock", "other", "retried", "retries"), 0)
-    return {"scripts": [none | outcomes], "repeated": [0, repeated, 0]}
+    return {"scripts": [none | outcomes], "repeated": [0, repeated, 0], "ended": []}
 
 
 def account(**changes: Any) -> dict[str, Any]:
     counts = {"scheduled": 10, "done": 10, "failed": 0, "skipped": 0, "dropped": 0}
     return {
         "state": "complete",
+        "clients": 8,
         "threads": 1,
         "seed": 5,
         "start_ns": 1_000_000_000,
@@ -423,24 +422,27 @@ def test_when_nothing_ended_no_figure_is_invented() -> None:
 
 
 def test_percentiles_are_given_as_far_as_samples_reach() -> None:
-    few, many = Histogram(), Histogram()
-    few.add(1000, np.full(1, 19, dtype=np.int64))
-    many.add(1000, np.full(1, 1000, dtype=np.int64))
-    assert " - too few samples (19) for p50, p90, p95, p99, p99.9\n" in beyond(account(), few)
-    unread = account(response=NOTHING | {"count": 19})
-    assert " - too few samples (19) for p50, p90, p95, p99, p99.9\n" in beyond(unread, None)
-    text = beyond(account(), many)
-    assert (
-        "response time of 1000 transactions: p50 = 0.001 ms, p90 = 0.001 ms, p95 = 0.001 ms, p99 = 0" in text
-    )
+    percentiles = {"50": 1024, "90": 2048, "95": 3072, "99": 4096, "99.9": 9000}
+
+    def said(count: int, **more: Any) -> str:
+        known = details() | {"response_ns": percentiles, "lag_ns": percentiles}
+        return beyond(account(response=STATS | {"count": count}, details=known, **more))
+
+    assert " - too few samples (19) for p50, p90, p95, p99, p99.9\n" in said(19)
+    assert " - too few samples (20) for p90, p95, p99, p99.9\n" in said(20)
+    text = said(1000)
+    figures = "p50 = 0.001 ms, p90 = 0.002 ms, p95 = 0.003 ms, p99 = 0.004 ms"
+    assert f" - response time of 1000 transactions: {figures}\n" in text
     assert " - too few samples (1000) for p99.9\n" in text
     assert " - random seed: 5\n" in text
+    assert "lag" not in text
+    assert f" - lag of the rate's schedule: {figures}\n" in said(1000, lag=STATS)
 
 
 def test_dropped_transactions_and_errors_are_told() -> None:
     counts = {"scheduled": 13, "done": 10, "failed": 0, "skipped": 0, "dropped": 3}
     errors = [{"sqlstate": "22012", "message": "division by zero\nmore", "count": 1}]
-    text = beyond(account(counts=counts, errors=errors), Histogram())
+    text = beyond(account(counts=counts, errors=errors))
     assert " - dropped: 3 transactions were due but never started\n" in text
     assert " - error 22012 (x 1): division by zero\n" in text
 
@@ -458,11 +460,11 @@ def interval(start_ns: int, end_ns: int) -> dict[str, Any]:
 def test_each_full_interval_is_shown_once() -> None:
     said: list[str] = []
     lines = ProgressLines(Options(progress_s=2, rate_per_s=1.0, latency_limit_ms=1.0), said.append, 60.0)
-    lines.show({"latest": None, "start_ns": None, "deadline_ns": None})
-    first = {"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9, "deadline_ns": None}
+    lines.show({"recent": [], "start_ns": None, "deadline_ns": None})
+    first = {"recent": [interval(10**9, 3 * 10**9)], "start_ns": 10**9, "deadline_ns": None}
     lines.show(first)
     lines.show(first)
-    lines.show({"latest": interval(3 * 10**9, 4 * 10**9), "start_ns": 10**9, "deadline_ns": None})
+    lines.show({"recent": [interval(3 * 10**9, 4 * 10**9)], "start_ns": 10**9, "deadline_ns": None})
     assert said == [
         "progress: 2.0 s, 10.0 tps, lat 2.000 ms stddev 0.500, 1 failed, lag 0.100 ms, 2 skipped\n"
     ]
@@ -471,9 +473,9 @@ def test_each_full_interval_is_shown_once() -> None:
 def test_progress_lines_end_with_percentiles_on_demand() -> None:
     said: list[str] = []
     lines = ProgressLines(parsed("-P", "2", "--progress-percentiles"), said.append, 60.0)
-    lines.show({"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9, "deadline_ns": None})
+    lines.show({"recent": [interval(10**9, 3 * 10**9)], "start_ns": 10**9, "deadline_ns": None})
     empty = interval(3 * 10**9, 5 * 10**9) | {"done": 0, "response": None}
-    lines.show({"latest": empty, "start_ns": 10**9, "deadline_ns": None})
+    lines.show({"recent": [empty], "start_ns": 10**9, "deadline_ns": None})
     assert said == [
         "progress: 2.0 s, 10.0 tps, lat 2.000 ms stddev 0.500, 1 failed, p50 1.900 ms, p95 3.000 ms, p99 -\n",
         "progress: 4.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, 1 failed, p50 -, p95 -, p99 -\n",
@@ -486,7 +488,7 @@ def test_progress_tells_retries_and_the_time_of_day() -> None:
     said: list[str] = []
     options = Options(progress_s=2, max_tries=2, progress_timestamp=True)
     ProgressLines(options, said.append, 60.0).show(
-        {"latest": interval(10**9, 3 * 10**9), "start_ns": 10**9, "deadline_ns": None}
+        {"recent": [interval(10**9, 3 * 10**9)], "start_ns": 10**9, "deadline_ns": None}
     )
     found = re.fullmatch(r"progress: ([0-9]+\.[0-9]{3}) s, .*, 1 failed, 1 retried, 4 retries\n", said[0])
     assert found

@@ -126,7 +126,7 @@ def test_lines_of_progress_say_what_is_warm_up() -> None:
     row = {"done": 5, "failed": 0, "response": None}
     for second, warmup in ((1, True), (2, False)):
         latest = row | {"start_ns": second * 10**9, "end_ns": (second + 1) * 10**9, "warmup": warmup}
-        lines.show({"latest": latest, "start_ns": 10**9, "deadline_ns": None})
+        lines.show({"recent": [latest], "start_ns": 10**9, "deadline_ns": None})
     assert said == [
         "progress: 1.0 s, 5.0 tps, lat 0.000 ms stddev 0.000, 0 failed, warm-up\n",
         "progress: 2.0 s, 5.0 tps, lat 0.000 ms stddev 0.000, 0 failed\n",

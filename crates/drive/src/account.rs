@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::CpuTime;
 use crate::collector::{Collected, merge_outages};
 use crate::config::Config;
-use crate::record::{Record, WindowCounts};
+use crate::record::{Errors, WindowCounts, count_error};
 use crate::spec::DriveSpec;
 use crate::stall::Stall;
 use crate::timeline::Timeline;
@@ -73,7 +73,7 @@ pub(crate) fn write(
         "response": totals.response.moments.stats(),
         "service": service.moments.stats(),
         "lag": config.under_a_rate.then(|| totals.lag.stats()),
-        "errors": errors(collected),
+        "errors": listed(&totals.errors),
         "outages": merge_outages(collected.finishes.iter().flat_map(|f| f.outages.clone()).collect()),
         "lost_clients": lost_clients(collected),
         "stall": ending.stall,
@@ -98,17 +98,30 @@ pub(crate) fn write(
             account.insert("loop".to_owned(), Value::Null);
         }
         account.extend(config.work.account(totals));
-        account.extend(details(totals));
+        account.extend(details(collected));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// Failures and retries apart, where that was asked for.
-fn details(totals: &Record) -> Option<(String, Value)> {
-    let details = totals.details.as_ref()?;
-    Some(("details".to_owned(), json!(details)))
+/// Failures and retries apart, and the ends of clients, where that was asked for.
+fn details(collected: &Collected) -> Option<(String, Value)> {
+    let mut details = json!(collected.totals.details.as_ref()?);
+    let mut ends: Vec<_> = collected.finishes.iter().flat_map(|f| &f.ends).collect();
+    ends.sort_by_key(|end| end.since_ns);
+    let mut reasons = Errors::new();
+    for end in ends {
+        count_error(&mut reasons, end.class, end.since_ns, || {
+            end.message.clone()
+        });
+    }
+    details["ended"] = json!(listed(&reasons));
+    if let Some(distributions) = &collected.distributions {
+        details["response_ns"] = distributions.response.percentiles().into();
+        details["lag_ns"] = distributions.lag.percentiles().into();
+    }
+    Some(("details".to_owned(), details))
 }
 
 /// CPU time of the driver's threads, and of the thread that makes the rows of a load.
@@ -169,10 +182,8 @@ fn lost_clients(collected: &Collected) -> Value {
     })
 }
 
-fn errors(collected: &Collected) -> Vec<Value> {
-    collected
-        .totals
-        .errors
+fn listed(errors: &Errors) -> Vec<Value> {
+    errors
         .iter()
         .map(|(class, tally)| {
             json!({

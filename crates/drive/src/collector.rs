@@ -1,6 +1,6 @@
 //! Gathers the workers' records interval by interval, writes them down, and keeps the totals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +10,14 @@ use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::output::{Output, SeriesLatency, SeriesRow};
 use crate::protocol::Failure;
-use crate::record::{ErrorClass, Latency, Record, WindowCounts};
+use crate::record::{Distribution, ErrorClass, Latency, Record, WindowCounts};
 use crate::telling::Line;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
 use crate::workload::load::StepAccount;
+
+/// So many intervals are kept for who shows them.
+const RECENT: usize = 16;
 
 /// What a worker tells the collector.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Finish {
     pub(crate) outages: Vec<Outage>,
     /// Clients that were lost, or gave up, and were not replaced.
     pub(crate) absences: Vec<Absence>,
+    /// The same, with those that ended after the window.
+    pub(crate) ends: Vec<Absence>,
     pub(crate) pauses: Pauses,
     /// Every client left before the end.
     pub(crate) all_gone: bool,
@@ -114,6 +119,9 @@ pub(crate) struct Progress {
     pub(crate) deadline_ns: Option<u64>,
     /// The latest complete interval.
     pub(crate) latest: Option<SeriesRow>,
+    /// It and some before it, for who shows each; only where lines are told.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) recent: VecDeque<SeriesRow>,
     /// Why nothing more is written down: the owner may want to stop.
     pub(crate) output_error: Option<String>,
     /// Lines for the user since the last look.
@@ -156,6 +164,15 @@ pub(crate) struct Collected {
     pub(crate) finishes: Vec<Finish>,
     pub(crate) end_ns: u64,
     pub(crate) output_error: Option<String>,
+    /// Of the measured window; where details are kept.
+    pub(crate) distributions: Option<Distributions>,
+}
+
+/// What is known of a whole drive without its files.
+#[derive(Debug, Default)]
+pub(crate) struct Distributions {
+    pub(crate) response: Distribution,
+    pub(crate) lag: Distribution,
 }
 
 pub(crate) struct Collector {
@@ -172,6 +189,7 @@ pub(crate) struct Collector {
     totals: Record,
     seen: WindowCounts,
     end_ns: u64,
+    distributions: Option<Distributions>,
 }
 
 impl Collector {
@@ -185,6 +203,8 @@ impl Collector {
         Self {
             config: Arc::clone(config),
             reported: vec![0; record_pool.len()],
+            distributions: (config.telling.as_ref().filter(|t| t.asked.counts))
+                .map(|_| Distributions::default()),
             totals: config.blank_record(),
             end_ns: timeline.start_ns,
             gathering: BTreeMap::new(),
@@ -230,6 +250,7 @@ impl Collector {
             finishes,
             end_ns: self.end_ns,
             output_error: self.output_error,
+            distributions: self.distributions,
         }
     }
 
@@ -326,6 +347,13 @@ impl Collector {
                 details.clear();
             }
         }
+        if let Some(distributions) = &mut self.distributions {
+            distributions.response.add(&record.response);
+            let lag = record.details.as_ref().and_then(|d| d.lag.as_ref());
+            if let Some(lag) = lag {
+                distributions.lag.add(lag);
+            }
+        }
         self.totals.merge(&record);
         self.seen.merge(&record.counts);
         let _ = self.seen.under_way(); // asserts the counting equations
@@ -375,6 +403,12 @@ impl Collector {
             let total = progress.gain.get_or_insert_default();
             total.rows += gain.rows;
             total.metrics += gain.metrics;
+        }
+        if self.config.telling.is_some() {
+            progress.recent.push_back(row.clone());
+            if progress.recent.len() > RECENT {
+                progress.recent.pop_front();
+            }
         }
         progress.latest = Some(row);
         progress.output_error.clone_from(&self.output_error);

@@ -125,7 +125,11 @@ impl Config {
         let timed = statements.iter().map(Option::is_some);
         let mut record = Record::new(scripts.len(), timed, self.under_a_rate);
         if self.telling.as_ref().is_some_and(|t| t.asked.counts) {
-            record.details = Some(Box::new(Details::new(scripts.len(), statements.len())));
+            record.details = Some(Box::new(Details::new(
+                scripts.len(),
+                statements.len(),
+                self.under_a_rate,
+            )));
         }
         record
     }

@@ -249,9 +249,9 @@ mod tests {
                 piece(4_000.0, 4_000.0),
             ],
         };
-        const WORKERS: u64 = 3;
-        let all: Vec<u64> = (0..WORKERS)
-            .flat_map(|w| starts(pace.clone(), w, WORKERS, 60_000_000_000))
+        let workers = 3;
+        let all: Vec<u64> = (0..workers)
+            .flat_map(|w| starts(pace.clone(), w, workers, 60_000_000_000))
             .collect();
         // Spans of 5 s: the second half of a ramp has more than the first.
         let expected = [

@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod connect;
 mod intervals;
 mod limits;
+mod punctual;
 mod ramp;
 mod session;
 mod telling;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use self::client::{Client, Phase};
+use self::punctual::Punctuality;
 use crate::clock::{CpuTime, now_ns};
 use crate::collector::{Finish, Outage, Pauses, Report};
 use crate::config::Config;
@@ -83,6 +85,7 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     dirty: Vec<Slot>,
     timers: BinaryHeap<Reverse<(u64, Slot)>>,
     sweep_ns: u64,
+    punctuality: Punctuality,
     /// When the last wait should have ended at the latest.
     wake_due_ns: u64,
     pauses: Pauses,
@@ -160,6 +163,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             dirty: Vec::with_capacity(clients.len()),
             timers: BinaryHeap::with_capacity(clients.len()),
             sweep_ns: 0,
+            punctuality: Punctuality::default(),
             wake_due_ns: u64::MAX,
             pauses: Pauses::default(),
             record: Box::new(config.blank_record()),
@@ -259,6 +263,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.wake_due_ns = u64::MAX;
         self.begin_interval();
         let mut now = now_ns();
+        self.punctuality = Punctuality::new(now);
         self.begin_ramp(now);
         self.roll(now);
         loop {
@@ -281,8 +286,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let before_ns = now_ns();
         self.note_lag(woke_ns, before_ns);
         self.wake_due_ns = self.next_deadline(before_ns).max(before_ns);
-        self.wait(self.wake_due_ns - before_ns)?;
-        let now = now_ns();
+        let now = self.wait_punctually(before_ns, self.wake_due_ns - before_ns)?;
         self.excuse(now.saturating_sub(self.wake_due_ns));
         self.iterations += 1;
         if self.stage != Stage::Connecting {
@@ -295,6 +299,25 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             self.read_before_judging(now)?;
             self.sweep(now);
         }
+        Ok(now)
+    }
+
+    /// Wait for events, a timer or the next start, which is to be on time; returns when that ended.
+    fn wait_punctually(&mut self, before_ns: u64, left_ns: u64) -> Result<u64, DriveError> {
+        let is_start = self.config.under_a_rate
+            && self
+                .schedule
+                .next_ns()
+                .map(|ns| self.timeline.start_ns.saturating_add(ns))
+                == Some(self.wake_due_ns);
+        if !is_start {
+            self.wait(left_ns)?;
+            return Ok(now_ns());
+        }
+        let timeout_ns = self.punctuality.timeout_ns(before_ns, left_ns);
+        self.wait(timeout_ns)?;
+        let now = now_ns();
+        self.punctuality.woke(before_ns, timeout_ns, now);
         Ok(now)
     }
 
@@ -425,6 +448,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             self.say_goodbye(u32::try_from(slot).unwrap_or(u32::MAX));
         }
         self.outages.extend(self.outage.take());
+        let ends = (self.clients.iter())
+            .filter_map(|c| c.end.clone().or_else(|| c.absence.clone()))
+            .collect();
         let _ = self.reports.send(Report::Finished(
             self.number,
             Finish {
@@ -432,6 +458,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 cpu: CpuTime::of_this_thread().since(self.cpu_at_measure),
                 iterations: self.iterations,
                 outages: self.outages,
+                ends,
                 absences: self.clients.into_iter().filter_map(|c| c.absence).collect(),
                 pauses: self.pauses,
                 all_gone: self.all_gone,

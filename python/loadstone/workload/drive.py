@@ -104,8 +104,9 @@ def perform(
 
     The first signal asks it to stop in order; whatever ends the waiting for it ends its threads as well, so
     that nothing is written into its folder later. `tell` takes the lines that the drive tells (`tell` in the
-    document), all of them before the end. `on_step` is called with each complete step of a load in
-    order while the drive holds (`hold` in the document); what it raises stops the drive, and is raised.
+    document), all of them before the end, and `show` then has the last look, too. `on_step` is called with
+    each complete step of a load in order while the drive holds (`hold` in the document); what it raises
+    stops the drive, and is raised.
     Raises LoadstoneError when the drive cannot begin.
     """
     try:
@@ -148,14 +149,18 @@ def _await(
             _tell(drive, steps, on_step, account, out_dir)
         if tell is not None:
             tell(progress.get("told") or [])
+        if show is not None and (account is None or tell is not None):
+            show(progress)
         if account is not None:
             return account
-        if progress["output_error"]:
-            drive.stop()  # what is measured from here on would be lost
-        elif progress.get("holding"):
-            drive.proceed()
-        if show is not None:
-            show(progress)
+        _go_on(drive, progress)
+
+
+def _go_on(drive: _core.Drive, progress: Progress) -> None:
+    if progress["output_error"]:
+        drive.stop()  # what is measured from here on would be lost
+    elif progress.get("holding"):
+        drive.proceed()
 
 
 def _account(text: str | None, out_dir: str | None) -> dict[str, Any] | None:

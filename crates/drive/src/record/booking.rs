@@ -119,8 +119,11 @@ impl Record {
         self.response.record(response_ns);
         if let Some(service) = &mut self.service {
             service.record(service_ns);
-            self.lag
-                .record(times.started_ns.saturating_sub(begun.intended_ns));
+            let lag_ns = times.started_ns.saturating_sub(begun.intended_ns);
+            self.lag.record(lag_ns);
+            if let Some(lag) = self.details.as_mut().and_then(|d| d.lag.as_mut()) {
+                lag.record(lag_ns);
+            }
         }
         true
     }

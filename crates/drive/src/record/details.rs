@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ErrorClass;
+use super::{ErrorClass, Latency};
 
 /// What became of the transactions of one script.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,28 +46,33 @@ impl Outcomes {
     }
 }
 
-/// By script, and by command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// By script, and by command; with the distribution of starts that were late.
+#[derive(Debug, Clone, Serialize)]
 pub struct Details {
     /// In the order of the scripts.
     pub scripts: Vec<Outcomes>,
     /// Errors in each command that were tried again, by its flat number.
     pub repeated: Vec<u64>,
+    /// Real minus intended starts, under a rate.
+    #[serde(skip)]
+    pub lag: Option<Latency>,
 }
 
 impl Details {
     /// Empty, for so many scripts and commands.
     #[must_use]
-    pub fn new(scripts: usize, commands: usize) -> Self {
+    pub fn new(scripts: usize, commands: usize, under_a_rate: bool) -> Self {
         Self {
             scripts: vec![Outcomes::default(); scripts],
             repeated: vec![0; commands],
+            lag: under_a_rate.then(Latency::new),
         }
     }
 
     pub(crate) fn clear(&mut self) {
         self.scripts.fill(Outcomes::default());
         self.repeated.fill(0);
+        self.lag.iter_mut().for_each(Latency::clear);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -76,6 +81,9 @@ impl Details {
         }
         for (mine, theirs) in self.repeated.iter_mut().zip(&other.repeated) {
             *mine += theirs;
+        }
+        if let (Some(mine), Some(theirs)) = (&mut self.lag, &other.lag) {
+            mine.merge(theirs);
         }
     }
 }

@@ -141,6 +141,8 @@ pub(crate) struct Client<P: Protocol> {
     pub(crate) lost: bool,
     /// Since when it takes no part, and why; `None` while it does.
     pub(crate) absence: Option<Absence>,
+    /// When and why it ended for good.
+    pub(crate) end: Option<Absence>,
     /// It has been connected before: the next connection is a reconnection.
     pub(crate) was_connected: bool,
     /// The settings of a second attempt to log in, after the first was refused.
@@ -173,6 +175,7 @@ impl<P: Protocol> Client<P> {
             backoff_ns: 0,
             lost: false,
             absence: None,
+            end: None,
             was_connected: false,
             fallback: None,
         }

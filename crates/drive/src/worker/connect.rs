@@ -21,6 +21,8 @@ use crate::spec::OnError;
 const CONNECTING_MAX: usize = 64;
 const BACKOFF_FIRST_NS: u64 = 50_000_000;
 const BACKOFF_MAX_NS: u64 = 2_000_000_000;
+/// So many outages of one worker are kept apart.
+const OUTAGES_MAX: usize = 10_000;
 /// Pause before a full listening queue is tried again.
 const BUSY_NS: u64 = 5_000_000;
 
@@ -174,10 +176,12 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
         if !self.config.reconnect {
             self.tell_end(slot, &failure, place.as_deref());
+        } else if self.clients[slot as usize].transaction.active {
+            self.log_failed(slot, now, &failure); // its client goes on
         }
         self.note_loss(slot, now, &failure);
         self.end_lost(slot, now, phase, &failure);
-        self.come_back(slot, now);
+        self.come_back(slot, now, &failure);
     }
 
     /// The run has to end: whatever this client does ends here.
@@ -253,7 +257,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     }
 
     /// Connect again after a pause, or leave for good.
-    fn come_back(&mut self, slot: Slot, now: u64) {
+    fn come_back(&mut self, slot: Slot, now: u64, failure: &Failure) {
         let client = &mut self.clients[slot as usize];
         if client.phase == Phase::Gone {
             return;
@@ -265,14 +269,18 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             client.connect_ns = 0;
             self.timers.push(Reverse((client.until_ns, slot)));
         } else {
+            client.end = Some(Absence::new(now, failure));
             self.leave(slot);
         }
     }
 
     /// This client ends after an error, and is not replaced.
     pub(super) fn give_up(&mut self, slot: Slot, now: u64, failure: &Failure) {
-        if self.may_begin(now) {
-            self.clients[slot as usize].absence = Some(Absence::new(now, failure));
+        let counts = self.may_begin(now);
+        let client = &mut self.clients[slot as usize];
+        let end = client.end.insert(Absence::new(now, failure));
+        if counts {
+            client.absence = Some(end.clone());
         }
         self.leave(slot);
     }
@@ -300,12 +308,27 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             .get_or_insert_with(|| Absence::new(now, failure));
         self.lost += usize::from(!client.lost);
         client.lost = true;
+        if self.outage.is_none() && self.config.reconnect {
+            self.tell_outage(slot, failure);
+        }
         let outage = self.outage.get_or_insert(Outage {
             start_ns: now,
             end_ns: None,
             clients: 0,
         });
         outage.clients = outage.clients.max(self.lost);
+    }
+
+    /// A server that comes and goes for days must not fill the memory: from some number on, the last one goes on.
+    fn keep_outage(&mut self, outage: Outage) {
+        let is_full = self.outages.len() >= OUTAGES_MAX;
+        match self.outages.last_mut() {
+            Some(last) if is_full => {
+                last.end_ns = outage.end_ns;
+                last.clients = last.clients.max(outage.clients);
+            }
+            _ => self.outages.push(outage),
+        }
     }
 
     fn note_return(&mut self, slot: Slot, now: u64) {
@@ -317,7 +340,8 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             && let Some(mut outage) = self.outage.take()
         {
             outage.end_ns = Some(now);
-            self.outages.push(outage);
+            self.tell_return(&outage);
+            self.keep_outage(outage);
         }
     }
 

@@ -1,8 +1,10 @@
 //! What a worker tells of its clients' failures, and what it writes into the log of transactions.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::Worker;
+use crate::collector::Outage;
 use crate::io::{Poller, Slot};
 use crate::journal::{Entry, Outcome};
 use crate::protocol::{Failure, Protocol};
@@ -62,6 +64,30 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             let _ = write!(text, ", {used:.3}% of the maximum time of tries was used");
         }
         text.push(')');
+        telling.tell(Line::new(Kind::Note, text));
+    }
+
+    /// The first of some clients has lost its connection, and comes back.
+    pub(super) fn tell_outage(&self, slot: Slot, failure: &Failure) {
+        if let Some(telling) = &self.config.telling {
+            let number = self.clients[slot as usize].number;
+            let why = failure.message.trim_end();
+            let text = format!("client {number} lost its connection and connects again: {why}");
+            telling.tell(Line::new(Kind::Note, text));
+        }
+    }
+
+    /// All of them are back.
+    pub(super) fn tell_return(&self, outage: &Outage) {
+        let (Some(telling), Some(end_ns)) = (&self.config.telling, outage.end_ns) else {
+            return;
+        };
+        let took = Duration::from_nanos(end_ns.saturating_sub(outage.start_ns));
+        let clients = outage.clients;
+        let text = format!(
+            "all clients are connected again; up to {clients} were not, for {:.3} s",
+            took.as_secs_f64()
+        );
         telling.tell(Line::new(Kind::Note, text));
     }
 

@@ -75,10 +75,11 @@ OPTIONS = (
     *_known("initialization", "partitions= partition-method="),
     *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
     *_known("here", "d:dbname= emulate= out= report= progress-percentiles"),
-    *_known("here", "warmup= ramp-up= connect-rate="),
+    *_known("here", "warmup= ramp-up= connect-rate= reconnect"),
 )
 _LONG = {option.long: option for option in OPTIONS}
-_BEYOND = {"emulate", "out", "report", "progress-percentiles", "warmup", "ramp-up", "connect-rate"}
+_SHAPE = {"warmup", "ramp-up", "connect-rate", "reconnect"}
+_BEYOND = _SHAPE | {"emulate", "out", "report", "progress-percentiles"}
 """Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
@@ -99,6 +100,7 @@ class Options:
     warmup_s: float = 0.0
     ramp_up_s: float = 0.0
     connect_rate_per_s: float | None = None
+    reconnect: bool = False
     latency_limit_ms: float | None = None
     progress_s: int | None = None
     scale: int | None = None
@@ -483,6 +485,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "exit-on-abort": _flag("exit_on_abort"),
     "continue-on-error": _flag("continue_on_error"),
     "debug": _flag("debug"),
+    "reconnect": _flag("reconnect"),
     "warmup": _setter("warmup_s", lambda text: _above_zero("warm-up", text, INT_MAX)),
     "ramp-up": _setter("ramp_up_s", lambda text: _above_zero("ramp-up", text, INT_MAX)),
     "connect-rate": _setter("connect_rate_per_s", lambda text: _above_zero("connect rate", text, 1e7)),

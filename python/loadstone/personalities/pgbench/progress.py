@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ from loadstone.personalities.pgbench.complaint import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from loadstone.personalities.pgbench.options import Options
 
@@ -35,9 +33,9 @@ class ProgressLines:
         self._waits = False
 
     def show(self, progress: Mapping[str, Any]) -> None:
-        """Show the driver's latest interval, if it is a new one."""
-        if progress["latest"] and progress["start_ns"] is not None:
-            self._row(progress["latest"], progress["start_ns"])
+        """Show the intervals that the driver has ended since the last look."""
+        for row in progress.get("recent", []):
+            self._row(row, progress["start_ns"])
         deadline_ns = progress["deadline_ns"]
         if deadline_ns and not self._waits and time.monotonic_ns() > deadline_ns + SAY_NS:
             self._waits = True
@@ -45,13 +43,6 @@ class ProgressLines:
                 f"{PROGRAM}: the time is over; waiting for answers to statements already sent, at most "
                 f"{self._limit_s:g} s each; Ctrl-C stops waiting\n"
             )
-
-    def catch_up(self, series: Path, account: Mapping[str, Any]) -> None:
-        """Show what ended after the last look: the last interval of a run, as a rule."""
-        if not self._options.progress_s or not series.is_file():
-            return
-        for line in series.read_text(encoding="utf-8").splitlines():
-            self._row(json.loads(line), account["start_ns"])
 
     def _row(self, row: Mapping[str, Any], start_ns: int) -> None:
         length_s = (row["end_ns"] - row["start_ns"]) / 1e9

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
 from loadstone.personalities.pgbench.complaint import PROGRAM
+from loadstone.personalities.pgbench.losses import losses
+from loadstone.personalities.pgbench.progress import SUPPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from loadstone.personalities.pgbench.options import Options
     from loadstone.personalities.pgbench.server import ServerFacts
-    from loadstone.summary.histograms import Histogram
 
 RETRIABLE = frozenset({"40001", "40P01"})
 """Serialization failure and deadlock: what pgbench counts as a failed transaction."""
@@ -27,6 +28,9 @@ Account = dict[str, Any]
 
 def aborting_errors(options: Options, account: Account) -> list[Mapping[str, Any]]:
     """Return the errors that ended clients."""
+    if options.reconnect:
+        ended: list[Mapping[str, Any]] = account["details"]["ended"]
+        return ended
     return [error for error in account["errors"] if not _is_passed(options, error["sqlstate"])]
 
 
@@ -50,14 +54,12 @@ def results(
     return "".join(f"{line}\n" for line in lines)
 
 
-def beyond(account: Account, responses: Histogram | None) -> str:
-    """Return what pgbench does not print, under a heading of its own.
-
-    `responses` is None when there were too few for any percentile.
-    """
-    lines = ["beyond pgbench, measured by loadstone:", *_percentiles(account, responses)]
+def beyond(account: Account) -> str:
+    """Return what pgbench does not print, under a heading of its own."""
+    lines = ["beyond pgbench, measured by loadstone:", *_percentiles(account)]
     if account["counts"]["dropped"]:
         lines.append(f" - dropped: {account['counts']['dropped']} transactions were due but never started")
+    lines += [f" - {line}" for line in losses(account)]
     lines += [
         f" - error {e['sqlstate']} (x {e['count']}): {_first_line(e['message'])}" for e in account["errors"]
     ]
@@ -175,15 +177,21 @@ def _commands(
         yield f"   {latency_ms:11.3f}  {failed:10d}{gap}{retries}{_first_line(command['text'])}"
 
 
-def _percentiles(account: Account, responses: Histogram | None) -> Iterator[str]:
-    supported = [p for p in PERCENTILES if responses and responses.supports(p)]
+def _percentiles(account: Account) -> Iterator[str]:
+    count, lag = account["response"]["count"], account["lag"]
+    supported = [p for p in PERCENTILES if count * (1 - p / 100) >= SUPPORT - 1e-6]
     left_out = [f"p{percentile:g}" for percentile in PERCENTILES if percentile not in supported]
-    if responses and supported:
-        figures = (f"p{p:g} = {(responses.percentile_ns(p) or 0) / 1e6:.3f} ms" for p in supported)
-        yield f" - response time of {responses.count} transactions: {', '.join(figures)}"
+    if supported:
+        figures = _figures(account["details"]["response_ns"], supported)
+        yield f" - response time of {count} transactions: {figures}"
     if left_out:
-        count = responses.count if responses else account["response"]["count"]
         yield f" - too few samples ({count}) for {', '.join(left_out)}"
+    if supported and lag and lag["count"]:
+        yield f" - lag of the rate's schedule: {_figures(account['details']['lag_ns'], supported)}"
+
+
+def _figures(percentiles: Mapping[str, int], wanted: Sequence[float]) -> str:
+    return ", ".join(f"p{p:g} = {percentiles[f'{p:g}'] / 1e6:.3f} ms" for p in wanted)
 
 
 def _failed(options: Options, outcomes: Mapping[str, int], attempted: int) -> Iterator[str]:
@@ -192,7 +200,7 @@ def _failed(options: Options, outcomes: Mapping[str, int], attempted: int) -> It
     if options.failures_detailed:
         yield f"number of serialization failures: {_share(outcomes['serialization'], attempted)}"
         yield f"number of deadlock failures: {_share(outcomes['deadlock'], attempted)}"
-        if options.continue_on_error:
+        if options.continue_on_error or options.reconnect:
             yield f"number of other failures: {_share(outcomes['other'], attempted)}"
     if options.max_tries != 1:
         yield f"number of transactions retried: {_share(outcomes['retried'], attempted)}"

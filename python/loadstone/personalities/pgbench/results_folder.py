@@ -1,11 +1,9 @@
-"""Where a run's files go: a folder that does not stay, that of `--out`, or the run folder of `--report`."""
+"""Where a run's files go: nowhere, the folder of `--out`, or the run folder of `--report`."""
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.personalities.pgbench.complaint import ComplaintError
@@ -14,6 +12,7 @@ from loadstone.results.json_files import try_to_write
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from loadstone.errors import ExitCode
     from loadstone.model import Drive
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Measurement:
-    """The folder of the driver's files, and what the driver has measured."""
+    """The folder of the driver's files if they are wanted, and what the driver has measured."""
 
-    path: Path
+    path: Path | None
     account: dict[str, Any] | None = None
     """drive.json; None until the drive is over."""
 
@@ -41,8 +40,8 @@ class ResultsFolder(Protocol):
 class DriverFolder:
     """The driver's files and nothing else."""
 
-    def __init__(self, path: Path) -> None:
-        """Use a folder that is there."""
+    def __init__(self, path: Path | None) -> None:
+        """Use a folder that is there, or none: a run of days has no more to keep than one of seconds."""
         self._path = path
 
     @contextmanager
@@ -58,10 +57,9 @@ class DriverFolder:
 
 @contextmanager
 def driver_folder(wanted: Path | None) -> Iterator[DriverFolder]:
-    """Open the folder of `--out`, or without it one that goes away; raises ComplaintError."""
+    """Open the folder of `--out`, if there is one; raises ComplaintError."""
     if wanted is None:
-        with tempfile.TemporaryDirectory(prefix="loadstone-pgbench-") as temporary:
-            yield DriverFolder(Path(temporary))
+        yield DriverFolder(None)
         return
     try:
         wanted.mkdir(parents=True, exist_ok=True)

@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from loadstone.personalities.pgbench.options import Options
     from loadstone.personalities.pgbench.results_folder import ResultsFolder
     from loadstone.personalities.pgbench.server import Address, ServerFacts
-    from loadstone.summary.histograms import Histogram
 
     Write = Callable[[str], object]
     Tell = Callable[[Sequence[Mapping[str, str]]], None]
 
-PERCENTILE_SAMPLES = 20
-"""Fewest responses of which even the median has the ten samples beyond it that a percentile needs."""
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
 
@@ -52,11 +49,10 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
         with folder.measuring(drive) as measurement:
             document = _document(options, drive, address.connection, measurement.path)
             account = measurement.account = _perform(document, signals, lines, teller(err))
-        lines.catch_up(measurement.path / "series.jsonl", account)
         if options.exit_on_abort and aborting_errors(options, account):
             return folder.end(ExitCode.FAILED)
         out(results(options, found, account, commands))
-        out(beyond(account, _responses(measurement.path / "latency.hlog", account["response"]["count"])))
+        out(beyond(account))
         return folder.end(_conclude(options, account, signals, err))
 
 
@@ -104,6 +100,7 @@ def _drive(options: Options, found: ServerFacts) -> Drive:
         warmup_s=options.warmup_s,
         ramp_up_s=options.ramp_up_s,
         connect_rate_per_s=options.connect_rate_per_s,
+        reconnect=options.reconnect,
         pace=options.varying or (Pace("poisson", options.rate_per_s) if options.rate_per_s else Pace()),
         latency_limit_ms=options.latency_limit_ms,
         timeout_s=LONGEST_S,
@@ -112,7 +109,7 @@ def _drive(options: Options, found: ServerFacts) -> Drive:
     )
 
 
-def _document(options: Options, drive: Drive, connection: Connection, folder: Path) -> dict[str, Any]:
+def _document(options: Options, drive: Drive, connection: Connection, folder: Path | None) -> dict[str, Any]:
     return drive_document(drive, connection, folder) | {
         "on_error": "abort_unless_server" if options.continue_on_error else "abort_client",
         "exit_on_abort": options.exit_on_abort,
@@ -133,16 +130,3 @@ def _log(options: Options) -> dict[str, Any] | None:
         "interval_s": options.aggregate_s,
         "detailed": options.failures_detailed,
     }
-
-
-def _responses(log: Path, count: int) -> Histogram | None:
-    """Return the response times; None when `count` is too low for percentiles: a short run starts quickly."""
-    if count < PERCENTILE_SAMPLES:
-        return None
-    from loadstone.summary.histograms import Histogram, read_log  # noqa: PLC0415 - numpy
-
-    histogram = Histogram()
-    for line in read_log(log):
-        if line.tag == "response":
-            histogram.add(line.first, line.counts)
-    return histogram
