@@ -7,6 +7,7 @@ types have it. What is above the mark is written by hand.
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import sys
 from pathlib import Path
@@ -173,9 +174,12 @@ def name_of(hint: Any) -> str:
 
 def main() -> int:
     """Write the page, or with --check say whether it is as the types have it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page differs")
+    only_check = parser.parse_args().check
     text = PAGE.read_text(encoding="utf-8")
     wanted = page(text)
-    if "--check" in sys.argv[1:]:
+    if only_check:
         if text != wanted:
             print(f"{PAGE} is not as the types have it: run {Path(__file__).name}", file=sys.stderr)
         return int(text != wanted)

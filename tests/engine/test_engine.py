@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.engine import SCHEMA, Engine
+from loadstone.engine import MARK, SCHEMA, Engine
 from loadstone.engine.answers import RELATIONS_MAX
 from loadstone.engine.postgres import connections, durability
-from loadstone.engine.postgres.workspace import MARK
 from loadstone.engines import all_engines, engine, engine_of_scheme, known_schemes
 from loadstone.engines.postgres import ENGINE as POSTGRES
 from loadstone.errors import LoadstoneError

@@ -21,7 +21,8 @@ from loadstone.engine.answers import ServerProcesses
 from loadstone.engine.control import WholeResult
 from loadstone.engine.observe.written import WriteAccount
 from loadstone.engine.postgres import statements
-from loadstone.engines import polardb
+from loadstone.engine.postgres.family import PostgresFamily
+from loadstone.engines import all_engines, polardb
 from loadstone.engines.postgres import ENGINE as POSTGRES
 from loadstone.errors import LoadstoneError
 from loadstone.host import machine
@@ -29,7 +30,7 @@ from loadstone.plan.model import Plan, PlannedTarget
 from loadstone.private_server import EmbeddedServer, ServerSpec, builds, sizing
 from loadstone.private_server.os_user import server_account
 from loadstone.run.resume import as_asked
-from loadstone.target import opening, parse_target
+from loadstone.target import parse_target
 from loadstone.workload.load import disk_space
 
 if TYPE_CHECKING:
@@ -228,15 +229,12 @@ def test_the_version_is_the_releases_own(node: Path, shown: str | None, version:
     assert Here().postgres_version(found) == "15.8"
 
 
-def test_an_installed_build_of_polardb_is_measured_as_polardb(node: Path) -> None:
+def test_an_installed_build_of_polardb_is_measured_as_polardb(monkeypatch: pytest.MonkeyPatch) -> None:
     def engine_of(text: str) -> str:
-        stand_in: Any = SimpleNamespace(
-            name="postgres",
-            connect=lambda _: contextlib.nullcontext(Polar(node)),
-            version=lambda _: {"version_text": text},
-        )
         nowhere: Any = None
-        return opening._engine_of_build(stand_in, nowhere).name
+        monkeypatch.setattr(PostgresFamily, "connect", lambda *_: SimpleNamespace(close=lambda: None))
+        monkeypatch.setattr(PostgresFamily, "version", lambda *_: {"version_text": text})
+        return PostgresFamily().of_build(nowhere, all_engines().values()).name
 
     assert engine_of(TEXT) == "polardb"
     assert engine_of("PostgreSQL 15.8 (Debian 15.8-1) on x86_64-linux-gnu") == "postgres"

@@ -1,9 +1,9 @@
 """The idea of an engine: what Loadstone asks a database while planning and between phases.
 
-`Engine` is the interface. It has two bases: `postgres.family.PostgresFamily` for engines with PostgreSQL's
-wire protocol, and `library.engine.LibraryEngine` for engines behind a client library, in this process or
-elsewhere. An engine subclasses one of them, overrides what differs, and is a file of `loadstone/engines/`
-that names its instance `ENGINE`; nothing else needs to change.
+`Engine` is the interface. It has two bases: `wire.WireEngine` for engines with a wire protocol
+(`postgres.family.PostgresFamily` has PostgreSQL's), and `library.engine.LibraryEngine` for engines behind a
+client library, in this process or elsewhere. An engine subclasses one of them, overrides what differs, and is
+a file of `loadstone/engines/` that names its instance `ENGINE`; nothing else needs to change.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
     from loadstone._core import NativeLibrary
     from loadstone.engine.control import Control
+    from loadstone.engine.library.engine import LibraryEngine, Place
     from loadstone.engine.observe.remote import RemoteMachine
     from loadstone.engine.observe.storage import DataFiles, Storage
+    from loadstone.engine.wire import WireEngine
     from loadstone.model import Connection
 
 __all__ = [
@@ -57,6 +59,10 @@ __all__ = [
     "not_one_value",
     "one",
 ]
+
+
+MARK = "made by Loadstone, which drops it with everything in it"
+"""What the mark of a schema begins with."""
 
 
 class Engine(ABC):
@@ -86,6 +92,25 @@ class Engine(ABC):
     """How it keeps time series."""
     tables: TableDialect = TableDialect()
     """How it keeps plain tables."""
+
+    @property
+    def wire(self) -> WireEngine | None:
+        """Itself, where its clients speak a wire protocol."""
+        return None
+
+    @property
+    def library(self) -> LibraryEngine | None:
+        """Itself, where its clients go through a library."""
+        return None
+
+    def place(self, text: str) -> Place | None:
+        """Understand what follows `scheme:` in a target that a client library opens; None: none does."""
+        del text
+        return None
+
+    def workspace_mark(self, run: str, clients: str) -> str:
+        """Return what tells a run's schema from another run's; `clients` is the name of its sessions."""
+        return f"{MARK} (run {run}, clients {clients})"
 
     @property
     @abstractmethod

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def fetch_jar(coordinates: str, destination: Path, mirror: str | None) -> Path:
+def fetch_jar(coordinates: str, destination: Path, mirror: str | None = None) -> Path:
     """Download and verify a jar into the file `destination`.
 
     `coordinates` are Maven's, such as `org.questdb:questdb:9.3.4`. A file that exists is returned without any
-    network. `mirror` is the base address of a Maven repository, a folder of jars, or a jar; `None` is the
-    public repository. Raises `FetchError`.
+    network. `mirror` is the base address of a Maven repository, a folder of jars, or a jar; `None` is that of
+    the environment (`LOADSTONE_MAVEN_MIRROR`), or else the public repository. Raises `FetchError`.
     """
     artifact = Artifact.at(coordinates)
     if destination.is_file():

@@ -28,11 +28,12 @@ _SUFFIX = ".txz"
 _CHECKSUMS = ("sha512",)  # all builds have it
 
 
-def fetch_postgres(version: str, destination: Path, mirror: str | None) -> Path:
+def fetch_postgres(version: str, destination: Path, mirror: str | None = None) -> Path:
     """Download, verify and unpack the build `version` (in full: `18.6.0`) into the folder `destination`.
 
     A folder that exists is returned without any network. `mirror` is the base address of a Maven repository,
-    a folder of jars, or a jar; `None` is the public repository. Raises `FetchError`.
+    a folder of jars, or a jar; `None` is that of the environment
+    (`LOADSTONE_MAVEN_MIRROR`), or else the public repository. Raises `FetchError`.
     """
     build = artifact(version)
     if destination.is_dir():

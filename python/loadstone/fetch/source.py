@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.fetch import checksums, download
-from loadstone.fetch.errors import NoLocalJarError, cache_error
+from loadstone.fetch.errors import MIRROR_VARIABLE, NoLocalJarError, cache_error
 
 if TYPE_CHECKING:
     from loadstone.fetch.artifact import Artifact
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 def read(artifact: Artifact, mirror: str | None, algorithms: tuple[str, ...] = checksums.ALGORITHMS) -> bytes:
     """Return the file's bytes, verified.
 
-    `mirror` is the base address of a Maven repository, a folder, or the file itself; without one the public
-    repository is asked. `algorithms` are the checksums that the repository may state, the strongest first.
+    `mirror` is the base address of a Maven repository, a folder, or the file itself; without one that of the
+    environment (`LOADSTONE_MAVEN_MIRROR`), or else the public repository, is asked. `algorithms` are the
+    checksums that the repository may state, the strongest first.
     """
-    base = (mirror or _public()).rstrip("/")
+    base = (mirror or os.environ.get(MIRROR_VARIABLE) or _public()).rstrip("/")
     if base.startswith(("http://", "https://")):
         return download.download(artifact, base, algorithms)
     return _read_local(artifact, Path(base.removeprefix("file://")))

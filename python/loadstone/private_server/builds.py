@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
 from loadstone.fetch import fetch_postgres
-from loadstone.fetch.errors import MIRROR_VARIABLE, FetchError
+from loadstone.fetch.errors import FetchError
 from loadstone.host.cache import user_cache
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from loadstone.private_server.os_user import OsUser
 
 PREFIX = "pg"
@@ -91,7 +93,7 @@ def find_build(name: str, account: OsUser) -> Build:
     version, note = PINNED[int(text or NEWEST)]
     folder = cache_root(account) / "postgresql" / version
     if not (folder / "bin" / "postgres").is_file():
-        _fetch(version, folder)
+        into_cache(f"PostgreSQL {version}", folder, partial(fetch_postgres, version))
     return Build(_version(folder / "bin", account), folder / "bin", note.format(version=version))
 
 
@@ -121,12 +123,13 @@ def make_folders(folder: Path) -> None:
         ) from error
 
 
-def _fetch(version: str, folder: Path) -> None:
-    make_folders(folder.parent)
+def into_cache(what: str, destination: Path, fetch: Callable[[Path], object]) -> None:
+    """Fetch what is not in the cache yet. Raises LoadstoneError that says what is missing, and why."""
+    make_folders(destination.parent)
     try:
-        fetch_postgres(version, folder, os.environ.get(MIRROR_VARIABLE) or None)
+        fetch(destination)
     except FetchError as error:
-        raise LoadstoneError(f"PostgreSQL {version} is missing: {error.message}", error.hint) from error
+        raise LoadstoneError(f"{what} is missing: {error.message}", error.hint) from error
 
 
 def _system_folder() -> Path:

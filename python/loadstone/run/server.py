@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.patience import Patience
-from loadstone.engine.postgres import workspace
 from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.host.monitor import Monitor, Watched
 from loadstone.results.labels import name_document
@@ -53,7 +52,7 @@ class Server:
         self.counted: dict[str, int] = {}
         """Rows of tables, as far as they were counted and nothing has changed them since."""
         self._run = folder
-        self._mark = workspace.mark_of(secrets.token_hex(8), self.client_name)
+        self._mark = self.engine.workspace_mark(secrets.token_hex(8), self.client_name)
         self._evicted = False
         self._lines: JsonLines = self.folder.monitor()
         self._watching: Control | None = None

@@ -7,16 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.engine.library.engine import LibraryEngine
-from loadstone.engine.postgres.connections import place as place_of
-from loadstone.engine.postgres.conninfo import conninfo_url, redacted_url, resolve
 from loadstone.engines import all_engines, engine_of_scheme
-from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import TargetName
 from loadstone.private_server import NEWEST, check_short_name, is_short_name, short_names
 from loadstone.results.redact import redact
-from loadstone.target.opening import OpenTarget, is_local, open_target
+from loadstone.target.opening import OpenTarget, is_local, open_target, wire_engine
 from loadstone.target.settings import settings_in_words, shown_settings, split_settings, with_settings
 
 if TYPE_CHECKING:
@@ -89,7 +85,7 @@ class Target:
 
     def _place_without_password(self) -> str:
         if self.connection is not None:
-            return conninfo_url(engine_named(self.engine).schemes[0], self.connection)
+            return wire_engine(self.engine).target_url(self.connection)
         if self.place is not None and self.place.path is not None:
             return f"{self.place.url.partition(':')[0]}:{self.place.path.absolute()}"
         if self.embedded is not None and "/" in self.embedded:
@@ -141,14 +137,15 @@ def _parse_place(text: str) -> Target:
     by_driver = _DRIVER_SCHEME.fullmatch(text)
     if by_driver:
         engine = engine_of_scheme(by_driver.group(1))
-        if isinstance(engine, LibraryEngine):
-            return _by_driver(engine, by_driver.group(2))
+        place = engine.place(by_driver.group(2)) if engine is not None else None
+        if engine is not None and place is not None:
+            return Target(_slug(place.id), place.label, place.url, engine.name, place=place)
     url = _SCHEME.fullmatch(text)
     if url:
         engine = engine_of_scheme(url.group(1))
         if engine is None:
             raise LoadstoneError(f"there is no engine for '{url.group(1)}://'", _known())
-        return _server(engine.name, f"postgresql://{url.group(2)}")
+        return _server(engine.name, f"//{url.group(2)}")
     if "=" in text:
         return _server(DEFAULT_ENGINE, text)
     # Something like user:password@host must not be repeated.
@@ -177,16 +174,15 @@ def _embedded(name: str) -> Target:
 
 
 def _server(engine: str, text: str) -> Target:
-    resolved = resolve(text)
-    return server_target(engine, resolved.connection, resolved.notes)
+    return server_target(engine, *wire_engine(engine).resolve(text))
 
 
 def server_target(engine: str, connection: Connection, notes: tuple[str, ...] = ()) -> Target:
     """Return the target that is reached by this connection."""
     return Target(
         id=_slug("-".join((*_whereabouts(engine, connection), connection.database))),
-        label=f"{place_of(connection)}, database {connection.database}",
-        url=redacted_url(engine_named(engine).schemes[0], connection),
+        label=f"{wire_engine(engine).address(connection)}, database {connection.database}",
+        url=wire_engine(engine).shown_url(connection),
         engine=engine,
         connection=connection,
         notes=notes,
@@ -199,11 +195,6 @@ def _whereabouts(engine: str, connection: Connection) -> tuple[str, ...]:
     if engine == DEFAULT_ENGINE:
         return ("socket",) if by_socket else (connection.host,)
     return (engine,) if by_socket else (engine, connection.host)
-
-
-def _by_driver(engine: LibraryEngine, text: str) -> Target:
-    place = engine.place(text)
-    return Target(id=_slug(place.id), label=place.label, url=place.url, engine=engine.name, place=place)
 
 
 def _slug(text: str) -> str:

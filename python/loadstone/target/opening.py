@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 import psutil
 
 from loadstone.engine import SCHEMA
-from loadstone.engine.library.engine import LibraryEngine
-from loadstone.engine.postgres.conninfo import redacted_url
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import all_engines
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Engine, Identity
     from loadstone.engine.control import Control
     from loadstone.engine.library.engine import Database, Place
+    from loadstone.engine.wire import WireEngine
     from loadstone.model import Connection, TargetName
     from loadstone.private_server import Adoption
     from loadstone.target import Target
@@ -90,9 +88,10 @@ class OpenTarget:
         """Say how to use and remove what was asked to stay; None when there is nothing."""
         if self.server is not None and self.server.is_running():
             return self.server.farewell()
-        if self.database is not None and self.place is not None and isinstance(self.engine, LibraryEngine):
-            return self.engine.farewell(self.place, self.database) if self.place.needs_folder else None
-        return None
+        library = self.engine.library
+        if library is None or self.database is None or self.place is None or not self.place.needs_folder:
+            return None
+        return library.farewell(self.place, self.database)
 
 
 @contextmanager
@@ -119,7 +118,7 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
         with _open_by_driver(target, clients, target.place, folder, settings) as opened:
             yield opened
         return
-    engine = _family(engine_named(target.engine))
+    engine = wire_engine(target.engine)
     if target.embedded is not None:
         order = ServerSpec(
             target.embedded,
@@ -140,9 +139,11 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
     yield _look(target, engine, connection, clients)
 
 
-def _family(engine: Engine) -> PostgresFamily:
-    if not isinstance(engine, PostgresFamily):
-        raise TypeError(f"{engine.name} is not reached by the wire protocol")
+def wire_engine(name: str) -> WireEngine:
+    """Return an engine that is reached by a wire protocol; another is a TypeError."""
+    engine = engine_named(name).wire
+    if engine is None:
+        raise TypeError(f"{name} is not reached by a wire protocol")
     return engine
 
 
@@ -150,9 +151,9 @@ def _family(engine: Engine) -> PostgresFamily:
 def _open_by_driver(
     target: Target, clients: int, place: Place, private: PrivateFolder | None, settings: Mapping[str, str]
 ) -> Iterator[OpenTarget]:
-    engine = engine_named(target.engine)
-    if not isinstance(engine, LibraryEngine):
-        raise TypeError(f"{engine.name} is not opened by a Python driver")
+    engine = engine_named(target.engine).library
+    if engine is None:
+        raise TypeError(f"{target.engine} is not opened by a client library")
     with ExitStack() as stack:
         folder = stack.enter_context(private) if private is not None else None
         if settings and not (place.private or engine.sets_sessions):
@@ -183,17 +184,15 @@ def _open_by_driver(
         )
 
 
-def _open_embedded(
-    target: Target, engine: PostgresFamily, server: EmbeddedServer, clients: int
-) -> OpenTarget:
+def _open_embedded(target: Target, engine: WireEngine, server: EmbeddedServer, clients: int) -> OpenTarget:
     if ":" in server.order.name:
-        engine = _engine_of_build(engine, server.connection)
+        engine = engine.of_build(server.connection, all_engines().values())
     opened = _look(target, engine, server.connection, clients)
     return replace(
         opened,
         label=f"{engine.label(opened.identity)} ({'system' if ':' in server.order.name else 'embedded'})"
         + _own_settings(target),
-        url=redacted_url(engine.schemes[0], server.connection),
+        url=engine.shown_url(server.connection),
         local=True,
         server=server,
         build=server.build,
@@ -207,18 +206,8 @@ def _own_settings(target: Target) -> str:
     return f", {words}" if words else ""
 
 
-def _engine_of_build(engine: PostgresFamily, connection: Connection) -> PostgresFamily:
-    """Return the engine of an installed build: PostgreSQL's own, or a relative's that says so."""
-    with engine.connect(connection) as control:
-        text = engine.version(control)["version_text"].lower()
-    for other in all_engines().values():
-        if isinstance(other, PostgresFamily) and other.build_sign and other.build_sign in text:
-            return other
-    return engine
-
-
-def _look(target: Target, engine: PostgresFamily, connection: Connection, clients: int) -> OpenTarget:
-    with engine.connect(connection) as control:
+def _look(target: Target, engine: WireEngine, connection: Connection, clients: int) -> OpenTarget:
+    with closing(engine.connect(connection)) as control:
         identity = engine.identify(control)
         engine.refuse_too_many_clients(control, clients)
         engine = engine.with_functions(control)

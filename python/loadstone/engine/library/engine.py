@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from loadstone.engine import Engine, not_one_value
 from loadstone.engine.answers import Observation
@@ -94,6 +94,11 @@ class LibraryEngine(Engine):
     """Why `counters` has none, where an engine does not override it."""
     no_waits = "{title} does not show what its threads wait for"
     """Why `waits` has none, likewise."""
+
+    @property
+    def library(self) -> Self:
+        """Itself."""
+        return self
 
     @abstractmethod
     def control(self, connection: Control) -> Interruptible:

@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 import psycopg
 
-from loadstone.engine import SCHEMA, Engine, not_one_value, one
+from loadstone.engine import MARK, SCHEMA, not_one_value, one
 from loadstone.engine.answers import Caches, Identity, Observation, ServerProcesses, Setting, Sizes
 from loadstone.engine.control import CONTROL_CONNECTIONS
 from loadstone.engine.observe import server, storage
 from loadstone.engine.observe.remote import RemoteMachine
 from loadstone.engine.observe.storage import DataFiles
-from loadstone.engine.postgres import connections, durability, resets, session_settings, statements, workspace
+from loadstone.engine.postgres import (
+    connections,
+    conninfo,
+    durability,
+    resets,
+    session_settings,
+    statements,
+    workspace,
+)
 from loadstone.engine.postgres.connections import psycopgs
+from loadstone.engine.wire import WireEngine
 from loadstone.errors import LoadstoneError
 from loadstone.sqltext import quoted
 
@@ -51,7 +60,7 @@ _MAY_HOLD_PASSWORDS = (
 _OLDEST = 100000
 
 
-class PostgresFamily(Engine):
+class PostgresFamily(WireEngine):
     """What PostgreSQL answers; its relatives override what differs."""
 
     name = "postgres"
@@ -72,8 +81,6 @@ class PostgresFamily(Engine):
         "QuestDB": "QuestDB",
     }
     """Servers that speak the same protocol and are not this engine: sign in `version()` -> name."""
-    build_sign = ""
-    """What `version()` of its servers holds and PostgreSQL's own does not: finds the engine of a build."""
     storage_members = ""
     """SQL that adds, to the relations `tree` of a table and its partitions, what else keeps its rows."""
     function_extension = ""
@@ -85,6 +92,23 @@ class PostgresFamily(Engine):
     def target_forms(self) -> tuple[str, ...]:
         """URLs; short names are the private servers' business."""
         return tuple(f"{scheme}://" for scheme in self.schemes)
+
+    def resolve(self, text: str) -> tuple[model.Connection, tuple[str, ...]]:
+        """Return the connection that libpq would make of a URL's rest, or of its own parameters."""
+        resolved = conninfo.resolve(f"postgresql:{text}" if text.startswith("//") else text)
+        return resolved.connection, resolved.notes
+
+    def address(self, connection: model.Connection) -> str:
+        """Name the server in a sentence: socket file or host and port."""
+        return connections.place(connection)
+
+    def shown_url(self, connection: model.Connection) -> str:
+        """Return the URL of a database without its password and without parameters."""
+        return conninfo.redacted_url(self.schemes[0], connection)
+
+    def target_url(self, connection: model.Connection) -> str:
+        """Return a URL that names the same target wherever it is given, but for its secrets."""
+        return conninfo.conninfo_url(self.schemes[0], connection)
 
     def connect(
         self, connection: model.Connection, *, autocommit: bool = True, needs: Needs = "session"
@@ -138,7 +162,7 @@ class PostgresFamily(Engine):
 
     def claim_workspace(self, connection: Control, schema: str = SCHEMA, mark: str = "") -> bool:
         """Take the schema for this run; raises LoadstoneError that says which run has it."""
-        return workspace.claim(psycopgs(connection), schema, mark or workspace.MARK)
+        return workspace.claim(psycopgs(connection), schema, mark or MARK)
 
     def keeps_workspace(self, connection: Control, schema: str, mark: str) -> bool:
         """Tell whether the schema still bears the run's mark, and lock it again."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import errors, sql
 
+from loadstone.engine import MARK
 from loadstone.engine.postgres import statements
 from loadstone.errors import LoadstoneError
 
@@ -16,16 +17,10 @@ if TYPE_CHECKING:
     from loadstone.engine.control import Row
     from loadstone.engine.postgres.connections import PostgresControl
 
-MARK = "made by Loadstone, which drops it with everything in it"
 _RUN = re.compile(r" \(run (\S+), clients (\S+)\)")
 _ENDING_S = 10.0
 """How long the sessions of a run that has ended may take to end as well."""
 _LOOK_S = 0.2
-
-
-def mark_of(run: str, clients: str) -> str:
-    """Return the mark of a schema that a run has claimed; `clients` is the name of its clients' sessions."""
-    return f"{MARK} (run {run}, clients {clients})"
 
 
 def create(connection: PostgresControl, schema: str, *, replace: bool) -> None:

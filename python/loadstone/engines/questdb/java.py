@@ -7,13 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 from loadstone.engine.library.packages import install
 from loadstone.errors import LoadstoneError
 from loadstone.fetch import fetch_jar
-from loadstone.fetch.errors import MIRROR_VARIABLE, FetchError
-from loadstone.private_server.builds import cache_root, make_folders
+from loadstone.private_server.builds import cache_root, into_cache
 from loadstone.private_server.os_user import OsUser
 
 VERSION = "9.3.4"
@@ -42,7 +42,7 @@ def find_jar() -> Path:
     account = OsUser(str(os.geteuid()), os.geteuid(), os.getegid(), switched=False)
     jar = cache_root(account) / "questdb" / f"questdb-{VERSION}.jar"
     if not jar.is_file():
-        _fetch(jar)
+        into_cache(f"QuestDB {VERSION}", jar, partial(fetch_jar, _COORDINATES))
     return jar
 
 
@@ -67,11 +67,3 @@ def _version(program: Path) -> int | None:
         return None
     match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
     return int(match.group(1)) if match else None
-
-
-def _fetch(jar: Path) -> None:
-    make_folders(jar.parent)
-    try:
-        fetch_jar(_COORDINATES, jar, os.environ.get(MIRROR_VARIABLE) or None)
-    except FetchError as error:
-        raise LoadstoneError(f"QuestDB {VERSION} is missing: {error.message}", error.hint) from error
