@@ -95,7 +95,9 @@ def _shown(what: str, value: Any) -> str | int | float | bool | None:
 
 
 def _server(a: TargetFigures, b: TargetFigures) -> Iterator[Difference]:
-    for what in ("engine", "version_text", "build", "local", "encrypted", "memory_limit_bytes"):
+    # What a server says of its version names compilers, too: read only where that alone differs.
+    version = "version" if a.version != b.version else "version_text"
+    for what in ("engine", version, "build", "local", "encrypted", "memory_limit_bytes"):
         ours, others = getattr(a, what), getattr(b, what)
         if ours != others and isinstance(ours, str | int | None) and isinstance(others, str | int | None):
             name = what.replace("version_text", "version").replace("_", " ")
@@ -103,7 +105,12 @@ def _server(a: TargetFigures, b: TargetFigures) -> Iterator[Difference]:
 
 
 def _settings(pair: Pair) -> Iterator[Difference]:
-    """Yield settings with another value; one that is not listed is at its default."""
+    """Yield settings with another value; one that is not listed is at its default.
+
+    Those of different engines have little in common but names.
+    """
+    if pair.a.target.engine != pair.b.target.engine:
+        return
     a, b = (_values(side.target) for side in (pair.a, pair.b))
     names = sorted({*a, *b} - _PLACES)
     for name in names:

@@ -89,14 +89,15 @@ def _one_sided(row: Row, a: PhaseValues, b: PhaseValues) -> Compared:
 def _ratio(a: Series, b: Series, *, in_turn: bool) -> tuple[LogRatio | None, Basis, int | None]:
     """Return the ratio by the largest unit that there are several of; the number of pairs where paired."""
     by_repeat = a.by_repeat(), b.by_repeat()
-    if min(map(len, by_repeat)) >= FEWEST:
-        found, pairs = _of(*by_repeat, in_turn=in_turn)
-        if found is not None:
-            return found, "repeats", pairs
-    if min(len(a.values), len(b.values)) >= FEWEST:
+    repeats, turns = (min(map(len, sides)) for sides in (by_repeat, (a.values, b.values)))
+    if ENOUGH_REPEATS > repeats < turns >= FEWEST:
         found, _ = _of(a.values, b.values, in_turn=in_turn)
         if found is not None:
             return found, "rounds", None
+    if repeats >= FEWEST:
+        found, pairs = _of(*by_repeat, in_turn=in_turn)
+        if found is not None:
+            return found, "repeats", pairs
     if len(a.within) == len(b.within) == 1:
         return _within(*a.within.values(), *b.within.values()), "within", None
     return None, "within", None

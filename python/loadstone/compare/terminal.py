@@ -60,7 +60,7 @@ def _differences(comparison: Comparison) -> Iterator[RenderableType]:
 
 def _table(comparison: Comparison, *, every: bool) -> Fitted:
     table = Table(box=SIMPLE_HEAD, expand=False, pad_edge=False)
-    table.add_column("Phase", min_width=14, overflow="fold")
+    table.add_column("Phase", min_width=22, overflow="fold")
     heads = dict(zip(("A", "B"), (comparison.a.name, comparison.b.name), strict=True))
     table.add_column("Verdict", overflow="fold")
     for head in texts.HEADS[:-1]:

@@ -89,7 +89,10 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def _effect(row: Row) -> str:
-    return formats.NONE if row.smallest_effect is None else f"± {formats.percent(row.smallest_effect)}"
+    effect = row.smallest_effect
+    if effect is None:
+        return formats.NONE
+    return f"± {formats.percent(effect)}" if effect < 1 else formats.times(1 + effect)
 
 
 def repeats(row: Row) -> str:
