@@ -48,7 +48,7 @@ PARTS = (
 
 
 def main() -> int:
-    """Run what was asked for."""
+    """Run what was requested."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, help="interleaved runs of each side (default 5; pgbench: 3)")
     parser.add_argument("--seconds", type=float, help="length of each run (default 5; pgbench: 1)")

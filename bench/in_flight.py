@@ -1,4 +1,4 @@
-"""How many of many clients of DuckDB have a query under way, and what a query costs the process."""
+"""How many of many clients of DuckDB have a query in flight, and what a query costs the process."""
 
 from __future__ import annotations
 

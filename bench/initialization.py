@@ -1,6 +1,6 @@
 """`pgbench -i`: ours beside the installed pgbench, on the same private server, in turns.
 
-Every command makes the tables anew with the default steps; a checkpoint comes before each, so that none
+Every command makes the tables again with the default steps; a checkpoint comes before each, so that none
 pays for the pages of another. CPU is user and system time: of the client from its start to its end, and of
 the server's processes together.
 """

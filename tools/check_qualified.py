@@ -149,7 +149,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
 
 
 def _is_qualified(value: ast.expr, known: frozenset[str]) -> bool:
-    """Tell whether an expression gives a qualified name, or a list of them."""
+    """Return whether an expression gives a qualified name, or a list of them."""
     if isinstance(value, ast.Name):
         return value.id in known
     if isinstance(value, ast.ListComp | ast.GeneratorExp):

@@ -76,7 +76,7 @@ those of the monotonic clock, or spans.
 
 
 def page(text: str) -> str:
-    """Return the page with its generated part made anew."""
+    """Return the page with its generated part made again."""
     return text.partition(MARK)[0].rstrip("\n") + "\n\n" + MARK + "".join(generated())
 
 

@@ -44,7 +44,7 @@ class ServerStartingError(LoadstoneError):
 
 
 class OtherSessionError(LoadstoneError):
-    """A session is not the one that was asked for: a pooler stands between."""
+    """A session is not the one that was requested: a pooler stands between."""
 
 
 class RunFailedError(LoadstoneError):

@@ -175,7 +175,7 @@ class SeriesTables:
     """How many parts each span is split into by device; 0: it is not split."""
     jsonb_tags: bool = False
     in_table_tag: bool = False
-    """The first tag stands in every row, and is what (device, time) means."""
+    """The first tag is in every row, and is what (device, time) means."""
     compress: bool = False
     """Compress or turn into columns what is loaded, where the engine can."""
     compress_after_s: float | None = None
@@ -345,7 +345,7 @@ class PlainQuery:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A whole number drawn anew for each call, evenly from `least` to `most`, both included."""
+    """A whole number drawn again for each call, evenly from `least` to `most`, both included."""
 
     name: str
     least: int

@@ -16,7 +16,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """A signal ended the run; psycopg cancels the statement under way when it meets one."""
+    """A signal ended the run; psycopg cancels the statement in flight when it meets one."""
 
     def __init__(self, signum: int) -> None:
         """Remember which signal it was."""
@@ -38,7 +38,7 @@ def end_as_by_sigpipe() -> None:
 
 
 class Signals:
-    """While entered, signals stop the drive that is under way, or raise `InterruptedRun`."""
+    """While entered, signals stop the drive that is running, or raise `InterruptedRun`."""
 
     def __init__(self) -> None:
         """Nothing is installed before the context is entered."""
@@ -66,7 +66,7 @@ class Signals:
             raise InterruptedRun(self.received) from error
 
     def during(self, stop: Callable[[], None] | None) -> None:
-        """Name what the first signal shall call instead of raising; None when nothing is under way.
+        """Name what the first signal shall call instead of raising; None when nothing is running.
 
         It is called at once where a signal has come already: what the handler raised then was lost, in a
         callback whose exceptions are ignored or in a library that raises an error of its own instead.

@@ -51,7 +51,7 @@ WAITING = "select count(*) from pg_stat_activity where query like 'copy%' and st
 
 @pytest.fixture(scope="module")
 def bank(postgres: EmbeddedServer) -> Iterator[Database]:
-    """A database for all examples: each makes its tables anew."""
+    """A database for all examples: each makes its tables again."""
     admin = Database(postgres, postgres.connection.database)
     admin.execute("create database bank_init")
     yield Database(postgres, "bank_init")

@@ -270,7 +270,7 @@ def test_with_a_connection_for_every_transaction_each_is_a_new_session(there: Da
     assert there.value("select count(distinct pid) from sessions") == 10
     connection_ms = float(re.findall(r"^average connection time = ([\d.]+) ms$", ended.out, re.MULTILINE)[0])
     tps = float(re.findall(r"^tps = ([\d.]+) \(including reconnection times\)$", ended.out, re.MULTILINE)[0])
-    # All ten connections lie within the time that the rate is taken over.
+    # All ten connections are within the time that the rate is taken over.
     assert 10 / tps >= 10 * connection_ms / 1000 * 0.99
 
 

@@ -136,7 +136,7 @@ def test_runs_that_are_stopped_and_gone_on_with_touch_nothing(
     begun = desk.begin("index-import", "--target", target, *IMPORT)
     stopped(begun, signal.SIGINT)
     assert now() == before
-    # Its schema is gone, and made anew; after a kill it is there, with the ledger of what is loaded.
+    # Its schema is gone, and made again; after a kill it is there, with the ledger of what is loaded.
     stopped(desk.start("run", "--resume", begun.folder), signal.SIGKILL)
     assert now() == before
     whole(desk.run("run", "--resume", begun.folder))

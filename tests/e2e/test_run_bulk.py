@@ -92,7 +92,7 @@ def wait_for_steps(running: Running, count: int) -> None:
 
 
 def is_contiguous(steps: list[dict[str, Any]], rows: int, step_rows: int) -> bool:
-    """Tell whether the steps hold all rows, each once."""
+    """Return whether the steps hold all rows, each once."""
     begins = [step["rows_before"] for step in steps]
     return begins == list(range(0, rows, step_rows)) and sum(step["rows"] for step in steps) == rows
 

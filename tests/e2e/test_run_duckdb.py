@@ -204,7 +204,7 @@ def test_ctrl_c_ends_a_statement_and_leaves_nothing(desk: Desk, delay_s: float) 
     (folder / "scenario.toml").write_text(text.replace("setup = [", f"setup = [{endless},"))
     running = desk.begin(folder, "--target", "duckdb:")
     running.wait_for(lambda: list(running.folder.glob("targets/*/phases/*/phase.json")), "the phase")
-    time.sleep(delay_s)  # the phase has just begun, or its statement is under way
+    time.sleep(delay_s)  # the phase has just begun, or its statement is running
     running.send(signal.SIGINT)
     ended = running.finish()
     assert ended.code == 130, ended.err

@@ -108,7 +108,7 @@ def test_while_the_private_server_starts(desk: Desk, delay_s: float) -> None:
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_is_obeyed_at_once(desk: Desk, database: Database) -> None:
-    """The first waits for a transaction under way; the second does not."""
+    """The first waits for a transaction in flight; the second does not."""
     with database.connect() as admin:
         admin.execute("create table public.gate (a int)")
         scenario = desk.scenario(("wait", "select pg_sleep(50);\n", "duration_s = 60"))

@@ -67,7 +67,7 @@ def advised(tmp_path: Path) -> Outcome:
 
 @pytest.fixture
 def request_of(tmp_path: Path, database: Database) -> Request:
-    """What such a run was asked for: of the scenario that follows the advice, a small one."""
+    """What such a run was requested: of the scenario that follows the advice, a small one."""
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "scenario.toml").write_text(SCENARIO)

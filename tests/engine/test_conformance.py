@@ -1,7 +1,7 @@
-"""Every scenario is planned for every engine, and what each engine says in SQL stands in a file of its own.
+"""Every scenario is planned for every engine, and what each engine says in SQL is in a file of its own.
 
 No server is asked: a recorded one answers. With LOADSTONE_SNAPSHOTS=update in the environment the files
-tests/snapshots/ENGINE.txt are written anew; what has changed is then to be read in the diff.
+tests/snapshots/ENGINE.txt are written again; what has changed is then to be read in the diff.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers of a server that are not what was asked for."""
+"""Answers of a server that are not what was requested."""
 
 from __future__ import annotations
 

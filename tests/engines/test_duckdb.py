@@ -460,7 +460,7 @@ def test_what_the_main_thread_wants_of_duckdb_is_done_by_another(
 ) -> None:
     """A signal is not handled before the main thread comes back to Python."""
     control = database.connect("a run")
-    control.forget()  # as when the database was opened anew
+    control.forget()  # as when the database was opened again
     make, makers = database.connection, []
 
     def made() -> _core.DuckConnection:

@@ -34,7 +34,7 @@ with recursive waiting(arrived) as (
     select currval('main.arrivals') from waiting where arrived < {CLIENTS}
 ) select max(arrived) as arrived from waiting
 """
-"""A query that ends when so many of them are under way."""
+"""A query that ends when so many of them are in flight."""
 
 
 def test_fifty_clients_are_inside_their_queries_at_once(tmp_path: Path) -> None:

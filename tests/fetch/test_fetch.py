@@ -115,7 +115,7 @@ def sha512(content: bytes) -> str:
 
 
 def left_beside(destination: Path) -> list[str]:
-    """Return what lies in the destination's folder, lock files apart."""
+    """Return what is in the destination's folder, lock files apart."""
     return sorted(path.name for path in destination.parent.iterdir() if path.suffix != ".lock")
 
 

@@ -98,7 +98,7 @@ def test_clients_that_connect_again_do_all_their_work_and_the_cost_is_counted(se
     faults = {"kind": "close_after", "queries": 20}
     code, out, err = run(*serve(faults), "-c3", "-t50", "--reconnect", "--connect-rate=500", "-l")
     assert code == 0, err
-    # Two connections of each client end, each with a transaction under way.
+    # Two connections of each client end, each with a transaction in flight.
     assert "number of transactions actually processed: 144/150\n" in out
     assert "number of failed transactions: 6 (4.000%)\n" in out
     assert " - connections made again: 6\n" in out

@@ -117,7 +117,7 @@ def test_a_killed_runs_server_is_adopted_with_every_committed_row(killed: Killed
     with EmbeddedServer(ServerSpec(clients=5, adopt=adoption)) as running:
         assert running.data_directory == killed.data
         rows = value(running, "select count(*) from kept", password=running.tcp_connection.password)
-        # What was under way when we died may be committed or not; what was acknowledged must be there.
+        # What was in flight when we died may be committed or not; what was acknowledged must be there.
         assert killed.acknowledged <= rows <= killed.acknowledged + 1
         assert value(running, "select max(i) + 1 from kept") == rows
         assert value(running, "show shared_buffers") == "17MB" == running.settings["shared_buffers"]

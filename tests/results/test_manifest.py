@@ -144,7 +144,7 @@ def test_the_command_reports_a_damaged_folder_and_says_no(folder: Path) -> None:
 
 
 class Written:
-    """A run under way: one phase has ended, the next has begun."""
+    """A run in progress: one phase has ended, the next has begun."""
 
     def __init__(self, path: Path) -> None:
         self.folder = RunFolder.create(path, "id")

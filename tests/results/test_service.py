@@ -97,7 +97,7 @@ def test_what_fails_a_drive(account: dict[str, Any], words: str) -> None:
         drive(stall=stall(1, 0.6)),  # longer than a tenth, but shorter than a busy disk may take
         drive(seconds=60, stall=stall(10, 5.5)),  # shorter than a tenth
         drive(done=3, seconds=60, stall=stall(20, 40, endless=True)),  # a query that takes twenty seconds
-        drive(seconds=20, stall=stall(5, 3), outages=[outage(5.1, 7.9)]),  # reconnected, as was asked for
+        drive(seconds=20, stall=stall(5, 3), outages=[outage(5.1, 7.9)]),  # reconnected, as was requested
         drive(seconds=20, stall=stall(5, 3), loop={"pauses": {"total_ns": 3 * NS}}),  # it was we who stopped
         {"plain_queries": {"runs": []}},
     ],

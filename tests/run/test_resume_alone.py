@@ -1,4 +1,4 @@
-"""`loadstone run --resume DIR` alone: the folder says what was asked for, and keeps no password."""
+"""`loadstone run --resume DIR` alone: the folder says what was requested, and keeps no password."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Quiet):
-    """A listener that remembers, and does something when a drive is under way."""
+    """A listener that remembers, and does something when a drive is running."""
 
     def __init__(self, act: Any = None) -> None:
         self.seen: list[str] = []

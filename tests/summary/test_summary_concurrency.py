@@ -91,7 +91,7 @@ def test_a_client_that_is_busy_between_answers_is_warned_of() -> None:
 
 
 def test_queries_that_the_end_cut_off_are_not_held_against_the_client() -> None:
-    # 55 answers to 50 clients: up to as many were under way at the end and are not counted.
+    # 55 answers to 50 clients: up to as many were in flight at the end and are not counted.
     assert list(judge_widths(widths(55, 50, 6.8, 6000))) == []
     assert list(judge_widths(widths(400, 10, 99.0, 100.0))) == []
     assert list(judge_widths(widths(0, 10, 0.0, 0.0))) == []

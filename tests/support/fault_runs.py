@@ -275,7 +275,7 @@ def explained(workload: Workload, ran: Ran, judged: Judged) -> Iterator[str]:
 
 
 def left_over(workload: Workload, ran: Ran, value: Look, *, altered: bool) -> Iterator[str]:
-    """Yield what was left on the server without a word."""
+    """Yield what was left on the server silently."""
     there = value("select to_regnamespace('loadstone') is not null")
     if there and not workload.keeps and not altered and "could not be dropped" not in ran.err:
         yield "the schema was left without a word"

@@ -236,7 +236,7 @@ class Pgbench(Workload):
             return
         processed = int(out.partition(sign)[2].split()[0].partition("/")[0])
         rows = value("select count(*) from witness.t")
-        # One transaction of each client may have been under way when its connection was lost.
+        # One transaction of each client may have been in flight when its connection was lost.
         if not processed <= rows <= processed + (2 if ran.code else 0) and not altered:
             yield f"{rows} rows are there, {processed} transactions processed"
 

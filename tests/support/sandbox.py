@@ -134,7 +134,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 @dataclass
 class Running:
-    """A command that is under way, in a session of its own as a terminal's job is."""
+    """A command that is running, in a session of its own as a terminal's job is."""
 
     process: subprocess.Popen[bytes]
     folder: Path

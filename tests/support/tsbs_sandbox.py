@@ -53,7 +53,7 @@ class Place:
         return Made(process.returncode, data, err.decode())
 
     def made(self, *arguments: str) -> bytes:
-        """Make it without a word."""
+        """Make it silently."""
         made = self.make(*arguments)
         assert (made.code, made.err) == (0, "")
         return made.out

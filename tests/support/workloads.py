@@ -24,7 +24,7 @@ def drive_of(phase: PlannedPhase) -> Drive:
 
 
 def is_table_load(phase: PlannedPhase) -> bool:
-    """Tell whether a phase loads a plain table."""
+    """Return whether a phase loads a plain table."""
     return isinstance(phase.workload, TableLoadWorkload)
 
 

@@ -368,7 +368,7 @@ print(account)
 @pytest.mark.parametrize("io", ["io_uring", "epoll"])
 def test_a_pause_of_ours_is_not_blamed_on_the_server_and_is_told(io: Any) -> None:
     drive = dataclasses.replace(ONE, clients=4, duration_s=3.5, timeout_s=0.8)
-    # Each answer comes after our process was stopped, and lies in the socket when it goes on.
+    # Each answer comes after our process was stopped, and is in the socket when it goes on.
     with null_server(16, faults=[{"kind": "delay_every", "n": 1, "ms": 200}]) as (_, connection):
         document = drive_document(drive, connection, None, io) | {"interval_s": 0.1}
         child = subprocess.Popen([sys.executable, "-c", PAUSED, json.dumps(document)], stdout=subprocess.PIPE)

@@ -230,7 +230,7 @@ class _GivenClient(Client):
         return self._library.answers(self._library.count)
 
     def interrupt(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing is running for long."""
 
     def close(self) -> None:
         self._library.closed += 1

@@ -203,7 +203,7 @@ TYPES = [pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()]
 
 
 def holds(value: float, to: pa.DataType) -> bool:
-    """Tell whether a type has a value: the nearest one, of floats."""
+    """Return whether a type has a value: the nearest one, of floats."""
     if pa.types.is_integer(to):
         bound = 2 ** (to.bit_width - 1)
         return value == value // 1 and -bound <= value < bound

@@ -105,7 +105,7 @@ pub(crate) fn write(
     text
 }
 
-/// Failures and retries apart, and the ends of clients, where that was asked for.
+/// Failures and retries apart, and the ends of clients, where that was requested.
 fn details(collected: &Collected) -> Option<(String, Value)> {
     let mut details = json!(collected.totals.details.as_ref()?);
     let mut ends: Vec<_> = collected.finishes.iter().flat_map(|f| &f.ends).collect();
@@ -160,7 +160,7 @@ fn state(
     ("complete", None)
 }
 
-/// Counts of a drive that has ended: nothing is under way any more.
+/// Counts of a drive that has ended: nothing is running any more.
 fn closed(counts: &WindowCounts) -> &WindowCounts {
     assert_eq!(
         counts.under_way(),

@@ -51,7 +51,7 @@ pub(crate) struct Finish {
     /// Every client left before the end.
     pub(crate) all_gone: bool,
     pub(crate) error: Option<String>,
-    /// It died: what was under way will never end.
+    /// It died: what was in flight will never end.
     pub(crate) broken: bool,
 }
 

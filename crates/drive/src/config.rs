@@ -32,7 +32,7 @@ pub(crate) struct Config {
     pub(crate) interval_ns: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) connect_timeout_ns: u64,
-    /// How long transactions under way may take after a request to stop.
+    /// How long transactions in flight may take after a request to stop.
     pub(crate) grace_ns: u64,
     pub(crate) latency_limit_ns: Option<u64>,
     pub(crate) transactions_per_client: Option<u64>,

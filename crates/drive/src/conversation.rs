@@ -143,7 +143,7 @@ impl Conversation {
         self.line.session.backend_key().map(|(id, _)| id)
     }
 
-    /// Ask the server to end the statement under way; best effort.
+    /// Ask the server to end the statement in flight; best effort.
     pub fn cancel(&self) {
         if let Some(key) = self.line.session.cancel_key()
             && let Ok(socket) = self.connector.endpoint.connect_within(CANCEL)

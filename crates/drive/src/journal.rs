@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::clock;
 use crate::error::DriveError;
 
-/// Entries that are handed over at once.
+/// Entries that are passed on at once.
 const BATCH: usize = 1024;
 /// Batches that may wait for the disk; then the worker waits, too: nothing is left out.
 const BATCHES_MAX: usize = 256;
@@ -298,7 +298,7 @@ impl Sums {
 struct Text<W: Write> {
     form: Form,
     out: W,
-    /// Begin of the interval under way, seconds since 1970.
+    /// Begin of the current interval, seconds since 1970.
     begin_s: u64,
     sums: Sums,
 }

@@ -175,7 +175,7 @@ impl Schedule {
 
 /// A draw from the exponential distribution with mean 1.
 fn exponential(prng: &mut Prng) -> f64 {
-    // Inverse transform; 1 - u lies in (0, 1], so the logarithm is finite.
+    // Inverse transform; 1 - u is in (0, 1], so the logarithm is finite.
     -(1.0 - prng.double()).ln()
 }
 

@@ -18,7 +18,7 @@ pub use self::latency::{Latency, Moments, Stats, cost_ns};
 ///
 /// The counting equations: of the warm-up, scheduled = done + failed + skipped + dropped + carried (+ under way); of
 /// the measured window, scheduled + carried = done + failed + skipped + dropped (+ under way). At the end of a run
-/// nothing is under way. [`WindowCounts::under_way`] asserts it wherever counts are merged.
+/// nothing is running. [`WindowCounts::under_way`] asserts it wherever counts are merged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Transactions that should have started.
@@ -103,7 +103,7 @@ impl WindowCounts {
         [warmup, measured]
     }
 
-    /// Transactions under way in either window.
+    /// Transactions in flight in either window.
     ///
     /// # Panics
     /// As [`WindowCounts::under_way_of_each`].
@@ -112,7 +112,7 @@ impl WindowCounts {
         self.under_way_of_each().iter().sum()
     }
 
-    /// Nothing that is under way will ever end: count it as failed.
+    /// Nothing that is running will ever end: count it as failed.
     fn abandon(&mut self) -> u64 {
         let [warmup, measured] = self.under_way_of_each();
         self.warmup.failed += warmup;
@@ -178,7 +178,7 @@ pub struct Record {
     pub loop_lag: Latency,
     /// Events handled.
     pub loop_events: u64,
-    /// Failures and retries apart, where that is asked for.
+    /// Failures and retries apart, where that is requested.
     pub details: Option<Box<Details>>,
 }
 
@@ -249,7 +249,7 @@ impl Record {
         }
     }
 
-    /// What is under way will never end: count it as failed.
+    /// What is running will never end: count it as failed.
     pub fn abandon(&mut self, now_ns: u64) {
         for _ in 0..self.counts.abandon() {
             count_error(&mut self.errors, ErrorClass::Internal, now_ns, || {

@@ -170,7 +170,7 @@ pub struct Connection {
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
     /// A query that each session is asked after its log-in. It gives no row where the session is the one that
-    /// was asked for, else what is wrong with it and how to mend that.
+    /// was requested, else what is wrong with it and how to mend that.
     #[serde(default)]
     pub session_check: Option<String>,
 }
@@ -190,7 +190,7 @@ impl std::fmt::Debug for Secret {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// Count it and go on with the next transaction.
+    /// Count it and continue with the next transaction.
     #[default]
     Continue,
     /// Stop this client, as pgbench does; serialization failures and deadlocks are counted and passed over.

@@ -1,5 +1,5 @@
 //! What is told the user line by line while a drive runs: why a client ended, what the server remarks, and, where
-//! that is asked for, each error and each step.
+//! that is requested, each error and each step.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

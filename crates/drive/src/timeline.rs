@@ -1,4 +1,4 @@
-//! Where warm-up, measured window and intervals lie on the clock.
+//! Where warm-up, measured window and intervals are on the clock.
 
 use crate::clock::ns;
 

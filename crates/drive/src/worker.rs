@@ -103,7 +103,7 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     /// What readers see of the waker, beside the connections.
     waker_slot: Slot,
     woken: Option<UnixStream>,
-    /// Transactions under way.
+    /// Transactions in flight.
     active: u64,
     connected: usize,
     connecting: usize,
@@ -391,7 +391,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
     }
 
-    /// The loop cannot go on: everything under way has failed.
+    /// The loop cannot go on: everything in flight has failed.
     fn end_all(&mut self, error: &DriveError) {
         let now = now_ns();
         self.stage = Stage::Stopping;

@@ -81,7 +81,7 @@ pub(crate) struct ClientSeeds {
 pub(crate) enum End<'a> {
     /// As it should.
     Done {
-        /// Its first bytes were handed over.
+        /// Its first bytes were passed on.
         sent_ns: u64,
         /// The answer was complete.
         acked_ns: u64,

@@ -15,7 +15,7 @@ use crate::literals;
 use crate::rows::{Rows, name, offer};
 use crate::statement::{Prepared, QueryResult, Statements, Value};
 
-/// A connection. Dropping it closes it; a transaction under way is then rolled back.
+/// A connection. Dropping it closes it; a transaction in flight is then rolled back.
 pub struct Connection {
     instance: Arc<Instance>,
     handle: Handle,
@@ -166,7 +166,7 @@ impl Drop for Connection {
     }
 }
 
-/// A transaction under way.
+/// A transaction in flight.
 pub struct Transaction<'a>(&'a mut Connection);
 
 impl Transaction<'_> {

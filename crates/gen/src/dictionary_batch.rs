@@ -21,7 +21,7 @@ pub struct DictionaryBatch(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Every column stands for itself.
+    /// Every column is for itself.
     Plain(RecordBatch),
     /// At least one group has a dictionary.
     Mixed {
@@ -50,7 +50,7 @@ pub struct KeyedColumns {
 /// The groups of columns of some rows.
 #[derive(Clone, Copy, Debug)]
 pub enum ColumnGroups<'a> {
-    /// Every column stands for itself.
+    /// Every column is for itself.
     Columns(&'a RecordBatch),
     /// At least one has a dictionary.
     Mixed(&'a SchemaRef, &'a [ColumnGroup], usize),

@@ -138,7 +138,7 @@ pub enum ConfigError {
         "slice {index} does not exist; of {count} slices, choose one from 0 to that number minus one"
     )]
     Slice {
-        /// The slice asked for.
+        /// The slice requested.
         index: u32,
         /// How many there are.
         count: u32,

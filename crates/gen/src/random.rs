@@ -58,7 +58,7 @@ impl Prng {
 
     /// Uniform in `min..=max`; `min` where the range is empty (and then nothing is drawn).
     ///
-    /// Takes as many leading bits as the range needs and rejects what lies beyond it
+    /// Takes as many leading bits as the range needs and rejects what is beyond it
     /// (`pg_prng_uint64_range`): fewer than two draws on average.
     #[inline]
     pub const fn range_u64(&mut self, min: u64, max: u64) -> u64 {
@@ -125,7 +125,7 @@ impl Prng {
     /// Zipf's law over `min..=max` with exponent `parameter` (`getZipfianRand`), by the rejection
     /// method of Devroye, "Non-Uniform Random Variate Generation", pages 550-551.
     ///
-    /// `parameter` must lie in [`ZIPFIAN_PARAMETER_MIN`]..=[`ZIPFIAN_PARAMETER_MAX`]; near 1 the
+    /// `parameter` must be in [`ZIPFIAN_PARAMETER_MIN`]..=[`ZIPFIAN_PARAMETER_MAX`]; near 1 the
     /// method rejects most draws and is slow.
     pub fn zipfian(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         let count = max.wrapping_sub(min).wrapping_add(1);

@@ -9,7 +9,7 @@ mod lines;
 
 use std::ops::Range;
 
-/// How rows lie in a file.
+/// How rows are in a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Format {
     /// Lines of fields parted by tabs.

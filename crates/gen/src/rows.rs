@@ -2,7 +2,7 @@
 //!
 //! A *set* is one table: a list of columns and a formula for the values of row *i*. Row *i* is a function of the set,
 //! its options, the seed and *i* alone, so any slice begins at once, and slices made by different threads or
-//! machines fit together. What the values are stands in the module of each set; [`SETS`] lists them.
+//! machines fit together. What the values are is in the module of each set; [`SETS`] lists them.
 //!
 //! # Random numbers
 //! `r(i, n)` is number *n* (0 to 7) of row *i*: wyrand's for the state `key + step (8 i + n)`, 64 bits, where
@@ -114,7 +114,7 @@ pub enum ConfigError {
     /// No such set.
     #[error("there is no data set {set:?}; there are {known}")]
     Set {
-        /// What was asked for.
+        /// What was requested.
         set: String,
         /// What there is.
         known: String,
@@ -124,7 +124,7 @@ pub enum ConfigError {
     Option {
         /// The set.
         set: &'static str,
-        /// What was asked for.
+        /// What was requested.
         option: String,
         /// What there is.
         known: String,
@@ -136,7 +136,7 @@ pub enum ConfigError {
         set: &'static str,
         /// The option.
         option: String,
-        /// What was asked for.
+        /// What was requested.
         value: String,
         /// What there is.
         known: String,
@@ -148,7 +148,7 @@ pub enum ConfigError {
     Rows {
         /// The set.
         set: &'static str,
-        /// The first row asked for.
+        /// The first row requested.
         first: u64,
         /// How many.
         rows: u64,

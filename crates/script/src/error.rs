@@ -122,7 +122,7 @@ fn fixed(value: f64) -> String {
     if value < 0.0 { "-Infinity" } else { "Infinity" }.to_owned()
 }
 
-/// Why a client cannot go on with its script. pgbench aborts such a client.
+/// Why a client cannot continue with its script. pgbench aborts such a client.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("line {line}: {}{kind}", command_prefix(name))]
 pub struct RuntimeError {

@@ -24,7 +24,7 @@ pub enum Next {
     Pipeline(usize),
     /// Many commands were run and none of them needed the driver: it may look after others, and call again.
     Yield,
-    /// The script is done. The next call starts it anew.
+    /// The script is done. The next call starts it again.
     End,
 }
 
@@ -43,7 +43,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that stands before the first command.
+    /// A machine that is before the first command.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -57,7 +57,7 @@ pub(crate) enum Meta {
     Capture(Capture),
 }
 
-/// A backslash command and where it lies in the text.
+/// A backslash command and where it is in the text.
 #[derive(Debug)]
 pub(crate) struct MetaCommand {
     pub(crate) meta: Meta,

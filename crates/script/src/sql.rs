@@ -11,7 +11,7 @@ use crate::symbols::{is_name_byte, is_name_start};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Semicolon,
-    /// At a backslash command; the scanner stands behind the backslash.
+    /// At a backslash command; the scanner is behind the backslash.
     Backslash,
     End,
 }

@@ -56,7 +56,7 @@ class _Screen:
         self._stream().flush()
 
     def isatty(self) -> bool:
-        """Tell whether it is a terminal."""
+        """Return whether it is a terminal."""
         return self._stream().isatty()
 
     def fileno(self) -> int:

@@ -87,7 +87,7 @@ def _compare(pair: Pair, matters: float) -> Comparison:
 
 
 def _phases(pair: Pair) -> list[tuple[PhaseValues, PhaseValues]]:
-    """Return the phases of both sides, in the order of the first; what one lacks has the reason."""
+    """Return the phases of both sides, in the order of the first; what one does not have has the reason."""
     a, b = (values_of(side.summary, side.target.id) for side in (pair.a, pair.b))
     if not {*a} & {*b}:
         return []

@@ -72,7 +72,7 @@ def compared(a: PhaseValues, b: PhaseValues, name: str, *, in_turn: bool) -> Com
 
 
 def _one_sided(row: Row, a: PhaseValues, b: PhaseValues) -> Compared:
-    """Return the row of a metric that one side lacks, with the reason."""
+    """Return the row of a metric that one side does not have, with the reason."""
     ours, others = (side.series.get(row.metric) for side in (a, b))
     if ours is not None:
         values = list(ours.by_repeat().values())

@@ -159,7 +159,7 @@ class Engine(ABC):
         """
 
     def keeps_workspace(self, connection: Control, schema: str, mark: str) -> bool:
-        """Tell whether the schema is still this run's after a connection was lost, and claim it again."""
+        """Return whether the schema is still this run's after a connection was lost, and claim it again."""
         return self.claim_workspace(connection, schema, mark)
 
     @property
@@ -180,7 +180,7 @@ class Engine(ABC):
 
     @abstractmethod
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether the schema is there and marked as ours, with what an earlier run has left in it."""
+        """Return whether the schema is there and marked as ours, with what an earlier run has left in it."""
 
     @abstractmethod
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:

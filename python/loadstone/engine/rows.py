@@ -1,4 +1,4 @@
-"""Rows of control connections: an answer that cannot be read, or is another than was asked for, is an error.
+"""Rows of control connections: an answer that cannot be read, or is another than was requested, is an error.
 
 A server of another kind may be behind the address, or something in between may change the bytes. What comes
 then must end as all errors of the server do.
@@ -20,7 +20,7 @@ class AnswerRow(dict[str, Any]):
     """One row: column name -> value."""
 
     def __missing__(self, name: str) -> NoReturn:
-        """Say that the answer is another than was asked for."""
+        """Say that the answer is another than was requested."""
         raise psycopg.DataError(f"the server's answer has no column '{name}'")
 
 

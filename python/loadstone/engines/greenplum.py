@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SIGNS = ("Greenplum", "Cloudberry")
 _VERSION = re.compile(r"\((?:Greenplum Database|Apache Cloudberry|Cloudberry Database) (\d[\w.]*)")
 _OLDEST = 120000
-"""Greenplum 7 stands on PostgreSQL 12; 6 on 9.4, whose WAL functions and statistics bear other names."""
+"""Greenplum 7 is on PostgreSQL 12; 6 on 9.4, whose WAL functions and statistics bear other names."""
 
 _KEEPING = " with (appendoptimized=true, orientation=column, compresstype=zstd, compresslevel=1)"
 _MANNER = (

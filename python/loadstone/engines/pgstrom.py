@@ -18,7 +18,7 @@ _ON_GPU = ("GpuScan", "GpuJoin", "GpuPreAgg", "GpuSort")
 
 
 def plan_uses_gpu(plan: str | None) -> bool | None:
-    """Tell whether a plan has nodes that run on the GPU; None for no plan."""
+    """Return whether a plan has nodes that run on the GPU; None for no plan."""
     return None if plan is None else any(sign in plan for sign in _ON_GPU)
 
 

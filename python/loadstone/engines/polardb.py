@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _CATALOG = "select pg_relation_filepath('pg_catalog.pg_database'::regclass) as file"
 """A catalog of the whole server: `global/1262`, in shared-storage mode `file-dio:///shared/global/1262`.
 
-What stands before `global` is the setting polar_datadir as the server understands it. The setting itself is
+What is before `global` is the setting polar_datadir as the server understands it. The setting itself is
 shown to few users, and is there also where shared-storage mode is off.
 """
 _SHARED = re.compile(r"(?P<prefix>(?:(?P<way>[\w-]+)://)?(?P<path>.+?)/+)global/\d+")
@@ -131,7 +131,7 @@ class PolarDB(PostgresFamily):
         return replace(found, folder=folder)
 
     def writes_whole_pages(self, connection: Control) -> bool:
-        """Tell whether its shared storage writes pages whole: so it says, unless it has partial writes."""
+        """Return whether its shared storage writes pages whole: so it says, unless it has partial writes."""
         if _shared(connection) is None:
             return False
         try:

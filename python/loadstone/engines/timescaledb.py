@@ -38,7 +38,7 @@ select (select default_version from pg_available_extensions where name = 'timesc
        current_setting('timescaledb.telemetry_level', true) as telemetry,
        current_setting('timescaledb.disable_load', true) as loader
 """
-# What a chunk is compressed into lies in a table of its own, which inherits from nothing of the user's.
+# What a chunk is compressed into is in a table of its own, which inherits from nothing of the user's.
 _COMPRESSED_CHUNKS = """
 union
 select format('%%I.%%I', k.schema_name, k.table_name)::regclass::oid
@@ -179,7 +179,7 @@ class TimescaleSeries(TimeSeriesDialect):
         )
 
     def strays(self, control: Control, table: str) -> int | None:
-        """Chunks are made as rows come: none lie outside."""
+        """Chunks are made as rows come: none are outside."""
         del control, table
         return None
 
@@ -191,7 +191,7 @@ class TimescaleTables(TableDialect):
     forms: tuple[TableForm, ...] = ("default", "columnar")
 
     def is_columnar(self, wishes: PlainTable) -> bool:
-        """Tell whether the table is to be a hypertable in the columnstore."""
+        """Return whether the table is to be a hypertable in the columnstore."""
         return wishes.form == "columnar"
 
     def create(

@@ -73,7 +73,7 @@ def word_of(kind: pa.DataType) -> str:
 
 
 def fits(kind: pa.DataType, to: pa.DataType) -> bool:
-    """Tell whether values of a stored type can be those of the other, as far as each of them fits."""
+    """Return whether values of a stored type can be those of the other, as far as each of them fits."""
     if kind == to:
         return True
     whole, real = pa.types.is_integer(kind), kind in (pa.float32(), pa.float64())

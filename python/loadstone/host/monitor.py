@@ -208,7 +208,7 @@ class Monitor:
         self._overhead = Overhead()
 
     def start(self) -> None:
-        """Begin to sample; does nothing when it is under way."""
+        """Begin to sample; does nothing when it is running."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
@@ -242,7 +242,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Take no samples inside the context: the server is started anew in it."""
+        """Take no samples inside the context: the server is started again in it."""
         under_way = self._thread is not None
         self.stop()
         try:
@@ -252,7 +252,7 @@ class Monitor:
                 self.start()
 
     def watch_server(self, pid: int) -> None:
-        """Watch another process: the server was started anew."""
+        """Watch another process: the server was started again."""
         if self._tree is None:
             self._tree = ProcessTree(pid)
         else:

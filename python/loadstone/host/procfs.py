@@ -53,7 +53,7 @@ class Monotone:
         return self._last
 
     def rebase(self, raw: float) -> None:
-        """Let `raw` stand for the last value (if there was one): what is counted has begun anew."""
+        """Let `raw` stand for the last value (if there was one): what is counted has begun again."""
         if self._last >= 0:
             self._base, self._dips = self._last - raw, 0
 
@@ -226,7 +226,7 @@ class ProcessTree:
         self._totals = {name: Monotone() for name in ("user", "system", "read", "write")}
 
     def watch(self, pid: int) -> None:
-        """Go on with another process, the server having been started anew; the counters go on as well."""
+        """Go on with another process, the server having been started again; the counters go on as well."""
         self._pid, self._identity = pid, None
 
     def sample(self) -> Facts | None:

@@ -46,7 +46,7 @@ class PlanTarget:
     `capabilities` and `server_version` (of PostgreSQL) are None while unknown: then nothing is skipped for
     their sake. `wire` is false where PostgreSQL's wire protocol, and so pgbench's scripts, cannot go.
     Capabilities are names such as `plpgsql`, `brin`, or `extension:pg_prewarm` for one that can be created.
-    `lacks` are those that it cannot have, whatever its server will say.
+    `does not have` are those that it cannot have, whatever its server will say.
     """
 
     id: str

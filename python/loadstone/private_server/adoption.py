@@ -1,4 +1,4 @@
-"""The data of a private server whose run was killed: taken over by the run that goes on with them."""
+"""The data of a private server whose run was killed: taken over by the run that continues with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which PostgreSQL build a short name means, and where it lies on this machine."""
+"""Which PostgreSQL build a short name means, and where it is on this machine."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Build:
 
 
 def is_short_name(text: str) -> bool:
-    """Tell whether a target's text names a private server."""
+    """Return whether a target's text names a private server."""
     return re.fullmatch(rf"{PREFIX}(\d*|:.*)", text) is not None
 
 

@@ -101,7 +101,7 @@ def _limited_v1(folder: Path) -> bool:
 
 
 def remove_groups(folders: tuple[str, ...], name: str) -> bool:
-    """Remove the groups of this name, waiting a while for their last process; tells whether all are gone."""
+    """Remove the groups of this name, waiting a while for their last process; says whether all are gone."""
     end = monotonic() + _REMOVE_WAIT_S
     left = [Path(folder) for folder in folders if Path(folder).name == name]
     while left:

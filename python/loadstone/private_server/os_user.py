@@ -63,7 +63,7 @@ class OsUser:
         return subprocess.CompletedProcess(arguments, process.returncode, said)
 
     def may(self, access: str, path: Path) -> bool:
-        """Tell whether this user has access `x`, `r` or `w` to a path that exists."""
+        """Return whether this user has access `x`, `r` or `w` to a path that exists."""
         if not self.switched:
             return os.access(path, {"x": os.X_OK, "r": os.R_OK, "w": os.W_OK}[access])
         return self.run(["test", f"-{access}", str(path)], cwd=Path("/"), timeout_s=10).returncode == 0

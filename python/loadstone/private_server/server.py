@@ -205,7 +205,7 @@ class EmbeddedServer:
     def close(self) -> None:
         """Stop the server and remove its data; with `keep` leave both, out of our hands."""
         if self.order.keep and self.is_running():
-            # Popen would warn that its process still runs, which is what was asked for.
+            # Popen would warn that its process still runs, which is what was requested.
             _there(self._process).returncode = 0
             self._process = None
             return

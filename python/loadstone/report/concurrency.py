@@ -187,7 +187,7 @@ def verdict_words(target: str, found: WidthVerdict | None) -> str:
         )
     if not found.serialises:
         return f"{target}: {width}, {more}{slower}."
-    room = " while the machine has room" if found.cpu_alone is not None else ""
+    room = " although the machine is not fully used" if found.cpu_alone is not None else ""
     return f"{target} serialises: {width}, {more}{slower}. Queries wait for each other{room}."
 
 

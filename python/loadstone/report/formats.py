@@ -28,7 +28,7 @@ _UNITS = {"tps": "tps", "rows_per_s": "rows/s", "metrics_per_s": "metrics/s"}
 
 
 def unit(kind: str | None, headline: str) -> str:
-    """Return the unit of the figure that stands first in a phase of this kind."""
+    """Return the unit of the figure that is first in a phase of this kind."""
     return "queries/s" if kind == "queries" else _UNITS.get(headline, "tps")
 
 

@@ -92,7 +92,7 @@ def assets(drawings: Drawings) -> dict[str, Any]:
 
 
 def _summary(folder: Path) -> Summary:
-    """Return summary.json as it stands on disk, so that a page made later has the same bytes.
+    """Return summary.json as it is on disk, so that a page made later has the same bytes.
 
     One that is missing, of another format, or that was changed into none, is computed first.
     """

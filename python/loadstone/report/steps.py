@@ -47,7 +47,7 @@ SENTENCES = 2
 
 @dataclass(frozen=True, slots=True)
 class StepsRow:
-    """What the table says of one load in steps. Shares are of the blocks that were asked for."""
+    """What the table says of one load in steps. Shares are of the blocks that were requested."""
 
     knee: str
     interval: str

@@ -190,7 +190,7 @@ class RunFolder:
         write_atomic(path, text)
 
     def take_over(self, at: str) -> None:
-        """Let this process go on with the run at this moment (UTC): it is its process from now on."""
+        """Let this process continue with the run at this moment (UTC): it is its process from now on."""
         if exists(self.path / MANIFEST):
             self._manifest = Manifest(self.path)
             self._manifest.settle()
@@ -205,7 +205,7 @@ class RunFolder:
         )
 
     def is_of_this_boot(self) -> bool:
-        """Tell whether its times are those of this machine's clock, which begins anew when it starts."""
+        """Return whether its times are those of this machine's clock, which begins again when it starts."""
         here = _process_identity(os.getpid()) or ""
         return str(self._run.get("process")).partition("/")[0] == here.partition("/")[0]
 

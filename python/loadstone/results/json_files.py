@@ -188,7 +188,7 @@ class JsonLines:
         try:
             os.ftruncate(self._handle, size)
         except OSError as error:
-            self._shut()  # a half line now stands at the end: nothing may follow it
+            self._shut()  # a half line now is at the end: nothing may follow it
             return error
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -1,4 +1,4 @@
-"""manifest.jsonl: what the run has written, so that a reader can tell whether it is all still there.
+"""manifest.jsonl: what the run has written, so that a reader can say whether it is all still there.
 
 One line for each thing that has come to an end (a document, a phase, the run), appended as it happens. Each
 line holds the checksum of the line before it: lines that were lost, doubled or changed are seen. A document
@@ -65,7 +65,7 @@ class Manifest:
     """Appends to the manifest of a run that goes on."""
 
     def __init__(self, root: Path) -> None:
-        """Begin the manifest of the run folder `root`, or go on with the one that is there."""
+        """Begin the manifest of the run folder `root`, or continue with the one that is there."""
         self._root = root
         self._after: str | None = None
         self._file: JsonLines | None = None

@@ -126,7 +126,7 @@ class PhaseFolder:
         return read_lines(self.path / "progress.jsonl", documents.Progress)
 
     def read_sent(self) -> Iterator[documents.Sent]:
-        """Yield when new row times were handed over."""
+        """Yield when new row times were passed on."""
         return read_lines(self.path / "sent.jsonl", documents.Sent)
 
     def read_probe(self) -> Iterator[documents.Probed]:

@@ -138,7 +138,7 @@ _known = _Known()
 
 
 def remember(secret: str | None, names: Iterable[str] = ()) -> None:
-    """Hide this secret from now on wherever it turns up, except one that cannot be told from a word.
+    """Hide this secret from now on wherever it turns up, except one that cannot be distinguished from a word.
 
     `names` must stay readable, such as the user's: a password may be the same.
     """
@@ -195,7 +195,7 @@ def forget() -> None:
 
 
 def is_telling(name: str) -> bool:
-    """Tell whether the name of a value says that it is a secret: `db_password`."""
+    """Return whether the name of a value says that it is a secret: `db_password`."""
     return _TELLING.fullmatch(name) is not None
 
 

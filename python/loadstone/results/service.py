@@ -30,7 +30,7 @@ def service_losses(drive: Drive) -> list[str]:
 
 
 def lost_connections(drive: Mapping[str, Any]) -> bool:
-    """Tell whether a client's connection was lost while it was driven; `drive` is drive.json as written."""
+    """Return whether a client's connection was lost while it was driven; `drive` is drive.json as written."""
     return bool(drive.get("outages") or (drive.get("lost_clients") or {}).get("count"))
 
 

@@ -146,7 +146,7 @@ def _planned(plan: Plan) -> Iterator[PlannedPhase]:
 
 
 def _asks_plain(workload: Workload) -> bool:
-    """Tell whether plain SQL runs, whose scan rates are compared with the machine's bandwidth."""
+    """Return whether plain SQL runs, whose scan rates are compared with the machine's bandwidth."""
     loaded = isinstance(workload, TableLoadWorkload) and workload.mixed is not None
     return loaded or isinstance(workload, PlainQueriesWorkload)
 

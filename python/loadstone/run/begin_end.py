@@ -22,7 +22,7 @@ _STATES = {
 
 
 def begin_run(folder: RunFolder, origin: environment.Origin, command: Sequence[str], **what: object) -> None:
-    """Write run.json of a run that begins; `what` are the keys that say what was asked for."""
+    """Write run.json of a run that begins; `what` are the keys that say what was requested."""
     folder.write_run(
         loadstone=__version__,
         id=folder.path.absolute().name,

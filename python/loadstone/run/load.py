@@ -42,7 +42,7 @@ def bulk_phase(
     resume: bool = False,
     ignore_space: bool = False,
 ) -> Outcome:
-    """Load into a fresh table, or go on with the one that a killed run has left; writes the steps down.
+    """Load into a fresh table, or continue with the one that a killed run has left; writes the steps down.
 
     `beside` are queries that go round from the first row to the last one.
     """

@@ -83,4 +83,4 @@ class _Stopper(Signals):
 
 
 def _nothing() -> None:
-    """Do nothing: what was under way has been told to end."""
+    """Do nothing: what was in flight has been told to end."""

@@ -40,7 +40,7 @@ class PhaseContext:
     """Appends a note to the run's events."""
 
     def control(self, *, lost: bool = False) -> Control:
-        """Return the server's control connection, made anew where it was lost.
+        """Return the server's control connection, made again where it was lost.
 
         `lost`: a client's connection was lost, so the server may be about to end all sessions.
         """

@@ -102,7 +102,7 @@ class PhaseRun:
         return any(not check["passed"] for check in self.document["checks"])
 
     def _goes_on(self) -> bool:
-        """Tell whether the phase goes on where an earlier run stopped; what else that left is set aside."""
+        """Return whether the phase goes on where an earlier run stopped; what else that left is set aside."""
         begun, workload = self._manner.begun, self.phase.workload
         if begun is None:
             return False

@@ -53,7 +53,7 @@ def refuse_impossible(plan: Plan) -> None:
     for phase in plan.targets[0].phases:
         with _named(phase):
             _look_at(phase)
-    # What only one engine lacks skips its phase, now or once its servers have said what they offer.
+    # What only one engine does not have skips its phase, now or once its servers have said what they offer.
     loads = {phase.key: (phase, wanted) for target in plan.targets for phase, wanted in _bulk_loads(target)}
     for phase, wanted in loads.values():
         with _named(phase):

@@ -1,4 +1,4 @@
-"""What a run was asked for, kept in run.json without its secrets, so that `--resume DIR` alone goes on."""
+"""The request of a run, kept in run.json without its secrets, so that `--resume DIR` alone goes on."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def asked_document(request: Request, targets: Sequence[Target]) -> dict[str, Any
 
 
 def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
-    """Return the request to resume a run, whose folder says what is not `given` anew.
+    """Return the request to resume a run, whose folder says what is not `given` again.
 
     `given` are fields of the request; of settings and parameters, single ones can be given. Passwords are in
-    no folder: a target is named anew to give one. Raises LoadstoneError.
+    no folder: a target is named again to give one. Raises LoadstoneError.
     """
     if request.resume is None:
         return request
@@ -76,7 +76,7 @@ def _refuse_older(folder: RunFolder) -> None:
 
 
 def _targets(anew: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """Put targets that are named anew in the place of those that they mean."""
+    """Put targets that are named again in the place of those that they mean."""
     urls = {parse_target(text).url: text for text in anew}
     known = [urls.pop(parse_target(text).url, text) for text in asked]
     if urls:

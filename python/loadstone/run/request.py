@@ -1,4 +1,4 @@
-"""What a run is asked for, who listens to it, and what comes of it."""
+"""What a run is requested, who listens to it, and what comes of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for."""
+    """What the user requested."""
 
     scenarios: Sequence[Scenario]
     targets: Sequence[str]
@@ -29,7 +29,7 @@ class Request:
     repeats: int = 1
     out: Path | None = None
     resume: Path | None = None
-    """The folder of a broken run to go on with."""
+    """The folder of a broken run to continue with."""
     storage: Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     prices: Sequence[str] = ()
@@ -60,7 +60,7 @@ class Listener(Protocol):
         """Take note that a phase begins."""
 
     def progressed(self, target: str, phase: PlannedPhase, progress: Progress) -> None:
-        """Take note of a drive, about ten times a second while it is under way."""
+        """Take note of a drive, about ten times a second while it is running."""
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
         """Take note that a phase has ended; `document` is its phase.json."""

@@ -1,4 +1,4 @@
-"""Going on with a run that was killed or broken off: what must be as it was, and what is kept of it."""
+"""Going on with a run that was killed or interrupted: what must be as it was, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class ResumeState:
 
 
 def open_broken(path: Path, request: Request, plan: Plan, targets: Sequence[Target]) -> ResumeState:
-    """Open the folder of a run to go on with.
+    """Open the folder of a run to continue with.
 
-    Raises LoadstoneError when there is nothing to go on with, or when it was asked for something else.
+    Raises LoadstoneError when there is nothing to continue with, or when it was asked for something else.
     """
     folder = RunFolder.open(path)
     state = state_of(folder)
@@ -136,7 +136,7 @@ def options_of(request: Request, targets: Sequence[Target]) -> dict[str, Any]:
 
 
 def why_not_on(bulk: BulkLoad, server: Server) -> str | None:
-    """Say why a bulk load cannot go on where it was broken off; None when it can."""
+    """Say why a bulk load cannot go on where it was interrupted; None when it can."""
     answers = server.engine.tables
     if not answers.ledger:
         return f"{server.engine.title} does not record which batches are committed"
@@ -168,7 +168,7 @@ def _differences(folder: RunFolder, request: Request, plan: Plan, targets: Seque
 
 
 def as_asked(plan: Plan, targets: Sequence[Target]) -> Plan:
-    """Return a run's plan with each installed build under the engine that was asked for.
+    """Return a run's plan with each installed build under the engine that was requested.
 
     Which engine such a build is, its server tells when it runs: the plan to compare with was made before.
     """

@@ -194,7 +194,7 @@ class Server:
             self._evict()
 
     def _keeps_claim(self) -> bool:
-        """Tell whether the schema is still ours, and lock it again: the lock went with the session."""
+        """Return whether the schema is still ours, and lock it again: the lock went with the session."""
         if self.opened.private:
             return self.engine.claim_workspace(self.control, self.schema, self._mark)
         return self.engine.keeps_workspace(self.control, self.schema, self._mark)
@@ -210,7 +210,7 @@ class Server:
         )
 
     def cool(self) -> Caches:
-        """Empty the caches as far as that can be done; what stands in the way is only said."""
+        """Empty the caches as far as that can be done; what is in the way is only said."""
         troubles: tuple[type[Exception], ...] = (OSError, *self.engine.troubles)
         try:
             self.revive()
@@ -218,7 +218,7 @@ class Server:
                 if self.opened.server is not None:
                     return self._restart_cold(self.opened.server)
                 caches = self.engine.flush_caches(self.control)
-                # Emptying may have let go of what the session held, and started the server anew.
+                # Emptying may have let go of what the session held, and started the server again.
                 self.revive()
                 if not self._keeps_claim():
                     self._evict()
@@ -279,7 +279,7 @@ class Server:
                 connection.close()
 
     def _is_dead(self) -> bool:
-        """Tell whether it is a private server whose process has ended."""
+        """Return whether it is a private server whose process has ended."""
         return self.opened.server is not None and not self.opened.server.is_running()
 
     def _is_alive(self) -> bool:

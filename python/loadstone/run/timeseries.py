@@ -58,7 +58,7 @@ def load_phase(load: Load, beside: QueryMix | None, stage: PhaseContext) -> tupl
 
 
 def committed_words(loaded: Document) -> str:
-    """Say what a load that was broken off has left in the tables; `loaded` is drive.json's `load`."""
+    """Say what a load that was interrupted has left in the tables; `loaded` is drive.json's `load`."""
     booked = loaded["committed"]
     if booked is not None:
         return f"{booked['rows']:,} rows in {booked['batches']:,} batches are committed"

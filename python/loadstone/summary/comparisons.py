@@ -76,7 +76,7 @@ def _by_repeat(group: Group, phases: Sequence[PhaseFigures]) -> dict[tuple[int, 
 
 
 def headline_rate(drive: DriveFigures, headline: str) -> Rate | None:
-    """Return the rate of one phase that stands first, by the name that its scenario uses."""
+    """Return the rate of one phase that is first, by the name that its scenario uses."""
     return {"rows_per_s": drive.rows_per_s, "metrics_per_s": drive.metrics_per_s}.get(headline) or drive.tps
 
 
@@ -186,7 +186,7 @@ def _over_repeats(rates: Sequence[Rate | None]) -> GroupRate | None:
 
 
 def headline_of(group: Group) -> GroupRate | None:
-    """Return the rate that stands first."""
+    """Return the rate that is first."""
     return _named_rate(group, group.headline) or group.tps
 
 

@@ -1,6 +1,6 @@
 """Freshness: the time from handing a row to the server until a query can see it.
 
-The load notes when the first batch that holds a later row time than all before was handed over (sent.jsonl);
+The load notes when the first batch that holds a later row time than all before was passed on (sent.jsonl);
 a probe beside it asks again and again for the latest time that can be seen (probe.jsonl). A row time counts
 as seen when the first answer that is not older has arrived. That errs on the long side, by one round of the
 probe at most, which is given beside the figures.

@@ -47,7 +47,7 @@ def energy_j(monitor: Sequence[Sample], span: Span) -> float | None:
         if drawn is not None and inside > 0 and length <= LONGEST_STEP_NS:
             total += drawn * inside / length
             known_ns += inside
-    # What lies outside the readings drew as much as the rest.
+    # What is outside the readings drew as much as the rest.
     whole = known_ns / (end_ns - start_ns)
     return total / whole if whole > 0.5 else None  # noqa: PLR2004 - most of the time was seen
 

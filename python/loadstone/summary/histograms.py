@@ -35,7 +35,7 @@ LENGTH = HALF * 54 + SUB_BUCKETS
 """Counters for values up to 2^63 ns: more than any run can last."""
 
 SUPPORT = 10
-"""A percentile is given only when about this many samples lie beyond it."""
+"""A percentile is given only when about this many samples are beyond it."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Histogram:
         return bucket_top_ns(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
     def supports(self, percentile: float) -> bool:
-        """Whether enough samples lie beyond `percentile` for it to mean anything."""
+        """Whether enough samples are beyond `percentile` for it to mean anything."""
         return self.count * (1 - percentile / 100) >= SUPPORT - 1e-6
 
     def stats(self) -> Stats:

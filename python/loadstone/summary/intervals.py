@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from loadstone.results.documents import Interval
 
 POINTS = 600
-"""The most points of one series in the summary: more cannot be told apart on a screen."""
+"""The most points of one series in the summary: more cannot be distinguished on a screen."""
 
 FEWEST_POINTS = 20
 SHOWN = (50.0, 95.0, 99.0)

@@ -39,7 +39,7 @@ class Middle:
     coverage: float
 
     def document(self, runs: Sequence[float]) -> QueryTimes:
-        """Return it as it stands in summary.json, in seconds; `runs` are the values that it is of."""
+        """Return it as it is in summary.json, in seconds; `runs` are the values that it is of."""
         return QueryTimes(
             n=self.n,
             median_s=self.median,
@@ -66,7 +66,7 @@ def middle(values: Sequence[float]) -> Middle | None:
 
 
 def covered(n: int, k: int) -> float:
-    """Return how surely the median lies between the k-th value from below and the k-th from above."""
+    """Return how surely the median is between the k-th value from below and the k-th from above."""
     return 1 - 2 * sum(math.comb(n, i) for i in range(k)) / (1 << n)
 
 

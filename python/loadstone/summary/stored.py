@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def read_summary(folder: Path) -> Summary:
     """Return the summary of a run folder; nothing is written.
 
-    Raises LoadstoneError when the folder is none, is damaged, is too new, or its run is still under way.
+    Raises LoadstoneError when the folder is none, is damaged, is too new, or its run is still running.
     """
     run = RunFolder.open(folder)
     state = state_of(run)

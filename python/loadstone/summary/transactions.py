@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from loadstone.results.documents.drive import LongTransaction
 
 MARKS_SHOWN = 100
-"""Points of one transaction's course: more cannot be told apart on a screen."""
+"""Points of one transaction's course: more cannot be distinguished on a screen."""
 BINS = 40
 """Stretches of a transaction over which the time of a mark is followed."""
 MEDIAN = 50.0
@@ -141,7 +141,7 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 
 def _quantile(values: Sequence[float], percentile: float) -> float | None:
-    """Return a percentile that occurs among the values; None when too few lie beyond it."""
+    """Return a percentile that occurs among the values; None when too few are beyond it."""
     if percentile > MEDIAN and len(values) * (1 - percentile / 100) < SUPPORT:
         return None
     return float(np.quantile(np.asarray(values), percentile / 100, method="inverted_cdf"))

@@ -47,7 +47,7 @@ class OpenTarget:
     connection: Connection | None
     """How it is reached by the wire protocol, as the user gave it; None where it is not."""
     connect: Callable[[str], Control]
-    """Open a control connection of this name; unqualified names mean what lies in the schema `loadstone`."""
+    """Open a control connection of this name; unqualified names mean what is in the schema `loadstone`."""
     connect_as_user: Callable[[], Control]
     """Open a control connection whose unqualified names lead where those of the user's own connection do."""
     identity: Identity
@@ -232,7 +232,7 @@ def _connection(target: Target) -> Connection:
 
 
 def is_local(host: str) -> bool:
-    """Tell whether a host is this machine: a socket folder, loopback, or an address of ours."""
+    """Return whether a host is this machine: a socket folder, loopback, or an address of ours."""
     if host.startswith("/"):
         return True
     try:

@@ -21,7 +21,7 @@ pub(super) struct Shard {
     /// The measured window has begun.
     pub(super) measuring: bool,
     totals: WindowCounts,
-    /// Transactions under way, with their clients.
+    /// Transactions in flight, with their clients.
     under_way: Vec<(usize, Begun)>,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Watch {
     floor: Arc<Floor>,
     library: Arc<dyn Library>,
     threads: Vec<JoinHandle<()>>,
-    /// When calls under way are ended, after a request to stop.
+    /// When calls in flight are ended, after a request to stop.
     cut_off_ns: u64,
 }
 

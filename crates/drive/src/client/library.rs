@@ -106,7 +106,7 @@ impl Call {
     }
 
     /// The library has done all. The driver says so when the method has returned, and has read the answer; an
-    /// implementation that goes on with something of ours says it before.
+    /// implementation that continues with something of ours says it before.
     pub fn leave(&self) {
         self.times.left_ns.store(now_ns(), Ordering::Relaxed);
     }

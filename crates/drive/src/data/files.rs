@@ -1,4 +1,4 @@
-//! Rows that lie in files, handed on as they are.
+//! Rows that are in files, handed on as they are.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,7 +22,7 @@ const LOOK_ROWS: usize = 1000;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesSpec {
-    /// How the rows lie in them.
+    /// How the rows are in them.
     pub format: FileFormat,
     /// The files, in order; each may be compressed (gzip, zstd).
     pub paths: Vec<PathBuf>,
@@ -123,7 +123,7 @@ pub(crate) struct FileRows {
     opened: Option<Opened>,
 }
 
-/// Whole rows as they lie in a file.
+/// Whole rows as they are in a file.
 pub(crate) struct Rows<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) rows: usize,

@@ -1,4 +1,4 @@
-//! Rows that lie in Parquet files, read as values.
+//! Rows that are in Parquet files, read as values.
 
 use std::path::PathBuf;
 use std::sync::Arc;

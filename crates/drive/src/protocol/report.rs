@@ -75,7 +75,7 @@ fn put_place(out: &mut String, sql: &str, position: usize) {
             });
         }
     }
-    // An error may lie behind the last character.
+    // An error may be behind the last character.
     let column = column.unwrap_or(line.len());
     let begin = if line.len() > SHOWN_MAX {
         column.saturating_sub(SHOWN_BEFORE)

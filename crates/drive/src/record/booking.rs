@@ -10,7 +10,7 @@ pub struct Begun {
     pub script: usize,
     /// When it should have started.
     pub intended_ns: u64,
-    /// That lies in the measured window, and it is no burn-in.
+    /// That is in the measured window, and it is no burn-in.
     pub measured: bool,
     /// It is in no figure, and counted with the warm-up.
     pub burn_in: bool,

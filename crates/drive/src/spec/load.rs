@@ -44,7 +44,7 @@ pub struct LoadSpec {
     /// Tags go into one column of type jsonb.
     #[serde(default)]
     pub jsonb_tags: bool,
-    /// The first tag's text stands before the other columns of every row.
+    /// The first tag's text is before the other columns of every row.
     #[serde(default)]
     pub in_table_tag: bool,
     /// Table (as SQL) of `batch` and `rows` that gets a row with every batch.

@@ -1,4 +1,4 @@
-//! What queries are asked for.
+//! What queries are requested.
 
 use std::path::PathBuf;
 

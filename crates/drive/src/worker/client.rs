@@ -1,4 +1,4 @@
-//! One client: its connection, its program and the transaction under way.
+//! One client: its connection, its program and the transaction in flight.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::workload::{Place, Program};
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Without a connection, and nothing is under way.
+    /// Without a connection, and nothing is running.
     Vacant,
     /// Waiting before it connects (again).
     BackingOff,
@@ -54,23 +54,23 @@ pub(crate) struct Checked {
     pub(crate) is_over: bool,
 }
 
-/// The transaction under way.
+/// The transaction in flight.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Transaction {
     /// When it should have started.
     pub(crate) intended_ns: u64,
-    /// When it did; zero until its first bytes are handed over.
+    /// When it did; zero until its first bytes are passed on.
     pub(crate) started_ns: u64,
     pub(crate) script: usize,
-    /// Its intended start lies in the measured window.
+    /// Its intended start is in the measured window.
     pub(crate) measured: bool,
     /// It is in no figure, and counted with the warm-up.
     pub(crate) burn_in: bool,
     pub(crate) tries: u32,
     /// It was sent, and the connection lost before the answer.
     pub(crate) in_doubt: bool,
-    /// A transaction is under way (a connection for it may still have to be made).
+    /// A transaction is running (a connection for it may still have to be made).
     pub(crate) active: bool,
 }
 

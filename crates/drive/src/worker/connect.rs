@@ -27,7 +27,7 @@ const OUTAGES_MAX: usize = 10_000;
 const BUSY_NS: u64 = 5_000_000;
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
-    /// Begin as many connections as may be under way at once.
+    /// Begin as many connections as may be in flight at once.
     pub(super) fn connect_waiting(&mut self, now: u64) {
         self.connect_ask_ns = u64::MAX;
         while self.connecting < CONNECTING_MAX {
@@ -151,7 +151,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.lose(slot, now, failure);
     }
 
-    /// A connection is gone, or could not be made. Ends what was under way on it.
+    /// A connection is gone, or could not be made. Ends what was in flight on it.
     pub(super) fn lose(&mut self, slot: Slot, now: u64, failure: Failure) {
         if failure.class == ErrorClass::Timeout {
             self.cancel(slot);
@@ -235,7 +235,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         Some(phase)
     }
 
-    /// End the transaction of a client that has no connection any more, if one was under way.
+    /// End the transaction of a client that has no connection any more, if one was in flight.
     fn end_lost(&mut self, slot: Slot, now: u64, phase: Phase, failure: &Failure) {
         let client = &mut self.clients[slot as usize];
         client.exchange.statements.clear();

@@ -24,7 +24,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
     }
 
-    /// The warm-up is over: what is under way ends in the measured window, and is counted there.
+    /// The warm-up is over: what is running ends in the measured window, and is counted there.
     fn carry_over(&mut self) {
         let record = &mut *self.record;
         for transaction in self.clients.iter().map(|client| &client.transaction) {

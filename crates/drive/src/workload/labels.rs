@@ -27,7 +27,7 @@ pub(crate) struct StatementLabel {
     pub(crate) script: usize,
     /// Its number there.
     pub(crate) index: usize,
-    /// Where it stands in the script; none where there is no text.
+    /// Where it is in the script; none where there is no text.
     pub(crate) line: Option<u32>,
     pub(crate) text: String,
 }

@@ -415,7 +415,7 @@ impl LoadWork {
     }
 }
 
-/// Most rows that are asked for.
+/// Most rows that are requested.
 fn limit(spec: &LoadSpec) -> u64 {
     match spec.limit_rows {
         0 => u64::MAX,

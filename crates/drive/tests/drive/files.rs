@@ -1,4 +1,4 @@
-//! Loads of rows that lie in files: sent as they are, each file's shape checked.
+//! Loads of rows that are in files: sent as they are, each file's shape checked.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

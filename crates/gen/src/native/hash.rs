@@ -66,7 +66,7 @@ fn half(word: u64) -> f64 {
     f64::from(word as u32)
 }
 
-/// What [`Place::number`] is multiplied by to lie between 0 and 1.
+/// What [`Place::number`] is multiplied by to be between 0 and 1.
 pub(super) const UNIT: f64 = 1.0 / 4_294_967_296.0;
 
 /// The keys of so many devices.

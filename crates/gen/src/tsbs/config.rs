@@ -161,7 +161,7 @@ pub enum ConfigError {
         "interleaved group {group} does not exist; with {groups} groups, choose one from 0 to that number minus one"
     )]
     Group {
-        /// The group asked for.
+        /// The group requested.
         group: u32,
         /// How many there are.
         groups: u32,

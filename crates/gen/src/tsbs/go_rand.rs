@@ -60,7 +60,7 @@ impl GoRand {
             }
             *slot = mixed ^ cooked;
         }
-        // Go walks its ring downwards from index 333; ours lies in the order of reading.
+        // Go walks its ring downwards from index 333; ours is in the order of reading.
         let ring = std::array::from_fn(|i| state[(333 + LENGTH - i) % LENGTH]);
         Self {
             ring,

@@ -259,7 +259,7 @@ proptest! {
         }
     }
 
-    /// However the bytes arrive, and however many rows are asked for, the same fault is found.
+    /// However the bytes arrive, and however many rows are requested, the same fault is found.
     #[test]
     fn damage_is_found_where_it_is(
         rows in any_rows(), at: prop::sample::Index, damage in vec(any::<u8>(), 0..4), removed in 0..4_usize,

@@ -11,7 +11,7 @@ use super::{Settings, TlsMode, WireError};
 pub(crate) enum Phase {
     /// `SSLRequest` was sent; one byte will answer it.
     TlsReply,
-    /// The TLS handshake is under way.
+    /// The TLS handshake is running.
     TlsHandshake,
     /// The start-up message was sent; the server wants to know who we are.
     Authentication,

@@ -97,7 +97,7 @@ impl TlsFiles {
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"postgresql".to_vec()];
-        // As libpq: every connection proves itself anew. It also saves memory per connection.
+        // As libpq: every connection proves itself again. It also saves memory per connection.
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }

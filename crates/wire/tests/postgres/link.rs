@@ -201,7 +201,7 @@ impl Version1 {
     }
 }
 
-/// Takes version and extensions away and signs anew.
+/// Takes version and extensions away and signs again.
 fn version_1(der: &[u8], signer: &KeyPair) -> Vec<u8> {
     let (certificate, _) = element(der);
     let (tbs, rest) = element(certificate.1);

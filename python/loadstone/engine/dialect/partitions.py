@@ -19,7 +19,7 @@ INDEXED_AS_ONE_SINCE = 110000
 
 
 def is_split(wishes: PlainTable, where: TableOptions) -> bool:
-    """Tell whether the table is partitioned."""
+    """Return whether the table is partitioned."""
     return wishes.partition_rows > 0 and where.rows > 0
 
 

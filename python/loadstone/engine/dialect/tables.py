@@ -194,7 +194,7 @@ class TableDialect(LoadDialect):
     def partitions(
         self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL
     ) -> Iterator[tuple[str, str]]:
-        """Yield name and statement of each partition; two more take what lies outside."""
+        """Yield name and statement of each partition; two more take what is outside."""
         if not is_split(wishes, where):
             return
         parent = self.qualified(wishes.name)

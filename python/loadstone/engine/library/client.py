@@ -59,7 +59,7 @@ class Library(ABC):
         return str(getattr(error, "sqlstate", None) or type(error).__name__), str(error).strip()
 
     def is_retriable(self, error: BaseException) -> bool:
-        """Tell whether the same transaction may succeed when it is tried again.
+        """Return whether the same transaction may succeed when it is tried again.
 
         Here: a serialization failure, as the SQL standard numbers it. Override it where the codes are others.
         """

@@ -58,7 +58,7 @@ class Database(Protocol):
         """Where its files lie; None when it has none, or none on this machine."""
 
     def connect(self, name: str) -> Control:
-        """Open a control connection of this name; unqualified names mean what lies in our schema.
+        """Open a control connection of this name; unqualified names mean what is in our schema.
 
         Raises LoadstoneError when that is not possible.
         """

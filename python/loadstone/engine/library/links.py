@@ -70,7 +70,7 @@ class LinkControl(ABC, Generic[L]):
         """Return the error of a link that is gone."""
 
     def spoilt(self, link: L, error: BaseException) -> bool:
-        """Tell whether a link cannot be used any more after an error; the next statement dials another."""
+        """Return whether a link cannot be used any more after an error; the next statement dials another."""
         del link, error
         return True
 

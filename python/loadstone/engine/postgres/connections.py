@@ -119,7 +119,7 @@ class WatchedConnection(psycopg.Connection[dict[str, Any]]):
             raise psycopg.OperationalError(said) from error
 
     def _leave(self, gen: PQGen[R]) -> None:
-        """Have the server end the statement under way; leave a server that does not."""
+        """Have the server end the statement in flight; leave a server that does not."""
         if self.pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
             return
         try:
@@ -157,7 +157,7 @@ def dial(connection: model.Connection) -> WatchedConnection:
 def connect(
     connection: model.Connection, *, autocommit: bool = True, needs: Needs = "session"
 ) -> PostgresControl:
-    """Open a control connection whose session is the one that was asked for.
+    """Open a control connection whose session is the one that was requested.
 
     Raises LoadstoneError with what is wrong and what to do.
     """
@@ -259,7 +259,7 @@ def _seen(connection: model.Connection, pid: int | None, rows: list[Row]) -> wai
 
 
 def _is_stopped(host: str, pid: int | None) -> bool:
-    """Tell whether a server's process on this machine was stopped by a signal."""
+    """Return whether a server's process on this machine was stopped by a signal."""
     if pid is None or not (host.startswith("/") or host in ("127.0.0.1", "::1", "localhost")):
         return False
     import psutil  # noqa: PLC0415 - only waits that last need it

@@ -82,6 +82,6 @@ def number_of(version: str) -> tuple[int, ...]:
 
 
 def postgres_number(identity: Identity) -> str:
-    """Return the version of the PostgreSQL that an engine with another number of its own stands on."""
+    """Return the version of the PostgreSQL that an engine with another number of its own is on."""
     number = identity["version_number"]
     return f"{number // _MAJOR}.{number % _MAJOR}"

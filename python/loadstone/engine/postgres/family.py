@@ -165,7 +165,7 @@ class PostgresFamily(WireEngine):
         return workspace.claim(psycopgs(connection), schema, mark or MARK)
 
     def keeps_workspace(self, connection: Control, schema: str, mark: str) -> bool:
-        """Tell whether the schema still bears the run's mark, and lock it again."""
+        """Return whether the schema still bears the run's mark, and lock it again."""
         return workspace.keeps(psycopgs(connection), schema, mark)
 
     def await_reset(self, connection: Control, application_name: str, lost: Control | None = None) -> None:
@@ -178,7 +178,7 @@ class PostgresFamily(WireEngine):
         workspace.release(psycopgs(connection))
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether the schema is there and marked as ours."""
+        """Return whether the schema is there and marked as ours."""
         return workspace.has(psycopgs(connection), schema)
 
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
@@ -247,7 +247,7 @@ class PostgresFamily(WireEngine):
         return durability.judge(values, whole_pages=self.writes_whole_pages(connection))
 
     def writes_whole_pages(self, connection: Control) -> bool:
-        """Tell whether its storage is known to write a page whole or not at all: no crash tears one."""
+        """Return whether its storage is known to write a page whole or not at all: no crash tears one."""
         del connection
         return False
 

@@ -29,7 +29,7 @@ def wanted(connection: model.Connection) -> dict[str, str]:
 def check_statement(connection: model.Connection) -> str | None:
     """Return a query that gives a row (what is wrong, how to mend it) where a session is not as asked for.
 
-    None where nothing was asked for. The driver's clients ask it as well.
+    None where nothing was requested. The driver's clients ask it as well.
     """
     settings = wanted(connection)
     if not settings and connection.claimed is None:

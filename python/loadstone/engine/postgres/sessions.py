@@ -1,4 +1,4 @@
-"""Whether a session is the one that was asked for: a pooler may stand between, and drop what was set.
+"""Whether a session is the one that was requested: a pooler may stand between, and drop what was set.
 
 Everything that Loadstone makes goes where the session's `search_path` leads. A pooler that ignores start-up
 options gives a session that leads elsewhere; one that gives each transaction another session keeps no
@@ -39,7 +39,7 @@ def refuse_other(
     dial: Dial,
     needs: Needs,
 ) -> int | None:
-    """Raise OtherSessionError where the session is not what was asked for; return the process that serves it.
+    """Raise OtherSessionError where the session is not what was requested; return the process that serves it.
 
     `where` names the server in a sentence; `dial` opens a second connection, which is needed where a pooler
     stands between.
@@ -92,7 +92,7 @@ def _lost(opened: PostgresControl, connection: model.Connection) -> Mapping[str,
 
 
 def _shared(one: PostgresControl, other: PostgresControl) -> bool:
-    """Tell whether two connections have been served by the same session, or one by several."""
+    """Return whether two connections have been served by the same session, or one by several."""
     ours, theirs = set(), set()
     for _ in range(_ROUNDS):
         ours.add(_pid(one))
@@ -101,7 +101,7 @@ def _shared(one: PostgresControl, other: PostgresControl) -> bool:
 
 
 def _keeps_prepared(dial: Dial) -> bool:
-    """Tell whether the pooler keeps the prepared statements of its clients apart, as newer ones do."""
+    """Return whether the pooler keeps the prepared statements of its clients apart, as newer ones do."""
     with dial() as one, dial() as other:
         one.prepare_threshold = other.prepare_threshold = 0
         try:

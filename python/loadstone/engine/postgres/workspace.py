@@ -75,7 +75,7 @@ def claim(connection: PostgresControl, schema: str, mark: str) -> bool:
 
 
 def keeps(connection: PostgresControl, schema: str, mark: str) -> bool:
-    """Tell whether the schema is still this run's, now that the connection is another; lock it again."""
+    """Return whether the schema is still this run's, now that the connection is another; lock it again."""
     end = time.monotonic() + _ENDING_S
     while True:
         locked, found = _lock(connection, schema), _look(connection, schema)
@@ -93,7 +93,7 @@ def release(connection: PostgresControl) -> None:
 
 
 def has(connection: PostgresControl, schema: str) -> bool:
-    """Tell whether the schema is there and marked as ours."""
+    """Return whether the schema is there and marked as ours."""
     found = _look(connection, schema)
     return bool(found and _is_ours(found))
 

@@ -2,7 +2,7 @@
 
 A process of its own, for four reasons. The library takes over the handling of signals, and Loadstone's must
 stay ours: Ctrl-C ends a run in order. One process can have one database of it. No call ends a statement that
-is under way, a process can be ended. And a crash or a lack of memory is then the engine's, its CPU time and
+is running, a process can be ended. And a crash or a lack of memory is then the engine's, its CPU time and
 memory are seen apart from ours, and what comes next goes on. The price is a socket between the two, which
 statements, rows and answers (as Arrow) pass within the clock.
 """
@@ -49,7 +49,7 @@ class ChDB(ClickFamily):
         if text == ":memory:":
             raise LoadstoneError(
                 "in-memory chDB is not supported",
-                "Name a folder, or use 'chdb' for a private one.",
+                "Name a folder, or use 'chdb:' for a private one.",
             )
         path = Path(text).expanduser()
         if path.exists() and not path.is_dir():

@@ -46,7 +46,7 @@ def as_stream(table: pa.Table) -> pa.Buffer:
 
 
 def of_stream(content: Any) -> pa.Table:
-    """Return the table of an Arrow stream; its columns lie in `content`."""
+    """Return the table of an Arrow stream; its columns are in `content`."""
     return pa.ipc.open_stream(pa.py_buffer(content)).read_all()
 
 

@@ -227,7 +227,7 @@ class ChdbDatabase(LinkDatabase[ClickControl]):
         return LoadstoneError(f"chDB cannot open '{self.folder}': {last}", "Use another folder.")
 
     def _end(self) -> None:
-        """End the process: in order, for it writes what is under way; else at once."""
+        """End the process: in order, for it writes what is running; else at once."""
         door, self._door = self._door, None
         if door is not None:
             door.close()

@@ -122,7 +122,7 @@ class ClickControl(LinkControl[Line]):
         self.call(lambda line: line.put(table, columns, rows))
 
     def use(self, database: str) -> None:
-        """Make unqualified names mean what lies in a database."""
+        """Make unqualified names mean what is in a database."""
         self.table(f"use {quoted(database)}")
 
     def dial(self) -> Line:

@@ -71,7 +71,7 @@ class ClickFamily(LibraryEngine):
         return True
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether the database is there and marked as ours."""
+        """Return whether the database is there and marked as ours."""
         return _comment(connection, schema) == MARK
 
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:
@@ -187,7 +187,7 @@ class ClickFamily(LibraryEngine):
         return _observed(connection, statements.EVENTS)
 
     def gauges(self, connection: Control, schema: str = SCHEMA) -> Observation:
-        """Read memory, parts, merges and queries under way."""
+        """Read memory, parts, merges and queries in flight."""
         del schema
         return _observed(connection, statements.METRICS)
 

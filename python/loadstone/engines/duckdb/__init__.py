@@ -156,7 +156,7 @@ class DuckDB(LibraryEngine):
         return True
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether the schema is there and marked as ours."""
+        """Return whether the schema is there and marked as ours."""
         return MARK in _objects(connection, schema)
 
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:

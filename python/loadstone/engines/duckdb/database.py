@@ -55,7 +55,7 @@ class DuckControl:
 
     @property
     def connection(self) -> _core.DuckConnection:
-        """DuckDB's own connection; made anew when the database was opened anew."""
+        """DuckDB's own connection; made again when the database was opened again."""
         self._refuse_closed()
         if self._connection is None:
             self._connection = self.database.connection()
@@ -76,7 +76,7 @@ class DuckControl:
         """Work in another thread: a signal is not handled before the main thread comes back to Python."""
         if threading.current_thread() is not threading.main_thread():
             return work()
-        # Made before it is handed over: a signal may come while it is, and must not leave it running.
+        # Made before it is passed on: a signal may come while it is, and must not leave it running.
         done: Future[_Found] = Future()
         try:
             self.database.helper.submit(_settle, done, work)

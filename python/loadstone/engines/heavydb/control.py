@@ -53,7 +53,7 @@ class Link(Protocol):
         """Return the names of the databases that the user may see."""
 
     def use(self, database: str) -> None:
-        """Make unqualified names mean what lies in a database."""
+        """Make unqualified names mean what is in a database."""
 
     def hardware(self) -> tuple[int, int]:
         """Return how many GPUs the server works with, and how many CPU threads it sees."""

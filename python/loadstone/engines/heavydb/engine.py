@@ -124,7 +124,7 @@ class HeavyDB(LibraryEngine):
         return heavy(connection).database.claim_workspace()
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether our database is there and marked as ours."""
+        """Return whether our database is there and marked as ours."""
         del schema
         found = MARK in (_objects(connection) or ())
         heavy(connection).database.made = found

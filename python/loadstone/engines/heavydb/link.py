@@ -91,7 +91,7 @@ class ThriftLink:
         return [entry.db_name for entry in self._call(lambda client: client.get_databases(self.session))]
 
     def use(self, database: str) -> None:
-        """Make unqualified names mean what lies in a database."""
+        """Make unqualified names mean what is in a database."""
         self._call(lambda client: client.switch_database(self.session, database))
 
     def hardware(self) -> tuple[int, int]:

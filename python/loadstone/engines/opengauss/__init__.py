@@ -128,7 +128,7 @@ class OpenGaussSeries(TimeSeriesDialect):
         return TableSize(int(row["table_bytes"]), int(row["index_bytes"]))
 
     def strays(self, control: Control, table: str) -> int | None:
-        """Partitions are no tables of their own here: it is not told how many rows lie outside."""
+        """Partitions are no tables of their own here: it is not told how many rows are outside."""
         del control, table
         return None
 

@@ -224,6 +224,6 @@ def _pass_on(client: Line, server: Line) -> None:
                     if not piece:
                         return
                     target.sendall(piece)
-                    # TLS may have read more than was asked for: no selector sees that.
+                    # TLS may have read more than was requested: no selector sees that.
                     if not (isinstance(source, ssl.SSLSocket) and source.pending()):
                         break

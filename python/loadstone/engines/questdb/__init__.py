@@ -133,7 +133,7 @@ class QuestDB(LibraryEngine):
         return True
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether the table is there that lists ours."""
+        """Return whether the table is there that lists ours."""
         del schema
         return bool(self.tables.existing(connection, [OURS]))
 
@@ -250,7 +250,7 @@ class QuestDB(LibraryEngine):
         return ServerProcesses(database.pid) if database.pid is not None else listener(database.server)
 
     def flush_caches(self, connection: Control) -> Caches:
-        """Start a private server anew, with the system's pages of its files forgotten."""
+        """Start a private server again, with the system's pages of its files forgotten."""
         if not reached(connection).restart():
             note = "QuestDB has no cache of its own, and Loadstone cannot empty that of its operating system"
             return {"emptied": False, "note": note, "restart_would_help": True}

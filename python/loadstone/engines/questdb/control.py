@@ -37,7 +37,7 @@ class Reached(Named, Protocol):
 
     @property
     def server(self) -> Connection:
-        """How it is reached; another after it was started anew."""
+        """How it is reached; another after it was started again."""
 
 
 class QuestControl(LinkControl[Own]):

@@ -138,7 +138,7 @@ class Vertica(LibraryEngine):
         return self.control(connection).database.claim_workspace(schema)
 
     def has_workspace(self, connection: Control, schema: str = SCHEMA) -> bool:
-        """Tell whether the schema is there and marked as ours."""
+        """Return whether the schema is there and marked as ours."""
         return bool(_look(connection, schema)["comment"] == MARK)
 
     def create_workspace(self, connection: Control, schema: str = SCHEMA, *, replace: bool = False) -> None:

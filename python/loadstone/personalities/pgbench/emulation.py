@@ -43,5 +43,5 @@ def d_is_database(version: int) -> bool:
 
 
 def progress_names_tables(version: int) -> bool:
-    """Tell whether `-i` shows progress of all tables, by name; before, pgbench_accounts alone is shown."""
+    """Return whether `-i` shows progress of all tables, by name; before, pgbench_accounts alone is shown."""
     return version >= _NAMES_TABLES_FROM

@@ -152,7 +152,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """Understand the arguments; raises ComplaintError, or AnswerGivenError when a text was asked for."""
+    """Understand the arguments; raises ComplaintError, or AnswerGivenError when a text was requested."""
     version = emulated(arguments, environment)
     _answer_first(arguments, version)
     options = Options(emulate=version, arguments=tuple(arguments))

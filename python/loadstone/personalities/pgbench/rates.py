@@ -27,7 +27,7 @@ _LONGEST_S = 3e8
 
 
 def changes(text: str) -> bool:
-    """Tell whether a rate is one that changes; all other texts are pgbench's to understand."""
+    """Return whether a rate is one that changes; all other texts are pgbench's to understand."""
     return any(mark in text for mark in ("..", ",", "/"))
 
 

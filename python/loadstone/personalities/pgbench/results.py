@@ -35,7 +35,7 @@ def aborting_errors(options: Options, account: Account) -> list[Mapping[str, Any
 
 
 def _is_passed(options: Options, state: str) -> bool:
-    """Tell whether a client goes on after an error: errors that no server reported have a longer name."""
+    """Return whether a client goes on after an error: errors that no server reported have a longer name."""
     return state in RETRIABLE or (options.continue_on_error and _STATE.fullmatch(state) is not None)
 
 
@@ -102,7 +102,7 @@ def _counts(options: Options, account: Account) -> Iterator[str]:
 def _latency(options: Options, account: Account) -> Iterator[str]:
     response, failures = account["response"], _failures(account)
     if failures and not options.detailed:
-        # As pgbench: what cannot be told apart is one average.
+        # As pgbench: what cannot be distinguished is one average.
         average_ms = 1e3 * _seconds(account) * options.clients / _attempted(account)
         yield f"latency average = {average_ms:.3f} ms (including failures)"
     elif response["count"]:

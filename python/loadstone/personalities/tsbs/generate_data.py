@@ -37,7 +37,7 @@ _NOT_HERE = ("akumuli", "cassandra", "cratedb", "mongo", "prometheus", "questdb"
 _SECOND_NS = 10**9
 _INTERVAL_NS = 10 * _SECOND_NS
 _GRACE_S = 2.0
-"""How long a write that is under way at a signal may still take."""
+"""How long a write that is running at a signal may still take."""
 
 FLAGS = (
     Flag("compress", "string", "", "Compress the output: gzip, zstd"),

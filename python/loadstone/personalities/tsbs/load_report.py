@@ -174,7 +174,7 @@ def _verdict(load: Mapping[str, Any]) -> Iterator[str]:
 
 
 def conclude(account: Mapping[str, Any]) -> None:
-    """Raise what a load that did not end well is to be told as."""
+    """Raise what a load that did not end well is to be reported as."""
     load = account["load"]
     if account["state"] != "complete":
         raise RunFailedError(f"the load is incomplete: {_why(account)}", what_is_there(load))

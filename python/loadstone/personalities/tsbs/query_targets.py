@@ -96,7 +96,7 @@ class PostgresAsker:
         return ask_postgres(connection, explained(sql) if self.explain else sql)
 
     def cut_off(self, connection: Control, name: str) -> None:
-        """Cancel the query under way."""
+        """Cancel the query in flight."""
         del name
         if isinstance(connection, psycopg.Connection):
             connection.cancel_safe(timeout=1.0)

@@ -91,7 +91,7 @@ def throughput(section: str, series: Sequence[Series]) -> Chart | None:
 
 
 def _rate_at(point: RatePoint, series: Series) -> float:
-    """Return the rate that stands first in the phase, at one point of its course."""
+    """Return the rate that is first in the phase, at one point of its course."""
     rates = {"tps": point.tps, "rows_per_s": point.rows_per_s, "metrics_per_s": point.metrics_per_s}
     known = rates.get(series.headline)
     if known is not None:

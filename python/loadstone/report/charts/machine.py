@@ -25,7 +25,7 @@ PER_CENT = 0.01
 NARROW_BAND = 0.02
 """Share of the axis under which a phase's number has no room."""
 TOGETHER = "engine and Loadstone together"
-"""An engine that works inside our process: what it takes cannot be told from what we take."""
+"""An engine that works inside our process: what it takes cannot be distinguished from what we take."""
 CPU_SERIES: tuple[tuple[str, Figure, str], ...] = (
     ("server", lambda point: point.cpu_server, "var(--series-1)"),
     ("Loadstone", lambda point: point.cpu_client, "var(--series-3)"),

@@ -13,7 +13,7 @@ holes where the knee is. Blocks, for a checkpoint or a vacuum slows neighbours t
 
 A knee is said to be found when it explains the steps better than a constant and better than steady growth do,
 each at level 1 %, and the last step takes at least a quarter longer than one at the knee. The 95 % interval
-spans the percentiles of the resampled knees and all knees whose criterion lies within the 95 % quantile that
+spans the percentiles of the resampled knees and all knees whose criterion is within the 95 % quantile that
 the bootstrap gives to its excess at the true place. It never ends within a step of the knee, for a step's
 seconds are a mean over its rows. Simulations check all of this: tests/summary/test_knee.py.
 
@@ -96,7 +96,7 @@ class Knee:
         )
 
     def document(self) -> KneeFigures:
-        """Return the knee as it stands in summary.json."""
+        """Return the knee as it is in summary.json."""
         told = {**asdict(self), "curve": [KneePoint(rows=r, seconds=s) for r, s in self.curve]}
         return KneeFigures(
             found=True,
@@ -129,7 +129,7 @@ class NoKnee:
         return self.reason
 
     def document(self) -> KneeFigures:
-        """Return the finding as it stands in summary.json."""
+        """Return the finding as it is in summary.json."""
         return KneeFigures(found=False, method=METHOD, sentence=self.sentence, **asdict(self))
 
 

@@ -95,7 +95,7 @@ def _least(columns: Floats, y: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The curves of one slope: what stands before the bend, and the shapes without their share of that."""
+    """The curves of one slope: what is before the bend, and the shapes without their share of that."""
 
     before: Floats
     shapes: Floats
@@ -119,7 +119,7 @@ class Family:
     _parts: list[_Part] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        """Orthogonalise each shape against what stands before it, once."""
+        """Orthogonalise each shape against what is before it, once."""
         shapes = np.stack([shape(self.x - bend) for bend in self.bends for shape in self.shapes])
         for sloped in self.slopes:
             base = np.column_stack([np.ones_like(self.x), self.x] if sloped else [np.ones_like(self.x)])

@@ -118,7 +118,7 @@ def _point(group: Group, members: Sequence[PhaseFigures]) -> WidthPoint:
 
 
 def _in_flight(group: Group) -> float | None:
-    """Return how many queries were under way in the mean: throughput times latency (Little's law)."""
+    """Return how many queries were in flight in the mean: throughput times latency (Little's law)."""
     qps, mean_ns = (group.tps and group.tps.value), group.latency.mean_ns
     return qps * mean_ns / NS_PER_S if qps and mean_ns else None
 

@@ -78,11 +78,11 @@ class Scaling:
     curve: tuple[tuple[float, float, float, float], ...] = ()
 
     def curve_points(self) -> list[ScalingCurvePoint]:
-        """Return the curve as it stands in summary.json."""
+        """Return the curve as it is in summary.json."""
         return [ScalingCurvePoint(n=n, tps=tps, low=low, high=high) for n, tps, low, high in self.curve]
 
     def fitted(self) -> FittedLaw | None:
-        """Return the law as it stands in summary.json."""
+        """Return the law as it is in summary.json."""
         if self.law is None:
             return None
         return FittedLaw(

@@ -126,7 +126,7 @@ def checkpoints_in_steps(steps: Sequence[StepFigures]) -> Warning | None:
 
 @of_disk
 def shared_disk(disk: str) -> Warning:
-    """Say that what we write down lies on the server's disk."""
+    """Say that what we write down is on the server's disk."""
     return warning(
         f"The results are written to the same disk as the server's data ({disk}): the disk figures "
         "include Loadstone's own writes, about a kilobyte a second.",

@@ -98,7 +98,7 @@ def in_our_process(asked: OnTarget) -> Warning | None:
 
 @of_asked
 def caches_not_emptied(asked: OnTarget) -> Warning | None:
-    """Say that cold runs were asked for, and the caches were still full."""
+    """Say that cold runs were requested, and the caches were still full."""
     caches = asked.target.caches
     if not caches or caches.emptied:
         return None
@@ -196,7 +196,7 @@ def not_slower_while_asked(found: ImportBeside) -> Warning | None:
 
 @of_widths
 def client_busy_between(target: WidthTarget) -> Warning | None:
-    """Say that fewer queries were under way than there were clients."""
+    """Say that fewer queries were in flight than there were clients."""
     busy = [point for point in target.points if point.client_busy_between]
     if not busy:
         return None

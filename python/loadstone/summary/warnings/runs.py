@@ -78,7 +78,7 @@ def folder_damaged(text: str) -> Warning:
 
 @of_manifest
 def no_manifest(files: RunFiles) -> Warning | None:
-    """Say that nothing tells whether the files are those that the run wrote."""
+    """Say that nothing says whether the files are those that the run wrote."""
     if files.findings.checked:
         return None
     return warning(

@@ -227,7 +227,7 @@ def _about(rows: Rows, sizes: list[int], begins: list[_Begin]) -> dict[str, Any]
 
 
 def _set_table(rows: Rows) -> RowTable:
-    """Return the table of a set whose rows lie in files."""
+    """Return the table of a set whose rows are in files."""
     return _looked_at(_made(replace(rows, seed=1), 0, _SAMPLE_ROWS), _SAMPLE_ROWS)[0]
 
 

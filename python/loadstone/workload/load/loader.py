@@ -49,7 +49,7 @@ class LoadOptions:
     replace: bool = False
     """Drop tables of these names that are there."""
     resume: bool = False
-    """Go on with a load that was broken off."""
+    """Go on with a load that was interrupted."""
     make_tables: bool = True
     """False: somebody else has made them, and they are empty."""
     interval_s: float = 1.0

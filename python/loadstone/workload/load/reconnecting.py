@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from loadstone.target import OpenTarget
 
 _AWAY_S = 10.0
-"""How long a server that was lost may be away without a word that it is on its way."""
+"""How long a server that was lost may be away silently that it is on its way."""
 
 
 class ReconnectingControl(contextlib.AbstractContextManager["ReconnectingControl"]):
-    """The control connection, opened anew when the server was lost."""
+    """The control connection, opened again when the server was lost."""
 
     def __init__(self, opened: OpenTarget, schema: str | None, borrow: GetControl | None = None) -> None:
         """Take where unqualified names lead (None: where the user's own connection has them).

@@ -86,7 +86,7 @@ def keep_account(account: Account, engine: Engine) -> Iterator[None]:
 
 
 def settle(account: Account, booked: Committed | None) -> bool:
-    """Note what the ledger books (None: there is none), and tell whether every row is committed.
+    """Note what the ledger books (None: there is none), and say whether every row is committed.
 
     A drive that came to its end without that has failed.
     """
@@ -101,5 +101,5 @@ def settle(account: Account, booked: Committed | None) -> bool:
 
 
 def write_account(account: Account, out_dir: Path) -> None:
-    """Write drive.json anew, with what was found out after the drive."""
+    """Write drive.json again, with what was found out after the drive."""
     write_atomic(out_dir / "drive.json", to_json(account, indent=1))

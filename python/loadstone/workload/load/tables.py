@@ -178,7 +178,7 @@ def close_ledger(control: Control, answers: NamedTables) -> None:
 
 
 def is_empty(control: Control, answers: NamedTables, name: str) -> bool:
-    """Tell whether a table that is there holds no row."""
+    """Return whether a table that is there holds no row."""
     table = answers.qualified(name)
     return control.execute(f"select 1 as one from {table} limit 1").fetchone() is None
 

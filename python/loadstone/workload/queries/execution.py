@@ -56,7 +56,7 @@ class QueryOptions:
     resting: bool = True
     """The database rests: a query whose answer changes has failed."""
     prepared: int = 512
-    """Texts that a connection keeps prepared, where the protocol has that; 0: each is planned anew."""
+    """Texts that a connection keeps prepared, where the protocol has that; 0: each is planned again."""
     brittle: bool = False
     """End at the first query that fails, or with the first connection that is lost."""
     records: bool = True

@@ -1,7 +1,7 @@
 """Queries in plain SQL: each by itself, with caches emptied and then warm, or all of them as a load.
 
 Who runs them says how caches are emptied and how a server that was lost comes back (`QueryContext`). The runs
-of one query go through one connection, each planned anew: what the connection learns, it learns before the
+of one query go through one connection, each planned again: what the connection learns, it learns before the
 first warm one. A run's time is the driver's: over the wire, from sending the text to the last row, digested;
 behind a client library, from the call to the whole answer as Arrow, which is digested afterwards.
 """
@@ -93,7 +93,7 @@ def texts_of(queries: PlainQueries, opened: OpenTarget) -> Iterator[tuple[str, s
 
 @dataclass(slots=True)
 class _Turns:
-    """ConcurrentQueries in turn, under way."""
+    """ConcurrentQueries in turn, in flight."""
 
     queries: PlainQueries
     opened: OpenTarget

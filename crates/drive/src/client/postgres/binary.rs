@@ -27,7 +27,7 @@ pub(super) fn cell<'a>(form: Form, value: &'a [u8], scratch: &'a mut Vec<u8>) ->
         Form::TimeOfDay => Cell::Span(i64::from_be_bytes(array(value)?) as f64),
         Form::Interval => Cell::Span(interval(value)?),
         Form::Text | Form::Bytea | Form::Other => Cell::Text(value),
-        // A version stands before the text.
+        // A version is before the text.
         Form::Jsonb => Cell::Text(value.strip_prefix(&[1])?),
         Form::Uuid => uuid(array(value)?, scratch),
     })

@@ -19,7 +19,7 @@ pub(crate) struct LibraryLoad {
     shared: Arc<Shared>,
     waker: Arc<Waker>,
     woken: UnixStream,
-    /// The batch under way, or about to be.
+    /// The batch in flight, or about to be.
     batch: Option<Box<Batch>>,
     begun: bool,
     interval: Option<Interval>,

@@ -52,7 +52,7 @@ pub(crate) struct Account {
     pub(crate) transaction: u64,
     /// Rows that the server has answered.
     pub(crate) rows: u64,
-    /// BEGIN was handed over; none when the connection broke before.
+    /// BEGIN was passed on; none when the connection broke before.
     pub(crate) start_ns: Option<u64>,
     pub(crate) end_ns: u64,
     pub(crate) state: TxnOutcome,

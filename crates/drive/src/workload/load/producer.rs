@@ -22,7 +22,7 @@ use crate::protocol::Bulk;
 pub(crate) enum Supply {
     /// They are made, or read as values.
     Values(Box<dyn Source>),
-    /// They lie in files as they are to be sent.
+    /// They are in files as they are to be sent.
     Files(FileRows),
 }
 

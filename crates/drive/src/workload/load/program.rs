@@ -17,11 +17,11 @@ pub(crate) struct LoadProgram {
     shared: Arc<Shared>,
     lane: usize,
     waker: Option<Arc<Waker>>,
-    /// The batch under way, or about to be.
+    /// The batch in flight, or about to be.
     batch: Option<Box<Batch>>,
     begun: bool,
     sent: bool,
-    /// Bytes of the batch that were handed over.
+    /// Bytes of the batch that were passed on.
     put_bytes: usize,
     interval: Option<Interval>,
     prng: Prng,

@@ -16,7 +16,7 @@ use crate::workload::LoadCount;
 pub(crate) struct Mark {
     /// Its latest row time, microseconds since 1970.
     pub(crate) time_us: i64,
-    /// Its first bytes were handed over.
+    /// Its first bytes were passed on.
     pub(crate) sent_ns: u64,
     /// The server had said that it was committed.
     pub(crate) acked_ns: u64,

@@ -31,7 +31,7 @@ pub(crate) struct TransactionProgram {
     stage: Stage,
     begun: bool,
     number: u64,
-    /// BEGIN was handed over.
+    /// BEGIN was passed on.
     start_ns: Option<u64>,
     piece: Option<Box<Batch>>,
     /// Parts of the piece that were sent.

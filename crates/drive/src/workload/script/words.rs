@@ -44,7 +44,7 @@ impl ScriptProgram {
         self.tell_step(|| "receiving".to_owned());
     }
 
-    /// The text of the statement that the machine stands at.
+    /// The text of the statement that the machine is at.
     pub(super) fn last_prepared(&self) -> &[u8] {
         let commands = &self.set.scripts[self.script].commands;
         match commands.get(self.machine.command()).map(|c| &c.kind) {

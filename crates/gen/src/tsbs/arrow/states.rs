@@ -109,7 +109,7 @@ const TRUCK_STATES: usize = 9;
 #[derive(Clone, Debug)]
 pub(super) struct Ids {
     ids: Vec<i32>,
-    /// Trucks without a name are told apart by their other tags only.
+    /// Trucks without a name are distinguished by their other tags only.
     nameless: BTreeMap<Vec<u8>, i32>,
 }
 

@@ -54,7 +54,7 @@ class Session:
             self.execute(statement)
 
     def is_ordinary(self, table: str) -> bool:
-        """Tell whether a table is no partitioned one, nor of another kind."""
+        """Return whether a table is no partitioned one, nor of another kind."""
         try:
             row = self.control.execute(_RELATION.format(f"'{table}'")).fetchone()
         except psycopg.Error as error:

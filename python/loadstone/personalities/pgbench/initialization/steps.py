@@ -1,4 +1,4 @@
-"""The steps of `pgbench -i`, in the order that was asked for."""
+"""The steps of `pgbench -i`, in the order that was requested."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Initialization:
         return fill
 
     def _knows_partitions(self) -> bool:
-        """Tell whether the partitions are by range, our own, and not referenced by foreign keys yet."""
+        """Return whether the partitions are by range, our own, and not referenced by foreign keys yet."""
         made = "t" in self._done and "f" not in self._done
         return made and self._settings.method == "range" and self._can_freeze()
 

@@ -1,7 +1,7 @@
 """TSBS's queries: which kinds there are, how their parameters are drawn, their texts, their file format.
 
 `generate` makes them for any dialect; `translate` turns one that was made for another; `gob` reads and
-writes TSBS's files. The texts lie in `texts/` and are TSBS's own, under its licence.
+writes TSBS's files. The texts are in `texts/` and are TSBS's own, under its licence.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Dialect:
 
     name: str
     bucket: Callable[[str, str], str]
-    """Width (`10 minutes`) and column → the start of the bucket that the column's time lies in."""
+    """Width (`10 minutes`) and column → the start of the bucket that the column's time is in."""
     exact: bool = False
     """TSBS's own texts, with those that no database can run left as they are."""
     integer_division: str = "/"

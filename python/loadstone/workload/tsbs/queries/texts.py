@@ -29,7 +29,7 @@ class Layout:
     use_json: bool = False
     """In one column `tagset` of the table `tags`."""
     use_tags: bool = True
-    """In columns of the table `tags`; False: the host's name stands in every row (devops only)."""
+    """In columns of the table `tags`; False: the host's name is in every row (devops only)."""
     use_time_bucket: bool = True
     """False: TSBS's own expression without `time_bucket` (devops only)."""
 
