@@ -14,7 +14,8 @@ from loadstone.errors import LoadstoneError
 from loadstone.personalities.pgbench.complaint import ComplaintError
 from loadstone.personalities.pgbench.options import parse as parse_pgbench
 from loadstone.personalities.tsbs.flags import parse_value
-from loadstone.scenario.schema import phase_problems, scenario_schema
+from loadstone.scenario.checking import phase_problems
+from loadstone.scenario.schema import scenario_schema
 from loadstone.scenario.template import names_in, render
 from loadstone.target import parse_target
 
@@ -27,12 +28,15 @@ DIGITS = "9" * 5000
 
 
 def numbers_of(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every place of a schema where a quantity is meant."""
+    """Yield every place of a schema where a quantity is meant, rather than any number at all."""
     if isinstance(node, dict):
         if node.get("type") in ("integer", "number"):
             yield path, node
         for key, value in node.items():
-            yield from numbers_of(value, f"{path}/{key}")
+            if key != "anyOf" or [
+                choice for choice in value if choice.get("type") in ("integer", "number")
+            ] != [{"type": "integer"}, {"type": "number"}]:
+                yield from numbers_of(value, f"{path}/{key}")
     elif isinstance(node, list):
         for place, value in enumerate(node):
             yield from numbers_of(value, f"{path}[{place}]")

@@ -18,7 +18,6 @@ HEAVY = (
     "scipy",
     "pyarrow",
     "psycopg",
-    "jsonschema",
     "jinja2",
     "rich",
     "duckdb",

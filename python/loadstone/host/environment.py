@@ -33,7 +33,6 @@ LIBRARIES = (
     "duckdb",
     "hdrhistogram",
     "jinja2",
-    "jsonschema",
     "numpy",
     "nvidia-ml-py",
     "psutil",

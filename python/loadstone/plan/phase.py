@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import inspect
+
 from loadstone.model import Published
 from loadstone.plan.model import PlannedPhase
 from loadstone.plan.workloads import FilledPhase, workload_of
+from loadstone.scenario import tables
 from loadstone.scenario.builtin import SCENARIO_FILE
+from loadstone.scenario.checking import form_of, phase_problems, plain, type_of
 from loadstone.scenario.load import bulk_clashes, curves_of, is_bulk
 from loadstone.scenario.queries import is_plain, query_clashes
 from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, key_problems
-from loadstone.scenario.schema import Problem, key_path, phase_problems, raise_problems, scenario_schema
+from loadstone.scenario.schema import Problem, key_path, raise_problems
 from loadstone.scenario.template import render
 from loadstone.scenario.texts import one_statement, statements
 
@@ -29,7 +33,7 @@ def fill_phase(scenario: Scenario, phase: Phase, values: Mapping[str, Value]) ->
     where = f"{scenario.folder / SCENARIO_FILE}: {key_path(('phase', phase.index))}"
     table = {key: value for key, value in phase.body.items() if key not in NOT_TEMPLATES}
     filled: dict[str, Any] = {key: phase.body[key] for key in ("id", "kind")}
-    filled |= _fill(table, values, where, scenario_schema()["$defs"]["phase"])
+    filled |= _fill(table, values, where, type_of(tables.Phase))
     path = ("phase", phase.index)
     problems = phase_problems(filled, phase.index) or list(key_problems(filled, path))
     raise_problems(str(scenario.folder / SCENARIO_FILE), problems or list(_clashes(filled, path)))
@@ -65,46 +69,42 @@ def planned_phase(
     return planned, table
 
 
-def _fill(value: Any, values: Mapping[str, Value], where: str, schema: Mapping[str, Any]) -> Any:
-    """Fill in a tree; `schema` says where a number is meant."""
+def _fill(value: Any, values: Mapping[str, Value], where: str, kind: inspect.Type | None) -> Any:
+    """Fill in a tree; its type says where a number is meant."""
     if isinstance(value, str):
-        return _convert(render(value, values, where), schema) if "{" in value else value
+        return _convert(render(value, values, where), kind) if "{" in value else value
+    form = form_of(kind, value) if kind else None
     if isinstance(value, dict):
-        known = schema.get("properties", {})
         found = {
-            key: _fill(item, values, f"{where}.{key}", _resolve(known.get(key, {}), item))
-            for key, item in value.items()
+            key: _fill(item, values, f"{where}.{key}", _type_of_key(form, key)) for key, item in value.items()
         }
         return {key: item for key, item in found.items() if item != "" or value[key] == ""}
     if isinstance(value, list):
-        items = _resolve(schema.get("items", {}))
+        items = form.item_type if isinstance(form, inspect.ListType) else None
         filled = [_fill(item, values, f"{where}[{place}]", items) for place, item in enumerate(value)]
         return [item for item in filled if item != ""]
     return value
 
 
-def _resolve(schema: Mapping[str, Any], value: object = None) -> Mapping[str, Any]:
-    """Follow a reference, and the choice between two forms of a table, by the keys that it holds."""
-    reference = schema.get("$ref")
-    found: Mapping[str, Any] = (
-        scenario_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
-    )
-    if "if" not in found or not isinstance(value, dict):
-        return found
-    return _resolve(found["then" if value.keys() >= set(found["if"]["required"]) else "else"])
+def _type_of_key(form: inspect.Type | None, key: str) -> inspect.Type | None:
+    if isinstance(form, inspect.StructType):
+        return next((field.type for field in form.fields if field.encode_name == key), None)
+    return form.value_type if isinstance(form, inspect.DictType) else None
 
 
-def _convert(text: str, schema: Mapping[str, Any]) -> Value:
-    """Read a filled-in text as the type that the key is to have; what does not fit is left to the schema."""
-    choices = schema.get("anyOf", [{}])
-    wanted = choices[0].get("type")
-    text = text.strip() if wanted else text
-    if wanted == "boolean":
+def _convert(text: str, kind: inspect.Type | None) -> Value:
+    """Read a filled-in text as the type that the key is to have; what does not fit is refused later."""
+    found = plain(kind) if kind else None
+    if not isinstance(found, inspect.UnionType):
+        return text
+    choices = [plain(choice) for choice in found.types]
+    text = text.strip()
+    if any(isinstance(choice, inspect.BoolType) for choice in choices):
         return {"true": True, "false": False}.get(text, text)
     try:
-        if wanted == "integer":
+        if any(isinstance(choice, inspect.IntType) for choice in choices):
             return int(text)
-        return float(text) if wanted == "number" else text
+        return float(text) if any(isinstance(choice, inspect.FloatType) for choice in choices) else text
     except ValueError:
         return text
 

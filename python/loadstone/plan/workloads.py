@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import Drive, Pace, RowCheck, Script
@@ -72,6 +72,10 @@ def needs_of(workload: SomeWorkload) -> Iterator[str]:
                 yield "query"
         case PlainQueriesWorkload():
             yield "query"
+        case SqlWorkload() | ScriptWorkload() | SizeWorkload() | CheckWorkload():
+            return
+        case _:
+            assert_never(workload)
 
 
 def measured_seconds(workload: SomeWorkload) -> float:
@@ -87,7 +91,10 @@ def measured_seconds(workload: SomeWorkload) -> float:
             return seconds_of_bulk(workload.load)
         case PlainQueriesWorkload():
             return seconds_of_queries(workload.queries)
-    return 0.0
+        case SqlWorkload() | SizeWorkload() | CheckWorkload():
+            return 0.0
+        case _:
+            assert_never(workload)
 
 
 def _drive_seconds(drive: Drive) -> float:

@@ -361,5 +361,5 @@ def _vocabulary() -> frozenset[str]:
     here = Path(__file__).parents[1]
     texts = [path.read_text(encoding="utf-8") for path in (here / "scenarios").rglob("*.*")]
     texts += [*(path.stem for path in (here / "engines").iterdir()), _OUR_WORDS]
-    texts.append((here / "scenario" / "scenario.schema.json").read_text(encoding="utf-8"))
+    texts += [path.read_text(encoding="utf-8") for path in (here / "scenario" / "tables").glob("*.py")]
     return frozenset(word for text in texts for word in _WORD.findall(text.casefold()))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from loadstone.errors import words_of
 from loadstone.model import ROUND
 from loadstone.plan.model import (
+    CheckWorkload,
     PlainQueriesWorkload,
     ScriptWorkload,
     SizeWorkload,
+    SqlWorkload,
     TableLoadWorkload,
     TimeSeriesLoadWorkload,
     TimeSeriesQueriesWorkload,
@@ -146,6 +148,10 @@ class PhaseRun:
                 return self._mix(workload.queries, show)
             case SizeWorkload():
                 self._write(sizes={"before": None, "after": self.server.sizes()})
+            case SqlWorkload() | CheckWorkload():
+                pass  # done when it is set up, and when its checks are made
+            case _:
+                assert_never(workload)
         return "complete", None
 
     def _set_up(self) -> None:

@@ -115,9 +115,6 @@ def bulk_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 def _data_clashes(data: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    if "set" not in data and "files" not in data:
-        words = "rows come from a `set`, or from `files`, which may have a set's columns."
-        yield Problem(key_path(path), words, "Let one of the two not come out empty.")
     made = "files" not in data
     wrong = ("format", "header") if made else ("seed", "options", "first")
     for key in wrong:

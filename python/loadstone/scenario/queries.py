@@ -50,6 +50,9 @@ def query_problems(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         if "data" not in table:
             where = key_path((*path, "data"))
             yield Problem(where, "TSBS's queries are made for a data set.", "Add data = { use_case = … }.")
+        elif "use_case" not in table["data"]:
+            where = key_path((*path, "data"))
+            yield Problem(where, "TSBS's queries are made for a time series.", "Give data.use_case.")
         return
     for key in ("data", "timeout_s"):
         if key in table:

@@ -12,10 +12,11 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import PhaseKind, Source, Value
 from loadstone.results.redact import learn
 from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
+from loadstone.scenario.checking import scenario_problems
 from loadstone.scenario.load import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.scenario.parameter import Parameter, nearest
 from loadstone.scenario.queries import is_plain, published_problems, query_problems
-from loadstone.scenario.schema import Problem, key_path, raise_problems, scenario_problems
+from loadstone.scenario.schema import Problem, key_path, raise_problems
 from loadstone.scenario.template import names_in
 
 if TYPE_CHECKING:
@@ -296,6 +297,10 @@ def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Ite
     for key in sorted((SERIES_ONLY if bulk else BULK_ONLY) & table.keys()):
         what = "a time series (data.use_case)" if bulk else "plain rows (data.set or data.files)"
         yield Problem(key_path((*path, key)), f"only a load of {what} has this key.", "Remove it.")
+    if bulk and not {"set", "files"} & table["data"].keys():
+        words = "rows come from a `set`, or from `files`, which may have a set's columns."
+        hint = "Give { set = …, rows = … } or { files = … }; { use_case = … } is a time series."
+        yield Problem(key_path((*path, "data")), words, hint)
     if bulk and "table" not in table:
         where = key_path((*path, "table"))
         yield Problem(where, "a load of plain rows needs this key.", 'Add table = { name = "…" }.')
