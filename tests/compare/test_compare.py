@@ -127,9 +127,21 @@ def test_what_is_undecided_says_what_would_decide_it(tmp_path: Path) -> None:
     row = rows_of(result)["insert"]
     assert row["verdict"] == "undecided"
     assert row["needed"] > 3
-    assert f"about {row['needed']} repeats would decide" in " ".join(
-        compare(a, b, "--matters", "1%").stdout.split()
+    assert f"needs about {row['needed']} repeats" in " ".join(compare(a, b, "--matters", "1%").stdout.split())
+
+
+def test_a_noisy_machine_is_named_and_not_answered_with_hundreds_of_repeats(tmp_path: Path) -> None:
+    a, b = (
+        build(
+            tmp_path / name,
+            Run(phases=tuple(Phase(repeat=r, seconds=6, tps=tps) for r, tps in enumerate(rates, 1))),
+        )
+        for name, rates in (("a", (200.0, 400.0, 300.0)), ("b", (410.0, 190.0, 320.0)))
     )
+    found = json.loads(compare(a, b, "--format", "json").stdout)["comparisons"][0]
+    assert found["rows"][0]["verdict"] == "undecided"
+    assert any("a quieter machine" in note for note in found["notes"])
+    assert found["advice"].endswith("--repeat 30")
 
 
 def test_runs_of_another_plan_are_refused_unless_anyway(tmp_path: Path) -> None:

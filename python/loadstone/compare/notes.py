@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from loadstone.compare.decisions import ENOUGH_REPEATS
+from loadstone.report import formats
 from loadstone.results.redact import HIDDEN
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from loadstone.compare.sides import Pair, RunSide
 
 _LEAST_ADVISED = 6
+_MOST_ADVISED = 30
+"""More repeats help less than longer phases, or a quieter machine."""
 
 
 def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
@@ -35,6 +39,7 @@ def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
             "difference. This version alternates the order."
         )
     yield from _durability(pair)
+    yield from _noisy(comparison)
     few = min(comparison.a.repeats, comparison.b.repeats)
     if 0 < few < ENOUGH_REPEATS:
         yield (
@@ -66,6 +71,22 @@ def _durability(pair: Pair) -> Iterator[str]:
             yield f"Only {side.name} runs with {name} = {ours[name].value}{why}. It may be faster by that."
 
 
+def _noisy(comparison: Comparison) -> Iterator[str]:
+    """Say what helps where repeats alone would hardly decide anything."""
+    hopeless = [
+        row
+        for row in comparison.rows
+        if row.primary and row.verdict == "undecided" and (row.needed is None or row.needed > _MOST_ADVISED)
+    ]
+    noise = [row.noise for row in hopeless if row.noise is not None]
+    if noise:
+        spread = formats.percent(median(noise))
+        yield (
+            f"Repeats of the same side differ by {spread} (in {len(hopeless)} undecided phases): "
+            "longer phases (a larger --size) or a quieter machine decide more than further repeats."
+        )
+
+
 def _fixed_order(pair: Pair) -> bool:
     """Whether one target ran first in each of several repeats."""
     starts: dict[tuple[object, ...], dict[str, float]] = {}
@@ -84,8 +105,8 @@ def advice_of(pair: Pair, comparison: Comparison) -> str | None:
     open_rows = [row for row in comparison.rows if row.primary and row.verdict in ("undecided", "indicative")]
     if not open_rows or not comparison.comparable:
         return None
-    needed = [row.needed for row in open_rows if row.verdict == "undecided" and row.needed is not None]
-    repeats = max(needed, default=_LEAST_ADVISED)
+    needed = [row.needed or _MOST_ADVISED for row in open_rows if row.verdict == "undecided"]
+    repeats = min(max(needed, default=_LEAST_ADVISED), _MOST_ADVISED)
     repeats += repeats % 2  # as often first as second
     return _command(pair, max(repeats, _LEAST_ADVISED))
 
@@ -95,7 +116,9 @@ def _command(pair: Pair, repeats: int) -> str:
     summary = pair.a.summary
     asked = _asked(pair.a).get("scenarios")
     names = asked if isinstance(asked, list) else [scenario.id or "?" for scenario in summary.scenarios]
-    given = dict.fromkeys(_given(side) for side in (pair.a, pair.b))
+    given = [_given(side) for side in (pair.a, pair.b)]
+    if not pair.paired:
+        given = list(dict.fromkeys(given))
     targets = [target for name in given for target in ("--target", name)]
     size = ["--size", str(summary.plan.size)] if summary.plan.size else []
     words = ["loadstone", "run", *map(str, names), *size, *targets, "--repeat", str(repeats)]

@@ -119,8 +119,8 @@ def remark(row: Row) -> str:
         return f"accepted: {row.accepted}"
     if row.verdict == "undecided":
         if row.needed is None:
-            return "more than 1,000 repeats would be needed at this noise"
-        return f"about {row.needed} repeats would decide"
+            return "needs over 1,000 repeats"
+        return f"needs about {row.needed} repeats"
     return ""
 
 
