@@ -24,6 +24,7 @@ VERBS = (
     "calibrate",
     "compare",
     "engines",
+    "export",
     "generate",
     "pgbench",
     "plan",

@@ -67,14 +67,24 @@ def write_atomic(path: Path, text: str) -> None:
     Secrets in JSON are hidden; a page holds none, because it is made of such documents. Raises
     RunFailedError when the disk refuses; the old text then still stands.
     """
+    write_bytes(path, _hidden(path, text).encode())
+
+
+def _hidden(path: Path, text: str) -> str:
+    """Return the text of a file without its secrets, where it is JSON."""
     if path.suffix == ".json":
-        text = redact_json(text)
-    elif path.suffix == ".jsonl":
-        text = "".join(redact_json(line) + "\n" for line in text.split("\n") if line)
+        return redact_json(text)
+    if path.suffix == ".jsonl":
+        return "".join(redact_json(line) + "\n" for line in text.split("\n") if line)
+    return text
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file as a whole, as `write_atomic` does with text."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(text.encode())
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

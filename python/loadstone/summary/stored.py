@@ -12,6 +12,7 @@ from loadstone.results.documents.summary import Summary
 from loadstone.results.documents.summary.run import FORMAT
 from loadstone.results.folder import RunFolder, state_of
 from loadstone.results.reading import exists, read_bytes
+from loadstone.results.redact import redact_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,8 @@ def read_summary(folder: Path) -> Summary:
         return stored
     from loadstone.summary.document import summarise  # noqa: PLC0415 - slow to load, and seldom needed
 
-    return summarise(folder)
+    # The folder of an earlier version may hold secrets.
+    return msgspec.convert(redact_document(msgspec.to_builtins(summarise(folder))), Summary)
 
 
 def _stored(folder: Path) -> Summary | None:

@@ -1,0 +1,1 @@
+"""Results for programs: run folders as typed documents and Arrow tables, and their export."""
