@@ -51,6 +51,8 @@ DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-0
         ("--help",),
         ("run", "--help"),
         ("scenarios",),
+        ("compare", "--help"),
+        ("export", "--help"),
         ("pgbench", "--version"),
         ("pgbench", "--help"),
         ("tsbs", "generate-data", *DATA),

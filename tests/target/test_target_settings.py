@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,10 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import LoadstoneError
+from loadstone.run import Request
+from loadstone.run.remembered import asked_document, with_what_was_asked
+from loadstone.scenario.scenario import find_scenario
 from loadstone.target import parse_target, parse_targets
 from loadstone.target.settings import split_settings, with_settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.sandbox import Desk
 
 NAMES = st.from_regex(r"\A[a-z]+(?:_[a-z]+){0,2}\Z").filter(
@@ -62,6 +68,27 @@ def test_a_setting_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(LoadstoneError, match="setting") as refused:
         parse_target(text)
     assert refused.value.hint
+
+
+def test_a_run_that_goes_on_has_the_settings_of_its_targets(tmp_path: Path) -> None:
+    texts = ["pg18", "pg18?setting.shared_buffers=1GB", "postgres://u@h/d?setting.work_mem=7MB"]
+    asked = Request([find_scenario("flights")], texts)
+    (tmp_path / "run.json").write_text(
+        json.dumps({"format": 2, "asked": asked_document(asked, parse_targets(texts))})
+    )
+    got = with_what_was_asked(Request([find_scenario("flights")], ["pg"], resume=tmp_path), frozenset())
+    assert [one.settings for one in parse_targets(got.targets)] == [
+        one.settings for one in parse_targets(texts)
+    ]
+
+
+def test_a_secret_setting_must_be_given_again(tmp_path: Path) -> None:
+    texts = ["pg18?setting.app.password=hunter2"]
+    asked = asked_document(Request([find_scenario("flights")], texts), parse_targets(texts))
+    assert "hunter2" not in json.dumps(asked)
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "asked": asked}))
+    with pytest.raises(LoadstoneError, match="whole value of --target"):
+        with_what_was_asked(Request([find_scenario("flights")], ["pg"], resume=tmp_path), frozenset())
 
 
 def test_targets_differ_by_a_setting_and_alternate(desk: Desk) -> None:
