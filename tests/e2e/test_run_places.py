@@ -157,7 +157,7 @@ def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
     [
         (("--size", "huge"), ("Invalid value for '--size'", "'tiny', 'small', 'full'")),
         (("--set", "clients"), ("'clients' is not name=value",)),
-        (("--set", "cleints=3"), ("there is no parameter `cleints`", "clients")),
+        (("--set", "cleints=3"), ("there is no parameter 'cleints'", "clients")),
         (("--set", "clients=many"), ("clients", "many")),
         (("--set", "clients=0"), ("clients", "1")),
         (("--set", "index=hash"), ("index", "brin")),
@@ -165,7 +165,7 @@ def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
         (("--seed", "-1"), ("Invalid value for '--seed'",)),
         (("--io", "select"), ("Invalid value for '--io'", "epoll")),
         (("--nonsense",), ("No such option", "--nonsense")),
-        (("--setting", "port=5432"), ('the setting "port"', "Loadstone itself sets")),
+        (("--setting", "port=5432"), ("Loadstone itself sets 'port'", "Loadstone itself sets")),
         (("no-such-scenario",), ("no-such-scenario", "iot-feed")),
         (("iot-feed", "iot-feed"), ("is there twice", "--repeat")),
     ],

@@ -128,7 +128,7 @@ def test_a_schema_with_somebodys_tables_is_refused_unless_told_to_replace(
 ) -> None:
     database.execute("create schema loadstone create table mine (a int)")
     ended = desk.measure(desk.inserts(), "--target", database.url)
-    refused(ended, 'the schema "loadstone" holds', "--replace")
+    refused(ended, "the schema 'loadstone' contains", "--replace")
     assert database.value("select count(*) from loadstone.mine") == 0
     again = desk.measure("own", "--target", database.url, "--replace")
     assert again.code == 0, again.err
@@ -157,24 +157,24 @@ def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -
     running = desk.begin(desk.inserts(seconds=20), "--target", database.url)
     running.wait_for_drive("insert")
     second = desk.measure("own", "--target", database.socket_url, out="second")
-    refused(second, "is in use by another run", "use another database")
+    refused(second, "another run of Loadstone uses the schema", "use another database")
     running.send(2)
     first = running.finish()
     assert first.code == 130, first.err
     assert first.phases()["insert"]["checks"][0]["passed"]
     twice = desk.measure("own", "--target", database.url, "--target", database.socket_url, out="twice")
-    refused(twice, "is in use by another run", "a target only once")
+    refused(twice, "another run of Loadstone uses the schema", "a target only once")
 
 
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("pg9", ('there is no private PostgreSQL "pg9"', "pg18")),
-        ("pg:/nowhere/bin", ("there is no postgres in /nowhere/bin", "Use the folder with initdb")),
+        ("pg9", ("there is no private PostgreSQL 'pg9'", "pg18")),
+        ("pg:/nowhere/bin", ("has no postgres", "Use the folder with initdb")),
         ("oracle://scott@host/x", ("there is no engine for 'oracle://'", "postgres://")),
         ("localhost", ("'localhost' is not a target", "postgres://")),
         ("scott:tiger@localhost", ("what was given is not a target", "postgres://")),
-        ("postgres://u@h1,h2/d", ("several hosts", "Name one")),
+        ("postgres://u@h1,h2/d", ("several hosts", "Write one host")),
         ("postgres://u@h:99999/d", ("the port in the target is not a number from 1 to 65535",)),
         ("postgres://u@h/d?sslmode=maybe", ("'maybe' is not an sslmode", "verify-full")),
         (

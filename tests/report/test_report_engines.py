@@ -171,7 +171,7 @@ def test_the_reason_why_more_clients_bring_nothing_is_named() -> None:
     assert full.startswith("X does not scale: one query already fills the machine (100 % of its CPU); from 1")
     assert "serialises" not in full
     room = verdict(serialises=True, cpu_alone=0.3)
-    assert room.endswith("Queries wait for each other while the machine has room.")
+    assert room.endswith("Queries wait for each other although the machine is not fully used.")
     assert verdict(serialises=True).endswith("Queries wait for each other.")
     assert verdict() == "X: from 1 to 50 clients, 1.05× the queries a second, 40.0× the latency."
     assert verdict_words("X", None) == ""

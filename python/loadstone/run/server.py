@@ -85,7 +85,7 @@ class Server:
         """Make sure that nobody else uses the scenario's schema; raises LoadstoneError when somebody does."""
         if not self.engine.claim_workspace(self.control, self.schema, self._mark):
             raise LoadstoneError(
-                f"the schema '{self.schema}' of {self.opened.url} is in use by another run of Loadstone",
+                f"another run of Loadstone uses the schema '{self.schema}' of {self.opened.url}",
                 "Wait until it ends, or use another database; a run can have each database as a target "
                 "only once.",
             )

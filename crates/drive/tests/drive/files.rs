@@ -121,7 +121,7 @@ fn a_row_of_another_shape_fails_the_load_in_order(io: &str) {
     let reason = account["reason"].as_str().unwrap();
     assert!(reason.contains("rows-0.text: row 3001 (byte "), "{reason}");
     assert!(
-        reason.contains("it has 3 fields, and 2 are wanted"),
+        reason.contains("it has 3 fields, but 2 are needed"),
         "{reason}"
     );
     // What came before is stored, and nothing after.
@@ -183,7 +183,7 @@ fn files_that_cannot_be_loaded_are_refused_at_once() {
     let cases = [
         (
             load("csv", &[bad], &nothing),
-            "bad.csv: row 2 (byte 4): it has 1 fields, and 2 are wanted",
+            "bad.csv: row 2 (byte 4): it has 1 fields, but 2 are needed",
         ),
         (
             load("text", &[good[0].clone(), missing], &nothing),

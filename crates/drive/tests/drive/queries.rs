@@ -163,14 +163,14 @@ fn lists_that_cannot_be_run_are_refused_by_place() {
             "/nowhere/q".to_owned(),
         ),
         (json!({"queries": [[0, "select '\0'"]]}), "NUL".to_owned()),
-        (json!({"file": "x"}), "one place".to_owned()),
+        (json!({"file": "x"}), "one source".to_owned()),
         (json!({"queries": []}), "contains no query".to_owned()),
         (json!({"burn_in": 10}), "burn_in is 10".to_owned()),
         (
             json!({"burn_in": 3, "max_queries": 3}),
             "max_queries".to_owned(),
         ),
-        (json!({"loop": true}), "no end".to_owned()),
+        (json!({"loop": true}), "never ends".to_owned()),
         (
             json!({"queries": null, "probe": {"sql": "select 1"}}),
             "no folder for its answers".to_owned(),

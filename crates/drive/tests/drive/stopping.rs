@@ -67,7 +67,7 @@ fn while_a_statement_takes_long(io: &str) {
         account["errors"][0]["message"]
             .as_str()
             .unwrap()
-            .starts_with("cut off")
+            .starts_with("interrupted")
     );
     assert_eq!(account["in_doubt"], 2);
     assert_eq!(account["outages"], json!([]), "we cut them off ourselves");

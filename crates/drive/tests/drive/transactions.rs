@@ -189,7 +189,7 @@ fn long_transactions_that_cannot_be_are_refused_at_once() {
         (
             json!({"transaction": {"statement_rows": 0}}),
             json!({}),
-            "impossible",
+            "is out of range",
         ),
         (
             json!({"data": crate::load::data("devops")}),

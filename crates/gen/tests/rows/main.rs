@@ -223,7 +223,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
         ),
         (
             far("import", u64::MAX, 2),
-            "more than the data set \"import\" can number",
+            "more than the data set \"import\" has",
         ),
     ];
     for (config, words) in cases {

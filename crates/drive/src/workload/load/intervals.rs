@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(Vec::from_iter(drawn), vec![2 * SECOND_NS, 3 * SECOND_NS]);
         for wrong in ["x", "3-3", "4-2", "1,", "-1", "1.5", "1-2-3", "999999999"] {
             let error = Interval::parse_all(wrong).unwrap_err();
-            assert!(error.to_string().contains("is no interval"), "{wrong}");
+            assert!(error.to_string().contains("is not an interval"), "{wrong}");
         }
     }
 }
