@@ -52,6 +52,14 @@ class WireEngine(Engine):
     def connect(self, connection: Connection) -> Control:
         """Open a control connection. Raises LoadstoneError with what is wrong and how to mend it."""
 
+    def create_database(self, connection: Connection, admin: str) -> bool:
+        """Create the connection's database, from the database `admin` or else the user's own.
+
+        False when it is there, or the server cannot be reached at all. Raises LoadstoneError.
+        """
+        del connection, admin
+        return False
+
     @abstractmethod
     def with_schema(self, connection: Connection, schema: str = SCHEMA) -> Connection:
         """Return the connection whose unqualified names lead to the schema first."""

@@ -116,6 +116,25 @@ class PostgresFamily(WireEngine):
         """Open a control connection. Raises LoadstoneError with what is wrong and how to mend it."""
         return connections.connect(connection, autocommit=autocommit, needs=needs)
 
+    def create_database(self, connection: model.Connection, admin: str) -> bool:
+        """Create the database, unless it is there or this is no server that can be loaded."""
+        try:
+            control = self.connect(replace(connection, database=admin or connection.user))
+        except LoadstoneError:
+            return False
+        with contextlib.closing(control):
+            self.identify(control)
+            if control.execute(statements.DATABASE, {"name": connection.database}).fetchone() is not None:
+                return False
+            try:
+                control.execute(f"create database {quoted(connection.database)}")
+            except psycopg.Error as error:
+                raise LoadstoneError(
+                    f"the database '{connection.database}' cannot be created: {str(error).strip()}",
+                    "Create it yourself, or choose another one.",
+                ) from error
+        return True
+
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""
         row = one(connection, statements.IDENTITY)

@@ -18,6 +18,8 @@ select obj_description(n.oid, 'pg_namespace') as comment,
 from pg_namespace n where n.nspname = %(schema)s
 """
 
+DATABASE = "select 1 as one from pg_database where datname = %(name)s"
+"""Whether there is a database of this name."""
 PID = "select pg_backend_pid() as pid"
 
 # Where start-up options are taken, their source is the client. Spaces and quotes in lists mean nothing here.

@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psycopg import conninfo as libpq
-from psycopg import sql
 
 from loadstone import _core
-from loadstone.engine.postgres.conninfo import redacted_url
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.engines import engine_of_scheme, known_schemes
 from loadstone.errors import ExitCode, LoadstoneError
@@ -27,6 +24,7 @@ from loadstone.personalities.tsbs.flags import parse
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_target
+from loadstone.target.opening import wire_engine
 from loadstone.workload.tsbs.content import content_of
 from loadstone.workload.tsbs.dataset import parse_time
 from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, perform_load, table_options
@@ -34,7 +32,7 @@ from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, perform_load, ta
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from loadstone.model import Connection, Load
+    from loadstone.model import Load
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.target import OpenTarget, Target
     from loadstone.workload.tsbs.content import Content
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
 PROGRAM = "loadstone tsbs load"
 _SECOND_NS = 10**9
 _REACHED_BY_FLAGS = ("host", "port", "user", "pass", "db-name")
-_FOUND = "select 1 as one from pg_database where datname = %(name)s"
 
 
 def main(arguments: Sequence[str], out: Write, err: Write) -> int:
@@ -153,7 +150,7 @@ def _target(values: Values, word: str | None) -> Target:
     target = parse_target(_conninfo(values))
     if target.connection is None:
         return target
-    return replace(target, engine=named.name, url=redacted_url(named.schemes[0], target.connection))
+    return replace(target, engine=named.name, url=wire_engine(named.name).shown_url(target.connection))
 
 
 def _conninfo(values: Values) -> str:
@@ -178,39 +175,21 @@ def _further(text: str) -> dict[str, Any]:
 
 def _provide_database(target: Target, values: Values, err: Write) -> None:
     """Create the database where it is missing. None is ever dropped."""
-    engine, connection = engine_named(target.engine), target.connection
-    if connection is None or not isinstance(engine, PostgresFamily):
+    engine, connection = engine_named(target.engine).wire, target.connection
+    if engine is None or connection is None:
         return
     name = connection.database
     try:
         engine.connect(connection).close()
     except LoadstoneError as missing:
-        if not values.on("do-create-db") or not _create(engine, connection, values.text("admin-db-name")):
+        if not values.on("do-create-db") or not engine.create_database(
+            connection, values.text("admin-db-name")
+        ):
             raise missing from None
         err(f"{PROGRAM}: the database {name} was created\n")
         return
     if values.on("do-abort-on-exist"):
         raise LoadstoneError(f'database "{name}" exists: aborting.', "Remove --do-abort-on-exist.")
-
-
-def _create(engine: PostgresFamily, connection: Connection, admin: str) -> bool:
-    """Create the database; False when it is there, or the server cannot be reached at all."""
-    try:
-        control = engine.connect(replace(connection, database=admin or connection.user))
-    except LoadstoneError:
-        return False
-    with closing(control):
-        engine.identify(control)  # what cannot be loaded is left as it is
-        if control.execute(_FOUND, {"name": connection.database}).fetchone() is not None:
-            return False
-        try:
-            control.execute(sql.SQL("create database {}").format(sql.Identifier(connection.database)))
-        except engine.errors as error:
-            raise LoadstoneError(
-                f"the database '{connection.database}' cannot be created: {str(error).strip()}",
-                "Create it yourself, or choose another one with --db-name.",
-            ) from error
-    return True
 
 
 @contextmanager

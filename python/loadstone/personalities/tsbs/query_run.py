@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.errors import RunFailedError
 from loadstone.personalities.tsbs import query_lines
 from loadstone.personalities.tsbs.query_figures import ALL, percentile_lines
@@ -136,7 +135,7 @@ def _shown(run: Run, opened: OpenTarget, out: Write) -> QueryOptions:
         return run.options
 
     def show(sql: str, answer: Any) -> None:
-        reply = answer if isinstance(opened.engine, PostgresFamily) else of_table(answer)
+        reply = answer if opened.engine.wire else of_table(answer)
         if debug:
             out(f"{explained(sql) if explain else sql}\n")
         if explain:
@@ -148,8 +147,8 @@ def _shown(run: Run, opened: OpenTarget, out: Write) -> QueryOptions:
 
 
 def _asker(opened: OpenTarget, *, explain: bool) -> Asker:
-    if isinstance(opened.engine, PostgresFamily):
-        return PostgresAsker(opened, opened.engine, explain)
+    if opened.engine.wire is not None:
+        return PostgresAsker(opened, opened.engine.wire, explain)
     return _Explaining(opened) if explain else EngineAsker(opened)
 
 

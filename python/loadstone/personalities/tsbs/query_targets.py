@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import conninfo as libpq
 
-from loadstone.engine.postgres.conninfo import redacted_url
-from loadstone.engine.postgres.family import PostgresFamily
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.host.open_files import make_room_for
 from loadstone.personalities.tsbs.query_replies import ask_postgres, explained
 from loadstone.target import open_target, parse_targets
+from loadstone.target.opening import wire_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from loadstone.engine.control import Control
+    from loadstone.engine.wire import WireEngine
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.target import OpenTarget, Target
 
@@ -62,14 +62,14 @@ def opened_at(place: Place, workers: int) -> Iterator[list[OpenTarget]]:
 
 
 def _recognised(target: Target) -> Target:
-    engine, connection = engine_named(target.engine), target.connection
-    if connection is None or not isinstance(engine, PostgresFamily):
+    engine, connection = engine_named(target.engine).wire, target.connection
+    if engine is None or connection is None:
         return target
     with closing(engine.connect(connection)) as control:
         if control.execute(_EXTENSION).fetchone() is None:
             return target
-    timescale = engine_named("timescaledb")
-    return replace(target, engine=timescale.name, url=redacted_url(timescale.schemes[0], connection))
+    timescale = wire_engine("timescaledb")
+    return replace(target, engine=timescale.name, url=timescale.shown_url(connection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class PostgresAsker:
     """A server of PostgreSQL's family, asked through psycopg, so that answers can be shown as they come."""
 
     opened: OpenTarget
-    engine: PostgresFamily
+    engine: WireEngine
     explain: bool
     arrow: bool = False
 
