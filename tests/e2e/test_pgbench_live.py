@@ -469,12 +469,30 @@ def test_serialization_failures_are_counted_and_the_run_goes_on() -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_only_what_was_measured_has_a_figure() -> None:
-    rows = ours("-n -f branch.sql -t 5 -r").out.partition("statement latencies")[2].splitlines()[1:5]
-    assert [row[:26] for row in rows[:3]] == ["         0.000           0"] * 3
-    assert rows[1].endswith("  SELECT 'never';")
-    rows = ours("-n -f branch.sql -t 5 -r").out.splitlines()
-    assert any(re.fullmatch(r" +\d+\.\d{3} +0  SELECT 1;", row) for row in rows)
+def test_only_what_ran_has_a_figure() -> None:
+    rows = ours("-n -f branch.sql -t 50 -r").out.partition("statement latencies")[2].splitlines()[1:5]
+    assert rows[1] == "         0.000           0  SELECT 'never';"
+    assert re.fullmatch(r" +\d+\.\d{3} +0  SELECT 1;", rows[3])
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize("mode", ["simple", "prepared"])
+def test_backslash_commands_are_measured_on_demand(mode: str) -> None:
+    pipeline = "" if mode == "simple" else "\\startpipeline\nselect pg_sleep(0.002);\n\\endpipeline\n"
+    Path("timed.sql").write_text(
+        f"\\set x {'+'.join(['random(1,9)'] * 300)}\n\\sleep 3 ms\n\\shell sleep 0.004\n\\if :x < 0\n"
+        f"\\set never 1\n\\endif\nselect 1;\n{pipeline}"
+    )
+    out = ours(f"-n -f timed.sql -t 5 -c 2 -r -M {mode}").out
+    rows = out.partition("statement latencies")[2].partition("\nbeyond")[0].splitlines()[1:]
+    by_row = [float(row.split()[0]) for row in rows if row]
+    assert by_row[0] > 0.0
+    assert 3.0 <= by_row[1] < 500
+    assert by_row[2] >= 4.0
+    assert by_row[4] == 0.0
+    assert by_row[6] > 0.0
+    if pipeline:
+        assert by_row[9] >= 2.0
 
 
 def test_variables_come_from_the_command_line(there: Database) -> None:

@@ -295,7 +295,8 @@ NOTHING = {"count": 0, "mean_ns": None, "stddev_ns": None, "min_ns": None, "max_
 
 def details(repeated: int = 0, **outcomes: int) -> dict[str, Any]:
     none = dict.fromkeys(("serialization", "deadlock", "other", "retried", "retries"), 0)
-    return {"scripts": [none | outcomes], "repeated": [0, repeated, 0], "ended": []}
+    times = [{"count": 4, "sum_ns": 12_000}, {"count": 0, "sum_ns": 0}, {"count": 0, "sum_ns": 0}]
+    return {"scripts": [none | outcomes], "repeated": [0, repeated, 0], "times": times, "ended": []}
 
 
 def account(**changes: Any) -> dict[str, Any]:
@@ -350,7 +351,7 @@ def test_every_command_has_a_number_for_who_reads_it() -> None:
     assert lines[2:4] == ["partition method: hash", "partitions: 4"]
     assert lines[-4:] == [
         "statement latencies in milliseconds and failures:",
-        "         0.000           0  \\set x 1",
+        "         0.003           0  \\set x 1",
         "         2.000           0  select",
         "         0.000           0  select 2;",
     ]
@@ -392,7 +393,7 @@ def test_a_script_of_several_has_its_block_in_each_versions_form() -> None:
     half = {"counts": {"done": 5, "failed": 0}, "service": STATS}
     changes = {
         "scripts": [half, half],
-        "details": {"scripts": details(deadlock=5)["scripts"] * 2, "repeated": []},
+        "details": {"scripts": details(deadlock=5)["scripts"] * 2, "repeated": [], "times": []},
     }
     options = Options(transactions=10, scripts=[Script("a.sql", ""), Script("b.sql", "")])
     lines = shown(options, ServerFacts("18.6", 1), **changes)

@@ -8,7 +8,7 @@ mod latency;
 
 use serde::Serialize;
 
-pub use self::details::{Details, Outcomes};
+pub use self::details::{CommandTime, Details, Outcomes};
 pub use self::distribution::Distribution;
 pub use self::errors::{ErrorClass, ErrorTally, Errors, count_error, merge_errors};
 pub use self::latency::{Latency, Moments, Stats, cost_ns};

@@ -19,6 +19,8 @@ pub struct TellSpec {
     pub steps: bool,
     /// Failures are counted by their kind, per script and statement.
     pub counts: bool,
+    /// The commands of scripts that need no server are measured; `counts` too.
+    pub times: bool,
 }
 
 /// What kind of line it is.

@@ -133,6 +133,10 @@ pub(crate) trait Program<P: Protocol> {
         LoadCount::default()
     }
 
+    /// Hand over the commands that were run since the last call and need no server, with the nanoseconds that
+    /// each took; none where nobody asked for them.
+    fn take_times(&mut self, _book: &mut dyn FnMut(u32, u64)) {}
+
     /// Choose the next transaction and return the number of its script.
     fn begin(&mut self) -> usize;
 

@@ -75,7 +75,17 @@ impl Machine {
         script: &Script,
         cx: &mut EvalContext<'_>,
     ) -> Result<Next, RuntimeError> {
-        self.run(script, cx).map_err(|kind| {
+        self.next_within(script, cx, COMMANDS_PER_CALL)
+    }
+
+    /// As [`Machine::next`], but yields after `most` commands: after each, to measure it.
+    pub fn next_within(
+        &mut self,
+        script: &Script,
+        cx: &mut EvalContext<'_>,
+        most: usize,
+    ) -> Result<Next, RuntimeError> {
+        self.run(script, cx, most).map_err(|kind| {
             let command = self.current;
             self.reset();
             self.current = command;
@@ -83,8 +93,13 @@ impl Machine {
         })
     }
 
-    fn run(&mut self, script: &Script, cx: &mut EvalContext<'_>) -> Result<Next, RuntimeErrorKind> {
-        let mut left = COMMANDS_PER_CALL;
+    fn run(
+        &mut self,
+        script: &Script,
+        cx: &mut EvalContext<'_>,
+        most: usize,
+    ) -> Result<Next, RuntimeErrorKind> {
+        let mut left = most;
         while let Some(command) = script.commands.get(self.at) {
             let here = self.at;
             let Some(fewer) = left.checked_sub(1) else {
@@ -133,6 +148,10 @@ impl Machine {
                     return Ok(Next::Pipeline(here));
                 }
             }
+        }
+        // The last command was run in this call: it is still the current one.
+        if left == 0 {
+            return Ok(Next::Yield);
         }
         self.finish(script)
     }

@@ -244,6 +244,7 @@ impl<'a> SqlScanner<'a> {
         let mut end = opening + 1;
         loop {
             match self.source.byte(end) {
+                None if self.source.late => break,
                 None if quote == b'"' => return Err(self.unterminated(opening, "quoted name")),
                 None => return Err(self.unterminated(opening, "quoted string")),
                 Some(b'\\') if escapes => end += 2,
@@ -283,6 +284,10 @@ impl<'a> SqlScanner<'a> {
         }
         let delimiter = &rest[..tag_length + 2];
         let Some(length) = rest[delimiter.len()..].find(delimiter) else {
+            if self.source.late {
+                self.emit(rest.len());
+                return Ok(());
+            }
             return Err(self.unterminated(opening, "dollar-quoted string"));
         };
         self.emit(length + 2 * delimiter.len());
@@ -295,6 +300,10 @@ impl<'a> SqlScanner<'a> {
         let (mut depth, mut length) = (0_u32, 0);
         loop {
             match rest.get(length..length + 2) {
+                None if self.source.late => {
+                    self.emit(rest.len());
+                    return Ok(());
+                }
                 None => return Err(self.unterminated(self.at, "comment")),
                 Some(b"/*") => (depth, length) = (depth + 1, length + 2),
                 Some(b"*/") => (depth, length) = (depth - 1, length + 2),

@@ -210,6 +210,24 @@ fn runtime_errors_are_pgbenchs() {
 
 /// What pgbench finds only when it runs the command ends its client, and not the run before it begins.
 #[test]
+fn what_does_not_end_is_left_to_the_server_as_pgbench_does() {
+    for text in [
+        "SELECT 1,\n 'abc;\n",
+        "SELECT E'a\\'",
+        "SELECT E'a' \n 'b\\",
+        "SELECT \"a;",
+        "SELECT $x$ abc $y$;",
+        "SELECT /* /* */ 1;",
+        "/* nothing else",
+    ] {
+        let script = parse_as_pgbench("s.sql", text, QueryMode::Simple, &mut Symbols::new());
+        let script = script.expect(text);
+        let sent = trace(&script, &mut Vars::new(0), 1);
+        assert_eq!(sent, [format!("sql {text}")], "{text}");
+    }
+}
+
+#[test]
 fn mistakes_that_pgbench_finds_late_are_found_late() {
     let many = format!("\\set x least({})", vec!["1"; 17].join(", "));
     for (text, words) in [

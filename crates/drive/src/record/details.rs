@@ -46,6 +46,15 @@ impl Outcomes {
     }
 }
 
+/// How often a command was run, and how long all of that took.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CommandTime {
+    /// Times that it was run.
+    pub count: u64,
+    /// Nanoseconds of all of them.
+    pub sum_ns: u64,
+}
+
 /// By script, and by command; with the distribution of starts that were late.
 #[derive(Debug, Clone, Serialize)]
 pub struct Details {
@@ -56,6 +65,8 @@ pub struct Details {
     /// Real minus intended starts, under a rate.
     #[serde(skip)]
     pub lag: Option<Latency>,
+    /// Of commands that need no server, by their flat number; all 0 where they are not measured.
+    pub times: Vec<CommandTime>,
 }
 
 impl Details {
@@ -66,13 +77,22 @@ impl Details {
             scripts: vec![Outcomes::default(); scripts],
             repeated: vec![0; commands],
             lag: under_a_rate.then(Latency::new),
+            times: vec![CommandTime::default(); commands],
         }
+    }
+
+    /// Count a command that was run.
+    pub fn time(&mut self, flat: u32, ns: u64) {
+        let time = &mut self.times[flat as usize];
+        time.count += 1;
+        time.sum_ns += ns;
     }
 
     pub(crate) fn clear(&mut self) {
         self.scripts.fill(Outcomes::default());
         self.repeated.fill(0);
         self.lag.iter_mut().for_each(Latency::clear);
+        self.times.fill(CommandTime::default());
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -84,6 +104,10 @@ impl Details {
         }
         if let (Some(mine), Some(theirs)) = (&mut self.lag, &other.lag) {
             mine.merge(theirs);
+        }
+        for (mine, theirs) in self.times.iter_mut().zip(&other.times) {
+            mine.count += theirs.count;
+            mine.sum_ns += theirs.sum_ns;
         }
     }
 }

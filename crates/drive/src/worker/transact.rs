@@ -370,6 +370,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             in_doubt: transaction.in_doubt,
         });
         client.ended += 1;
+        if let Some(details) = &mut self.record.details {
+            client
+                .program
+                .take_times(&mut |flat, ns| details.time(flat, ns));
+        }
         self.record
             .book_failed(&transaction.begun(), self.measuring);
         self.release(slot);
@@ -399,6 +404,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         record.book_done(&transaction.begun(), times, self.measuring, rules);
         if let Some(details) = &mut record.details {
             details.scripts[transaction.script].tried(transaction.tries);
+            self.clients[slot as usize]
+                .program
+                .take_times(&mut |flat, ns| details.time(flat, ns));
         }
         self.clients[slot as usize].ended += 1;
         if self.log.is_some() {

@@ -1,6 +1,7 @@
 //! pgbench's scripts as programs.
 
 mod shell;
+mod times;
 mod words;
 mod work;
 
@@ -15,6 +16,7 @@ use loadstone_script::{
 };
 
 use self::shell::Shell;
+use self::times::Times;
 pub(crate) use self::work::ScriptWork;
 use super::{ClientSeeds, End, LoadCount, Place, Program, Step};
 use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
@@ -79,6 +81,10 @@ impl ScriptSet {
         self.names.len()
     }
 
+    fn measures_commands(&self) -> bool {
+        self.telling.as_ref().is_some_and(|t| t.asked.times)
+    }
+
     /// Script and command of a flat number.
     pub(crate) fn locate(&self, flat: usize) -> (usize, usize) {
         let script = self.offsets.partition_point(|&o| o as usize <= flat) - 1;
@@ -137,6 +143,8 @@ pub(crate) struct ScriptProgram {
     trouble: Vec<Line>,
     /// The last failure came before its statement was prepared.
     unprepared: bool,
+    /// How long commands took that need no server, where that is wanted.
+    times: Option<Times>,
 }
 
 impl ScriptProgram {
@@ -163,6 +171,7 @@ impl ScriptProgram {
             ending: None,
             trouble: Vec::new(),
             unprepared: false,
+            times: set.measures_commands().then(Times::default),
             client: draw.client,
             set,
         }
@@ -179,9 +188,14 @@ impl ScriptProgram {
                 let _ = writeln!(std::io::stderr(), "{text}");
             },
         };
-        let next = self
-            .machine
-            .next(&self.set.scripts[self.script], &mut context);
+        let script = &self.set.scripts[self.script];
+        let next = match &mut self.times {
+            None => self.machine.next(script, &mut context),
+            Some(times) => {
+                let first = self.set.offsets[self.script];
+                times.next(&mut self.machine, script, &mut context, first)
+            }
+        };
         next.map_err(|error| {
             self.note_runtime_error(&error);
             Failure::script(error.to_string())
@@ -399,6 +413,9 @@ impl ScriptProgram {
         if let Some(step) = self.await_shell()? {
             return Ok(step);
         }
+        if let Some(times) = &mut self.times {
+            times.awaited();
+        }
         loop {
             match self.next()? {
                 Next::Sql(command) => {
@@ -417,6 +434,9 @@ impl ScriptProgram {
                     if let Some(step) = self.pipeline(command, frontend) {
                         return Ok(step);
                     }
+                    if let Some(times) = &mut self.times {
+                        times.awaited();
+                    }
                 }
                 Next::End => return Ok(Step::Done),
             }
@@ -434,8 +454,17 @@ impl<P: Protocol> Program<P> for ScriptProgram {
     }
 
     fn retry(&mut self) {
+        if let Some(times) = &mut self.times {
+            times.given_up();
+        }
         self.prng = self.at_start;
         self.machine.reset();
+    }
+
+    fn take_times(&mut self, book: &mut dyn FnMut(u32, u64)) {
+        if let Some(times) = &mut self.times {
+            times.hand_over(book);
+        }
     }
 
     fn ended(&mut self, _end: &End<'_>) -> LoadCount {

@@ -168,13 +168,18 @@ def _commands(
     measured = {s["index"]: s for s in account["statements"] if s["script"] == number}
     for index, command in enumerate(commands):
         statement = measured.get(index)
-        count = statement["service"]["count"] if statement else 0
-        # Readers expect a number, also of what was not measured.
-        latency_ms = statement["service"]["mean_ns"] / 1e6 if statement and count else 0.0
+        latency_ms = _latency_ms(statement, account["details"]["times"][first + index])
         again = repeated[first + index]
         failed = statement["failed"] - again if statement else 0
         retries = "" if options.max_tries == 1 else f"{again:10d}  "
         yield f"   {latency_ms:11.3f}  {failed:10d}{gap}{retries}{_first_line(command['text'])}"
+
+
+def _latency_ms(statement: Mapping[str, Any] | None, time: Mapping[str, int]) -> float:
+    """Return a command's mean; readers expect a number, also of what never ran."""
+    if statement is not None and statement["service"]["count"]:
+        return float(statement["service"]["mean_ns"]) / 1e6
+    return time["sum_ns"] / time["count"] / 1e6 if time["count"] else 0.0
 
 
 def _percentiles(account: Account) -> Iterator[str]:

@@ -114,7 +114,12 @@ def _document(options: Options, drive: Drive, connection: Connection, folder: Pa
         "on_error": "abort_unless_server" if options.continue_on_error else "abort_client",
         "exit_on_abort": options.exit_on_abort,
         "tries_max": options.max_tries or _UNLIMITED,
-        "tell": {"errors": options.verbose_errors, "steps": options.debug, "counts": True},
+        "tell": {
+            "errors": options.verbose_errors,
+            "steps": options.debug,
+            "counts": True,
+            "times": options.per_command,
+        },
         "log": _log(options),
         "connect_per_transaction": options.connect,
         "interval_s": float(options.progress_s or 1),
