@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from support.sandbox import Database
 
 pytestmark = pytest.mark.slow
 
@@ -55,3 +59,15 @@ def test_a_link_named_pgbench_is_pgbench(tmp_path: Path) -> None:
     ran = subprocess.run([link, "-b", "list"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0
     assert "select-only" in ran.stderr
+
+
+def test_a_link_named_pgbench_makes_tables_and_runs_on_them(database: Database, tmp_path: Path) -> None:
+    link = tmp_path / "pgbench"
+    link.symlink_to(COMMAND)
+    outputs = [
+        subprocess.run(
+            [link, *arguments, database.socket_url], capture_output=True, text=True, check=True
+        ).stdout
+        for arguments in (("-i", "-q"), ("-S", "-t", "5"))
+    ]
+    assert "number of transactions actually processed: 5/5" in outputs[1]

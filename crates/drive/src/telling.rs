@@ -12,6 +12,10 @@ const LINES_MAX: usize = 65_536;
 /// What is told besides the ends of clients and the remarks of the server.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the user's"
+)]
 pub struct TellSpec {
     /// Every error that is tried again or passed over.
     pub errors: bool,

@@ -8,13 +8,13 @@ const PIECES_MAX: u8 = 5;
 
 /// A script, and whether pgbench takes it.
 #[derive(Debug)]
-pub struct Generated {
-    pub text: String,
-    pub accepted: bool,
+pub(crate) struct Generated {
+    pub(crate) text: String,
+    pub(crate) accepted: bool,
 }
 
 /// Makes a script of any bytes; no bytes are a script of one statement.
-pub fn script(bytes: &[u8]) -> Generated {
+pub(crate) fn script(bytes: &[u8]) -> Generated {
     let mut writer = Writer {
         bytes,
         text: String::new(),
@@ -36,7 +36,7 @@ pub fn script(bytes: &[u8]) -> Generated {
 }
 
 /// Each makes any script invalid, wherever it is put between two pieces.
-pub const MISTAKES: &[&str] = &[
+pub(crate) const MISTAKES: &[&str] = &[
     "\\nosuch\n",
     "\\set\n",
     "\\set x\n",
@@ -108,7 +108,7 @@ const TAILS: &[&str] = &[
 const STATEMENTS: &[&str] = &[
     "SELECT :a, :b::text",
     "SELECT ';', E'\\';', \";\", $$;$$, $q$ $$ ; $q$",
-    "SELECT /* ; /* nested; */ ' */ 1 -- ; '",
+    "SELECT /* ; /* nested; */ ' */ 1 -- ; '\n",
     "SELECT (1; 2)",
     "SELECT 1\\; SELECT 2",
     "SELECT 'a:a', :{?a}, a[1:2]",
