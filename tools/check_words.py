@@ -106,7 +106,6 @@ _SOURCES: dict[str, Callable[[str], Iterator[user_texts.Text]]] = {
 }
 _OTHERS = (
     "loadstone/personalities/pgbench/",
-    "loadstone/scenario/",
     "crates/script/",
     "/workload/script/",
     "/worker/telling.rs",

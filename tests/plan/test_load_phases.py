@@ -153,16 +153,16 @@ def test_a_list_of_indexes_that_holds_commas_is_one_variant(tmp_path: Path) -> N
         (("workers = 3", 'pace = "fixed"\nrate_per_s = 3'), "only a load of a time series (data.use_case)"),
         (("workers = 3", "hash_workers = true"), "phase[0].hash_workers"),
         (("workers = 3", "clients = 3"), 'Remove it, or set kind = "script"'),
-        (('"{{ step_rows }}"', "0"), "phase[0].step_rows: a knee is looked for in steps"),
+        (('"{{ step_rows }}"', "0"), "phase[0].step_rows: a knee is searched for in steps"),
         (("default = 100,", "default = 500,"), f"are 2 steps; a knee needs {FEWEST_STEPS}"),
-        (("default = 100,", "default = 500,"), f"Load {FEWEST_STEPS * 500:,} rows or more, or take steps of"),
-        (('rows = "{{ rows }}"', ""), "how many rows"),
+        (("default = 100,", "default = 500,"), f"Load {FEWEST_STEPS * 500:,} rows or more, or use steps of"),
+        (('rows = "{{ rows }}"', ""), "number of rows"),
         (('partition_column = "l"', "partition_rows = 5"), "phase[0].table.partition_column"),
         (("workers = 3", 'transactions = { rows = 5 }\nmethod = "copy_text"'), "single-row INSERTs"),
         (('when = { indexes = "1" }', "when = { index = 1 }"), "phase[0].curves[0].when.index"),
         (("[61, 79.5]", "[61, 0]"), "phase[0].curves[0].seconds[1]"),
         (("{{ memory or '96 MB' }}", "{{ memry }}"), "private_server.small.memory: there is no parameter"),
-        (("{{ memory or '96 MB' }}", "96"), "private_server.memory: '96' is no amount of memory"),
+        (("{{ memory or '96 MB' }}", "96"), "private_server.memory: '96' is not an amount of memory"),
         (("private_server.small = ", "private_server.smal = "), "Did you mean `small`"),
     ],
 )
@@ -186,7 +186,7 @@ def test_keys_of_a_bulk_load_are_refused_for_a_time_series(tmp_path: Path) -> No
 
 def test_files_are_sent_in_their_own_format(tmp_path: Path) -> None:
     text = SCENARIO.replace("workers = 3", 'method = "copy_binary"').replace('rows = "{{ rows }}"', "")
-    with pytest.raises(LoadstoneError, match=r"phase\[0\].method: files are sent in the format"):
+    with pytest.raises(LoadstoneError, match=r"phase\[0\].method: files are sent in their own format"):
         planned(tmp_path, text, files="a.txt")
 
 
@@ -243,7 +243,7 @@ def test_wishes_for_a_private_server_go_by_size(tmp_path: Path) -> None:
 def test_scenarios_of_one_run_must_wish_for_the_same_server() -> None:
     alike = PrivateServer(5)
     assert common_wishes({"a": alike, "b": PrivateServer(5)}) == alike
-    with pytest.raises(LoadstoneError, match="the scenarios a and b wish for different private servers"):
+    with pytest.raises(LoadstoneError, match="the scenarios a and b need different private servers"):
         common_wishes({"a": alike, "b": PrivateServer()})
 
 

@@ -145,20 +145,24 @@ WRONG = [
     ),
     ('sql = "two.sql"', 'sql = "three.sql"', "there is no file three.sql"),
     ('sql = "two.sql"', 'sql = "select 1; select 2"', "2 statements"),
-    ('sql = "two.sql"', 'sql = "select :d"', "`:d` in Sql2 is not drawn"),
-    ("queries.timeout_s = 7", "queries.clients = 7", "phase[0].queries.clients: queries run one by one"),
+    ('sql = "two.sql"', 'sql = "select :d"', "`:d` in Sql2 has no draw"),
+    (
+        "queries.timeout_s = 7",
+        "queries.clients = 7",
+        "phase[0].queries.clients: without duration_s, queries run one by one",
+    ),
     ("queries.timeout_s = 7", "queries.distinct = 7", "phase[0].queries.distinct"),
     ("queries.timeout_s = 7", "queries.timeout_s = 0", "phase[0].queries.timeout_s: 0 is not possible"),
     ("duration_s = 30", "duration_s = 30\ncold = false", "phase[1].queries.cold: with duration_s"),
-    ("most = 9", "most = 4", "phase[1].queries.draws[0].most: no number lies between 5 and 4"),
+    ("most = 9", "most = 4", "phase[1].queries.draws[0].most: there is no number between 5 and 4"),
     (
         "most = 9 }",
         'most = 9 }, { name = "e", least = 1, most = 2 }',
-        "no query makes use of the draw `e`",
+        "no query uses the draw `e`",
     ),
     ("most = 9 }", 'most = 9 }, { name = "d", least = 1, most = 2 }', "phase[1].queries.draws[1].name"),
     ('draws = [ { name = "d", least = "{{ least }}", most = 9 } ]', "", "distinct: nothing is drawn"),
-    ("a < :d", "a < d", "no query makes use of the draw `d`"),
+    ("a < :d", "a < d", "no query uses the draw `d`"),
     (
         "clients = 3, statements",
         "clients = 3, cold = true, statements",
@@ -203,7 +207,7 @@ def test_a_name_of_version_0_1_0_gets_an_error_with_todays(
 def test_values_that_the_user_gives_are_looked_at_too(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match="neither cold nor warm"):
         plan_of(tmp_path, cold="false", runs="0")
-    with pytest.raises(LoadstoneError, match="no number lies between 10 and 9"):
+    with pytest.raises(LoadstoneError, match="there is no number between 10 and 9"):
         plan_of(tmp_path, least="10")
 
 

@@ -200,7 +200,7 @@ def test_tsbs_queries_are_of_a_time_series(tmp_path: Path) -> None:
     head = 'id = "mine"\ntitle = "Mine"\nversion = "1"\nwhy = "To see."\n[[phase]]\nid = "a"\ntitle = "A"\n'
     asked = 'kind = "queries"\nqueries = { kinds = ["last-loc"] }\ndata = { set = "import", rows = 1 }\n'
     (tmp_path / SCENARIO_FILE).write_text(head + asked)
-    with pytest.raises(LoadstoneError, match=r"phase\[0\]\.data: TSBS's queries are made for a time series"):
+    with pytest.raises(LoadstoneError, match=r"phase\[0\]\.data: TSBS's queries need a time series"):
         load_scenario(tmp_path)
 
 

@@ -120,7 +120,7 @@ BROKEN = [
     ),
     ('clients = "{{ clients }}"', 'clients = "{{ clients"', "", "phase[1].clients, line 1: broken", "raw"),
     ('clients = "{{ clients }}"', "", "", "phase[1].clients: a phase of kind script needs", "Add"),
-    ('id = "go"', 'id = "prepare"', "", "phase[1].id: phase[0] is called `prepare`", "another id"),
+    ('id = "go"', 'id = "prepare"', "", "phase[1].id: phase[0] already has the id `prepare`", "another id"),
     ('["none", "brin"] }', '["none", "bri"] }', "", "phase[1].sweep.index: Parameter `index`", "`brin`"),
     ("sweep = { index", "sweep = { indx", "", "phase[1].sweep.indx: there is no parameter", "`index`"),
     ("when = { index", "when = { indx", "", "phase[1].published[0].when.indx: there is no", "`index`"),
@@ -137,7 +137,7 @@ BROKEN = [
     ("default = 2", 'default = 2\nvalues = ["a"]', "", "parameters.clients.values: an enum has", "values"),
     ("[parameters.clients]", "[parameters.seed]", "", "parameters.seed: this cannot be a name", "taken"),
     ('"a.sql"', '"b.sql"', "", "phase[0].setup[0]: there is no file b.sql", "Files there: a.sql"),
-    ('"a.sql"', '"../a.sql"', "", "phase[0].setup[0]: ../a.sql lies outside", "into the folder"),
+    ('"a.sql"', '"../a.sql"', "", "phase[0].setup[0]: ../a.sql is outside", "into the folder"),
     ('"a.pgbench"', '{ fil = "a.pgbench" }', "", "phase[1].scripts[0].fil: there is no", "`file`"),
     (
         'setup = ["a.sql"]',

@@ -106,7 +106,7 @@ def _table_problems(kind: inspect.StructType, table: Mapping[str, Any], path: Pa
         if key in known:
             yield from problems(known[key].type, value, (*path, key))
         else:
-            hint = f"{_meant(key, known)}Known here: {', '.join(known)}."
+            hint = f"{_meant(key, known)}Known keys: {', '.join(known)}."
             yield Problem(key_path((*path, key)), "there is no such key.", hint)
     for key, field in known.items():
         if field.required and key not in table:
@@ -122,7 +122,7 @@ def _names_problems(
     for name, value in table.items():
         if not _fits(plain(kind.key_type), name):
             place = key_path((*path, name))
-            yield Problem(place, "this cannot be a name here.", f"Use: {description(kind.key_type)}")
+            yield Problem(place, "this cannot be a name.", f"Use: {description(kind.key_type)}")
         yield from problems(kind.value_type, value, (*path, name), words)
 
 

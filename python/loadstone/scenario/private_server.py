@@ -45,8 +45,8 @@ def common_wishes(wishes: Mapping[str, PrivateServer]) -> PrivateServer:
     for name in names[1:]:
         if wishes[name] != wishes[names[0]]:
             raise LoadstoneError(
-                f"the scenarios {names[0]} and {name} wish for different private servers",
-                "Run them one at a time, or give a --target of your own.",
+                f"the scenarios {names[0]} and {name} need different private servers",
+                "Run them one at a time, or use your own server as the --target.",
             )
     return wishes[names[0]]
 
@@ -55,5 +55,5 @@ def _bytes(text: str, where: str) -> int:
     """Read `96MB` as PostgreSQL does: a unit is 1024 of the one before."""
     found = _BYTES.fullmatch(text)
     if found is None or not int(found[1]):
-        raise LoadstoneError(f"{where}: {text!r} is no amount of memory.", 'Write it as "96MB" or "2GB".')
+        raise LoadstoneError(f"{where}: {text!r} is not an amount of memory.", 'Write it as "96MB" or "2GB".')
     return int(found[1]) * _UNITS[found[2].lower()]

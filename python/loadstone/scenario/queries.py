@@ -49,10 +49,10 @@ def query_problems(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     if not is_plain(table):
         if "data" not in table:
             where = key_path((*path, "data"))
-            yield Problem(where, "TSBS's queries are made for a data set.", "Add data = { use_case = … }.")
+            yield Problem(where, "TSBS's queries need a data set.", "Add data = { use_case = … }.")
         elif "use_case" not in table["data"]:
             where = key_path((*path, "data"))
-            yield Problem(where, "TSBS's queries are made for a time series.", "Give data.use_case.")
+            yield Problem(where, "TSBS's queries need a time series.", "Set data.use_case.")
         return
     for key in ("data", "timeout_s"):
         if key in table:
@@ -79,13 +79,13 @@ def query_clashes(queries: Mapping[str, Any], kind: PhaseKind, path: Path) -> It
         for place, entry in enumerate(queries.get(key, ())):
             if entry["name"] in seen:
                 where = key_path((*path, key, place, "name"))
-                yield Problem(where, f"`{entry['name']}` is there already.", "Give another name.")
+                yield Problem(where, f"`{entry['name']}` already exists.", "Choose another name.")
             seen.add(entry["name"])
     for place, draw in enumerate(queries.get("draws", ())):
         if draw["least"] > draw["most"]:
             where = key_path((*path, "draws", place, "most"))
-            words = f"no number lies between {draw['least']} and {draw['most']}."
-            yield Problem(where, words, "Let `most` be at least `least`.")
+            words = f"there is no number between {draw['least']} and {draw['most']}."
+            yield Problem(where, words, "Set `most` to at least `least`.")
 
 
 def seconds_of_queries(queries: PlainQueries) -> float:
@@ -105,7 +105,7 @@ def _mode_clashes(queries: Mapping[str, Any], kind: PhaseKind, path: Path) -> It
         words, hint = "with duration_s the queries are a load: none of them is cold or warm.", "Remove it."
     else:
         wrong = _AS_A_LOAD
-        words, hint = "queries run one by one where nothing says for how long.", "Add duration_s."
+        words, hint = "without duration_s, queries run one by one.", "Add duration_s."
     for key in wrong:
         if key in queries:
             yield Problem(key_path((*path, key)), words, hint)
@@ -124,11 +124,11 @@ def _check_names(queries: tuple[PlainQuery, ...], draws: tuple[Draw, ...], where
         found = {name for _, _, name in placeholders(query.sql, query.name)}
         for name in sorted(found - drawn):
             raise LoadstoneError(
-                f"{where}: `:{name}` in {query.name} is not drawn.",
-                f"Add a draw of this name; drawn are: {', '.join(sorted(drawn)) or 'none'}.",
+                f"{where}: `:{name}` in {query.name} has no draw.",
+                f"Add a draw with this name; the draws are: {', '.join(sorted(drawn)) or 'none'}.",
             )
         used |= found
     for name in sorted(drawn - used):
         raise LoadstoneError(
-            f"{where}: no query makes use of the draw `{name}`.", f"Write :{name} in one, or remove it."
+            f"{where}: no query uses the draw `{name}`.", f"Write :{name} in one, or remove it."
         )

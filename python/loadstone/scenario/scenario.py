@@ -101,7 +101,7 @@ def find_scenario(name: str) -> Scenario:
         return load_scenario(folder)
     raise LoadstoneError(
         f"There is no scenario `{name}`.",
-        f"{nearest(name, builtin)}Built in: {', '.join(builtin)}; or give the path of a scenario's folder.",
+        f"{nearest(name, builtin)}Built in: {', '.join(builtin)}; or use the path of a scenario's folder.",
     )
 
 
@@ -171,7 +171,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise LoadstoneError(
-            f"{path} is not TOML: {error}.", "Mend that line; https://toml.io has the rules."
+            f"{path} is not TOML: {error}.", "Correct that line; https://toml.io has the rules."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
@@ -187,7 +187,7 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> LoadstoneErr
         return LoadstoneError(f"{path} is not UTF-8 text (byte {error.start}).", "Save the file as UTF-8.")
     return LoadstoneError(
         f"{path} cannot be read: {error.strerror}.",
-        f"A scenario is a folder that holds {SCENARIO_FILE} and the files that it names.",
+        f"A scenario is a folder with {SCENARIO_FILE} and the files that it names.",
     )
 
 
@@ -237,7 +237,7 @@ def _parameter_problems(
         for name, value in values.items():
             if isinstance(value, list) and name not in swept:
                 where = key_path(("sizes", size, name))
-                yield Problem(where, "no phase sweeps this parameter.", "Give one value, or sweep it.")
+                yield Problem(where, "no phase sweeps this parameter.", "Set one value, or sweep it.")
 
 
 def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> Iterator[Problem]:
@@ -248,7 +248,7 @@ def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parame
         first = seen.setdefault(table["id"], index)
         if first != index:
             where = key_path((*path, "id"))
-            yield Problem(where, f"phase[{first}] is called `{table['id']}` already.", "Give it another id.")
+            yield Problem(where, f"phase[{first}] already has the id `{table['id']}`.", "Choose another id.")
         yield from key_problems(table, path)
         yield from published_problems(table, path)
         sweep = table.get("sweep", {})
@@ -288,7 +288,9 @@ def _script_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> I
         )
     if "row_check" in table and "rows_per_transaction" not in table:
         where = key_path((*path, "rows_per_transaction"))
-        yield Problem(where, "row_check needs this key.", "Say how many rows one transaction adds.")
+        yield Problem(
+            where, "row_check needs this key.", "Set it to the number of rows that one transaction adds."
+        )
 
 
 def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -307,7 +309,7 @@ def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Ite
     if "queries" in table and is_plain(table) != bulk:
         where = key_path((*path, "queries"))
         has, rows = ("statements", "plain rows") if bulk else ("kinds", "a time series")
-        yield Problem(where, f"a load of {rows} runs queries with `{has}`.", f"Give queries.{has}.")
+        yield Problem(where, f"a load of {rows} runs queries with `{has}`.", f"Set queries.{has}.")
 
 
 def _phase(index: int, table: dict[str, Any], parameters: Mapping[str, Parameter]) -> Phase:
@@ -351,7 +353,7 @@ def _read_files(folder: Path, phases: tuple[Phase, ...]) -> dict[str, str]:
         path = folder / name
         if folder.resolve() not in path.resolve().parents:
             problem = Problem(
-                where, f"{name} lies outside the scenario's folder.", "Move the file into the folder."
+                where, f"{name} is outside the scenario's folder.", "Move the file into the folder."
             )
             raise_problems(str(folder / SCENARIO_FILE), [problem])
         if not path.is_file():

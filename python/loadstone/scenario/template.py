@@ -103,5 +103,5 @@ def _not_filled_in(reason: str, where: str) -> LoadstoneError:
 def _broken(error: TemplateSyntaxError, where: str) -> LoadstoneError:
     return LoadstoneError(
         f"{where}, line {error.lineno}: broken template: {(error.message or '').rstrip('.')}.",
-        "Text that holds {{, {% or {# without being a template goes between {% raw %} and {% endraw %}.",
+        "Put text that contains {{, {% or {# without being a template between {% raw %} and {% endraw %}.",
     )

@@ -74,7 +74,7 @@ class RowCheck(Table):
 class Check(Table):
     """{ name = …, sql = …, expected = … }."""
 
-    name: Annotated[Text, Meta(description="What is checked, in words.")]
+    name: Annotated[Text, Meta(description="What is checked, as a sentence.")]
     sql: Sql
     expected: Annotated[str, Meta(description="The answer as text, or a template.")]
 
@@ -96,15 +96,15 @@ class Published(Table):
             "table_bytes",
             "ratio",
         ],
-        Meta(description="Which of our figures it stands beside; latencies are in milliseconds."),
+        Meta(description="The figure of the report to compare it with; latencies are in milliseconds."),
     ]
     value: Annotated[int | float, Meta(description="The figure.")]
     unit: Annotated[Text, Meta(description='Its unit, such as "1/s" or "ms".')]
-    note: Annotated[str | UnsetType, Meta(description="What else one must know of it.")] = UNSET
+    note: Annotated[str | UnsetType, Meta(description="A note that readers need.")] = UNSET
     system: Annotated[
-        Text | UnsetType, Meta(description='Which of the systems compared it is of, such as "Vertica".')
+        Text | UnsetType, Meta(description='The system that it belongs to, such as "Vertica".')
     ] = UNSET
-    query: Annotated[Text | UnsetType, Meta(description="Name of the query that it is of.")] = UNSET
+    query: Annotated[Text | UnsetType, Meta(description="Name of the query that it belongs to.")] = UNSET
     when: Values | UnsetType = UNSET
 
 
@@ -117,7 +117,7 @@ class Phase(Table):
         Meta(description="One of sql, script, load, queries, size, check."),
     ]
     title: Annotated[Text, Meta(description="A title of one line.")]
-    why: Annotated[Text | UnsetType, Meta(description="What the phase tells, in prose.")] = UNSET
+    why: Annotated[Text | UnsetType, Meta(description="What the phase shows, in prose.")] = UNSET
     requires: Annotated[
         list[str] | UnsetType,
         Meta(
@@ -203,7 +203,7 @@ class Phase(Table):
     tables: SeriesTables | UnsetType = UNSET
     table: PlainTable | UnsetType = UNSET
     step_rows: Annotated[
-        Count | UnsetType, Meta(description="Rows of one step, or a template; 0: all rows are one step.")
+        Count | UnsetType, Meta(description="Rows per step, or a template; 0: all rows are one step.")
     ] = UNSET
     transactions: LongTransactions | UnsetType = UNSET
     after: Annotated[
@@ -212,12 +212,11 @@ class Phase(Table):
     ] = UNSET
     settle: Annotated[
         Flag | UnsetType,
-        Meta(
-            description="true: when the rows are in, have the engine put the table in order as its manual "
-            "advises."
-        ),
+        Meta(description="true: after the load, let the engine order the table as its manual recommends."),
     ] = UNSET
-    storage: Annotated[Flag | UnsetType, Meta(description="true: account for every byte on disk.")] = UNSET
+    storage: Annotated[
+        Flag | UnsetType, Meta(description="true: record what every byte on disk is used for.")
+    ] = UNSET
     verify: Annotated[
         Literal["content", "count"] | Template | UnsetType,
         Meta(description="What is compared after the load: content (the default) or count."),

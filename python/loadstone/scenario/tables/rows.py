@@ -27,7 +27,7 @@ class Rows(Table):
     ] = UNSET
     rows: Annotated[
         Count | UnsetType,
-        Meta(description="How many rows, or a template; of files: 0 for all that they hold."),
+        Meta(description="Number of rows, or a template; of files: 0 for all their rows."),
     ] = UNSET
     first: Annotated[
         Count | UnsetType, Meta(description="Number of the first row, counted from 0, or a template.")
@@ -37,7 +37,7 @@ class Rows(Table):
         Meta(description="Seed of the values from 0, or a template."),
     ] = UNSET
     options: Annotated[
-        dict[str, Value] | UnsetType, Meta(description="What the set offers to choose: NAME = VALUE.")
+        dict[str, Value] | UnsetType, Meta(description="Options of the set: NAME = VALUE.")
     ] = UNSET
     files: Annotated[
         str | Annotated[list[str], Meta(min_length=1)] | UnsetType,
@@ -65,7 +65,7 @@ class PlainTable(Table):
     ] = UNSET
     index_when: Annotated[
         Literal["before", "after"] | Template | UnsetType,
-        Meta(description="Make the indexes before the load or after it, or a template."),
+        Meta(description="Create the indexes before the load or after it, or a template."),
     ] = UNSET
     primary_key: Annotated[str | UnsetType, Meta(description="Column of the primary key; empty: none.")] = (
         UNSET
@@ -74,7 +74,8 @@ class PlainTable(Table):
         str | UnsetType, Meta(description="Column whose ranges are the partitions.")
     ] = UNSET
     partition_rows: Annotated[
-        Count | UnsetType, Meta(description="Rows of one partition, about; 0: the table is not partitioned.")
+        Count | UnsetType,
+        Meta(description="About how many rows a partition has; 0: the table is not partitioned."),
     ] = UNSET
     tablespace: Annotated[str | UnsetType, Meta(description="Tablespace of the table.")] = UNSET
     index_tablespace: Annotated[str | UnsetType, Meta(description="Tablespace of the indexes.")] = UNSET
@@ -93,21 +94,22 @@ class LongTransactions(Table):
 
     rows: Annotated[CountFromOne, Meta(description="Rows of one transaction, from 1, or a template.")]
     pipeline: Annotated[
-        Flag | UnsetType, Meta(description="true: send on without waiting for answers; false: await each.")
+        Flag | UnsetType, Meta(description="true: send on without waiting for answers; false: wait for each.")
     ] = UNSET
     mark_rows: Annotated[
-        CountFromOne | UnsetType, Meta(description="Note the time after so many rows more, or a template.")
+        CountFromOne | UnsetType,
+        Meta(description="Record the time each time this many rows are inserted, or a template."),
     ] = UNSET
 
 
 class Curve(Table):
     """Published seconds of each step: name, step_rows, seconds, and `when` for the variant."""
 
-    name: Annotated[Text, Meta(description='On what it was measured, such as "RAID".')]
-    step_rows: Annotated[WholeFromOne, Meta(description="Rows of one step.")]
+    name: Annotated[Text, Meta(description='The hardware that it was measured on, such as "RAID".')]
+    step_rows: Annotated[WholeFromOne, Meta(description="Rows per step.")]
     seconds: Annotated[
         Annotated[list[Annotated[float, Meta(gt=0, le=31536000)]], Meta(min_length=1)],
         Meta(description="Seconds of each step, the first into an empty table."),
     ]
-    note: Annotated[str | UnsetType, Meta(description="What else one must know of it.")] = UNSET
+    note: Annotated[str | UnsetType, Meta(description="A note that readers need.")] = UNSET
     when: Values | UnsetType = UNSET

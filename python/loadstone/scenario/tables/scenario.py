@@ -101,7 +101,7 @@ class Scenario(Table):
             "are no longer comparable."
         ),
     ]
-    why: Annotated[Text, Meta(description="What the test tells, in prose.")]
+    why: Annotated[Text, Meta(description="What the test shows, in prose.")]
     phase: Annotated[
         Annotated[list[Phase], Meta(min_length=1)],
         Meta(description="One table [[phase]] for each phase, in order."),

@@ -101,5 +101,5 @@ class TsbsQueries(Table):
     ] = UNSET
     duration_s: Annotated[
         Seconds | UnsetType,
-        Meta(description="Go round the queries for so many seconds; left out: each query once."),
+        Meta(description="Repeat the queries for this many seconds; left out: each query once."),
     ] = UNSET

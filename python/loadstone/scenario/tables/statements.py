@@ -66,16 +66,16 @@ class StatementQueries(Table):
     duration_s: Annotated[
         Seconds | UnsetType,
         Meta(
-            description="Go round the queries for so many seconds; left out: each by itself, cold and warm."
+            description="Repeat the queries for this many seconds; left out: each by itself, cold and warm."
         ),
     ] = UNSET
     draws: Annotated[
         list[Draw] | UnsetType,
-        Meta(description="Numbers drawn anew for each call: { name = …, least = …, most = … }."),
+        Meta(description="Random numbers for each call: { name = …, least = …, most = … }."),
     ] = UNSET
     distinct: Annotated[
         Millions | UnsetType,
-        Meta(description="How many times the draws are made beforehand, from 1, or a template."),
+        Meta(description="How many draws are generated beforehand, from 1, or a template."),
     ] = UNSET
     timeout_s: Annotated[
         Seconds | UnsetType, Meta(description="Seconds for one call, more than 0, or a template.")

@@ -4,8 +4,8 @@ do language plpgsql $$
 begin
   if exists (select from pg_tablespace where spcname = 'loadstone_feed'
              and shobj_description(oid, 'pg_tablespace') is distinct from 'made by Loadstone') then
-    raise exception 'there is a tablespace loadstone_feed that Loadstone did not make'
-    using hint = 'Rename it, or name a tablespace of your own by the parameter tablespace.';
+    raise exception 'there is a tablespace loadstone_feed that Loadstone did not create'
+    using hint = 'Rename it, or set the parameter tablespace to one of your own.';
   end if;
 end;
 $$;
