@@ -118,7 +118,7 @@ def test_reports_are_written_for_every_folder_named(tmp_path: Path) -> None:
 def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
     shown = call("report", tmp_path)
     assert shown.exit_code == 1
-    assert "no run folder" in shown.stderr
+    assert "is not a run folder" in shown.stderr
     missing = call("report", tmp_path / "missing")
     assert "' does not exist" in missing.stderr
 

@@ -147,7 +147,7 @@ def test_tables_that_are_there_are_refused_unless_replaced(desk: Desk, database:
     assert load(desk, database, *HOUR).code == 0
     refused = load(desk, database, *HOUR)
     assert refused.code == 1
-    assert "holds the tables cpu, tags already" in refused.err
+    assert "the database already has the tables cpu, tags" in refused.err
     assert refused.out == ""
     resumed = load(desk, database, "--resume", *HOUR)
     assert resumed.code == 1
@@ -172,7 +172,7 @@ def test_a_missing_database_is_made_and_none_is_dropped(desk: Desk, database: Da
         database.execute(f"drop database if exists {name}")
     missing = desk.run("tsbs", "load", "--target", url, "--do-create-db=false", *HOUR)
     assert missing.code == 1
-    assert "there is no database" in missing.err
+    assert "does not exist on" in missing.err
 
 
 def test_flags_of_tsbs_say_where_to_load(desk: Desk, database: Database) -> None:
@@ -269,7 +269,7 @@ def test_a_load_whose_server_dies_goes_on_where_it_broke_off(desk: Desk, how: st
         before = booked(database)
         refused = load(desk, database, *HOUR)
         assert refused.code == 1
-        assert "was broken off" in refused.err
+        assert "was interrupted after" in refused.err
         other = load(desk, database, "--batch-size=90", "--resume", *HOUR)
         assert other.code == 1
         assert "its batch size was 100, now it is 90" in other.err

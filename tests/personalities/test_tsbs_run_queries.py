@@ -283,7 +283,7 @@ def test_a_query_that_cannot_be_translated_is_sent_as_it_is_or_refused(
         (["--max-rps=5", "--rate=5"], "--max-rps and --rate exclude each other"),
         (["--duration=1s", "--max-queries=5"], "exclude each other"),
         (["--target=pg", "--hosts=a"], "--target and --hosts exclude each other"),
-        (["--compare-answers=/nowhere"], "/nowhere cannot be read"),
+        (["--compare-answers=/nowhere"], "'/nowhere' cannot be read"),
         (["--postgres=password=x=y' z"], "libpq does not accept --postgres as a connection string"),
     ],
 )
