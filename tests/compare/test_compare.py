@@ -351,6 +351,15 @@ def test_files_beside_the_output(tmp_path: Path) -> None:
     assert compare(a, b, "--out", tmp_path / "nowhere" / "c.md").exit_code == 1
 
 
+def test_a_page_shows_markup_of_a_title_as_text(tmp_path: Path) -> None:
+    a, b = (build(tmp_path / name, Run(phases=(Phase(title="<b>bold</b>\x1b[31m"),))) for name in "ab")
+    assert compare(a, b, "--out", tmp_path / "c.html").exit_code == 0
+    page = (tmp_path / "c.html").read_text()
+    assert "<b>bold" not in page
+    assert "&lt;b&gt;bold" in page
+    assert "\x1b[31m" not in compare(a, b).stdout
+
+
 def test_a_narrow_terminal_has_the_ratio_and_the_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
