@@ -23,6 +23,7 @@ on_both!(
     transactions_that_never_got_a_connection_are_dropped_at_the_end_under_a_rate,
     a_rate_that_changes_has_the_starts_of_its_integral,
     the_details_of_a_warm_up_are_not_counted,
+    a_run_of_decades_begins_and_is_stopped_at_once,
 );
 
 const MS: u64 = 1_000_000;
@@ -177,4 +178,21 @@ fn the_details_of_a_warm_up_are_not_counted(io: &str) {
     let failed = number(&account["counts"]["failed"]);
     assert!(failed > 0 && number(&account["warmup_counts"]["failed"]) > 0);
     assert_eq!(account["details"]["scripts"][0]["serialization"], failed);
+}
+
+fn a_run_of_decades_begins_and_is_stopped_at_once(io: &str) {
+    let server = Server::new(Behaviour::default());
+    let decades_s = f64::from(i32::MAX);
+    for warmup_s in [0.0, decades_s] {
+        let more = json!({"clients": 3, "threads": 2, "duration_s": decades_s, "warmup_s": warmup_s,
+                          "interval_s": decades_s, "ramp_up_s": 1e9, "reconnect": true,
+                          "pace": {"kind": "poisson", "rate_per_s": 1e-9}});
+        let account = stop_when(&server.spec(io, more), |drive| {
+            let progress: Value = serde_json::from_str(&drive.progress()).unwrap();
+            !progress["start_ns"].is_null()
+        });
+        assert_eq!(account["counts"]["scheduled"], 0, "once in thirty years");
+        let lasted_ns = number(&account["end_ns"]) - number(&account["start_ns"]);
+        assert!(lasted_ns < 5_000 * MS, "{lasted_ns}");
+    }
 }
