@@ -52,7 +52,7 @@ def test_where_no_group_can_be_made_the_run_goes_on_and_says_so(desk: Desk) -> N
     assert ended.code == 0, ended.err
     (target,) = (desk.work / "out" / "targets").iterdir()
     alone = read_json(target / "target.json")["memory_limit_bytes"] is None
-    told = any("is not limited to 100,663,296 bytes as wished" in note for note in ended.told("note"))
+    told = any("is not limited to 100,663,296 bytes as requested" in note for note in ended.told("note"))
     assert alone == told
     assert alone or os.geteuid() != 0, "root's groups are not nobody's to make"
 

@@ -131,7 +131,7 @@ def test_bounds_of_partitions_are_whole_multiples_that_hold_the_span() -> None:
 @pytest.mark.parametrize(
     ("wishes", "span", "words"),
     [
-        ({"chunk_time_s": 3600.0}, None, "are not known"),
+        ({"chunk_time_s": 3600.0}, None, "are unknown"),
         ({"chunk_time_s": 0.5}, (0, DAY_US), "less than one second"),
         ({"chunk_time_s": 1.0}, (0, DAY_US), "86,400 partitions"),
         ({"chunk_time_s": 60.0, "hash_partitions": 8}, (0, DAY_US), "11,520 partitions"),

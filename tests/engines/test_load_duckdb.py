@@ -113,7 +113,7 @@ def test_a_load_that_was_stopped_goes_on_without_loss_or_duplicates(
     assert 1000 <= first["load"]["rows"] < 20_000
     booked = value(target, "select sum(rows) from loadstone_batches")
     assert booked == str(first["load"]["rows"]) == str(first["load"]["committed"]["rows"])
-    with pytest.raises(LoadstoneError, match="was broken off"):
+    with pytest.raises(LoadstoneError, match="was interrupted"):
         perform_load(LOAD, target, _folder(tmp_path, "b"))
     again = perform_load(LOAD, target, _folder(tmp_path, "c"), options=TimeSeriesLoadOptions(resume=True))
     check_whole(again)

@@ -142,7 +142,7 @@ def test_the_folder_and_the_process_go_with_the_run(tmp_path: Path) -> None:
     ("setting", "words"),
     [
         ({"pg.net.bind.to": "0.0.0.0:1"}, "Loadstone itself sets"),
-        ({"workers": "1"}, "is no setting of QuestDB"),
+        ({"workers": "1"}, "is not a setting of QuestDB"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path: Path, setting: dict[str, str], words: str) -> None:

@@ -202,7 +202,7 @@ def test_the_launcher_writes_to_no_file_but_a_groups_door(tmp_path: Path) -> Non
     command = [sys.executable, "-I", "-S", str(launch), "-1", "-1", "0", str(file), "/bin/true"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "is no file by which a control group is joined" in ended.stderr
+    assert "is not the file of a control group" in ended.stderr
     assert file.read_text() == "#!/bin/sh"
 
 
@@ -244,7 +244,7 @@ def test_a_real_server_lives_within_its_limit_and_its_groups_go_with_it() -> Non
         execute(running, ROWS)
         if running.memory_limit_bytes is None:
             # Nothing can be made here: then words must say so, and the server runs all the same.
-            assert "is not limited to 100,663,296 bytes as wished" in running.notes[0]
+            assert "is not limited to 100,663,296 bytes as requested" in running.notes[0]
             return
         group = ControlGroup.of(running.pid)
         assert group is not None

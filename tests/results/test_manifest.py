@@ -253,5 +253,7 @@ def test_a_path_out_of_the_folder_is_refused(folder: Path) -> None:
     lines: list[dict[str, Any]] = list(read_jsonl(folder / "manifest.jsonl"))
     lines[0]["files"][0]["path"] = "../../etc/passwd"
     write_atomic(folder / "manifest.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(LoadstoneError, match=r"manifest\.jsonl, line 1: '\.\./\.\./etc/passwd' is no path"):
+    with pytest.raises(
+        LoadstoneError, match=r"manifest\.jsonl, line 1: '\.\./\.\./etc/passwd' is not a path"
+    ):
         summarise(folder)

@@ -264,7 +264,7 @@ def _checked(settings: Mapping[str, str]) -> dict[str, str]:
             )
         if "." not in name or "\n" in f"{name}{value}":
             raise LoadstoneError(
+                f"'{name}' is not a setting of QuestDB",
                 "Write names as in its server.conf: cairo.commit.mode.",
-                "Name them as its server.conf does: cairo.commit.mode.",
             )
     return dict(settings)
