@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import example, given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from support.spelled import spellings
 
 from loadstone.results import redact
+from loadstone.results.spellings import pattern_of
 
 ANY = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=8)
 
@@ -23,6 +25,27 @@ def test_every_spelling_is_hidden(secret: str) -> None:
         shown = redact.redact_known(f"<{text}>")
         if redact.redact_known(secret) != secret:
             assert text not in shown, name
+
+
+LETTERS = st.text(st.sampled_from("aAs3ü%\\&;#x61+' "), max_size=12)
+
+
+@given(st.text(st.sampled_from("aAs3ü' "), min_size=1, max_size=3), LETTERS)
+@example("a", "&#97;")
+@example("a", "x%61")
+@example("as", "\\u0061s")
+def test_plain_texts_are_searched_as_all_others(secret: str, text: str) -> None:
+    known = redact._Known()
+    known.add(secret)
+    assert known.hide(text) == re.sub(pattern_of(secret), redact.HIDDEN, text)
+
+
+@given(st.text(st.sampled_from("pPaAsS\u017fwWdDkKtoen:/%2fF_iy "), max_size=30))
+@example("pa\u017fs")
+@example("to\u212aen")
+@example("%2F")
+def test_hints_are_found_as_their_pattern_finds_them(text: str) -> None:
+    assert redact.has_hints(text) == (redact._HINTS.search(text) is not None)
 
 
 def test_a_longer_secret_is_hidden_whole() -> None:

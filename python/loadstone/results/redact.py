@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, unquote_plus
 
-from loadstone.results.spellings import pattern_of
+from loadstone.results.spellings import may_be_spelled, pattern_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +51,8 @@ _HINTS = re.compile(
     r"pass|pwd|pw|secret|token|api_key|identified|authorization|%[2-7][0-9a-f]|://", re.IGNORECASE
 )
 """A text without any of these holds nothing that a pattern would find."""
+_WORDS = ("pass", "pw", "secret", "token", "api_key", "identified", "authorization", "://")
+"""What `_HINTS` finds in ASCII without a percent sign, in lower case."""
 
 # In free text a URL ends at white space; a password written without escapes may hold anything else, so the
 # last "@" ends it: rather a host name too few than a password too many.
@@ -122,7 +124,10 @@ class _Known:
 
     def hide(self, text: str) -> str:
         patterns = self._patterns
+        is_plain = not may_be_spelled(text)
         for secret, pattern in patterns.items():
+            if is_plain and secret.isalnum() and secret not in text:
+                continue
             if len(text) >= len(secret):  # no spelling is shorter
                 found = pattern or re.compile(pattern_of(secret))
                 patterns[secret] = found
@@ -172,7 +177,7 @@ def learn(value: object) -> None:
 
 
 def _learn_text(text: str) -> None:
-    if _HINTS.search(text):
+    if has_hints(text):
         urls = [_URL.search(ending[0]) for ending in _TO_LAST_AT.finditer(text)]
         for match in (*filter(None, urls), *_matches(text, _IN_TEXT)):
             _learn_match(match)
@@ -199,10 +204,18 @@ def is_telling(name: str) -> bool:
     return _TELLING.fullmatch(name) is not None
 
 
+def has_hints(text: str) -> bool:
+    """Tell whether a text may hold a secret that can be told as one."""
+    if not text.isascii() or "%" in text:
+        return _HINTS.search(text) is not None
+    lower = text.lower()  # plain searches take a tenth of the pattern's time
+    return any(word in lower for word in _WORDS)
+
+
 def redact(text: str) -> str:
     """Return the text with every secret that is known or can be told as one replaced by `***`."""
     text = redact_known(text)
-    if _HINTS.search(text):
+    if has_hints(text):
         text = _TO_LAST_AT.sub(lambda ending: _URL.sub(_hidden_in, ending[0], count=1), text)
         for pattern in _IN_TEXT:
             text = pattern.sub(_hidden_in, text)

@@ -27,6 +27,11 @@ def pattern_of(secret: str) -> str:
     return begins + body + (_WORD_ENDS if secret[-1].isalnum() else "")
 
 
+def may_be_spelled(text: str) -> bool:
+    """Tell whether a text may hold a letter or digit written otherwise than as itself."""
+    return "%" in text or "\\" in text or "&" in text
+
+
 def _character(letter: str) -> str:
     code = ord(letter)
     raw = letter.encode("utf-8", "surrogatepass" if not 0xDC80 <= code <= 0xDCFF else "surrogateescape")  # noqa: PLR2004

@@ -30,6 +30,7 @@ Account = dict[str, Any]
 """drive.json of docs/run-folder.md, with `queries`."""
 
 QUERIES_FILE = "queries.jsonl"
+_QUOTED = json.JSONEncoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,10 @@ class Written:
 
     def add(self, number: int, text: str, out: IO[str]) -> None:
         """Write one query to `out`, the file in the run folder, without its secrets."""
-        line, shown = (json.dumps([number, words]) + "\n" for words in (text, redact(text)))
+        hidden = redact(text)
+        line = shown = f"[{number}, {_QUOTED(text)}]\n"
+        if hidden != text:
+            shown = f"[{number}, {_QUOTED(hidden)}]\n"
         if line != shown and self.unnamed is None:
             out.flush()
             self.unnamed = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until all are asked

@@ -105,10 +105,11 @@ class _Body:
             raise self.trouble("a text that is not UTF-8") from error
 
     def unsigned(self) -> int:
-        first = self._byte()
-        if first < _ONE_BYTE:
+        at = self._at
+        if at < len(self._data) and (first := self._data[at]) < _ONE_BYTE:
+            self._at = at + 1
             return first
-        width = 0x100 - first
+        width = 0x100 - self._byte()
         if width > _WIDEST:
             raise self.trouble(f"a number of {width} bytes")
         return int.from_bytes(bytes(self._byte() for _ in range(width)))

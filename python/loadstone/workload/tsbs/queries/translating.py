@@ -65,7 +65,7 @@ def translate(query: Query, dialect: Dialect) -> Translated:
         parameters = _read(form, query.sql)
         if parameters is not None:
             sql = renderer(form.kind, dialect, form.layout)(parameters)
-            return Translated(replace(query, sql=sql))
+            return Translated(query if sql == query.sql else replace(query, sql=sql))
     return Translated(query, f'the text of "{query.label}" is not as TSBS writes it')
 
 
