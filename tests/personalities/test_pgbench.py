@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from loadstone.personalities import pgbench
 from loadstone.personalities.pgbench.complaint import AnswerGivenError, ComplaintError
+from loadstone.personalities.pgbench.messages import message_writer
 from loadstone.personalities.pgbench.options import OPTIONS, Options, parse
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import beyond, results
 from loadstone.personalities.pgbench.scripts import Script
 from loadstone.personalities.pgbench.server import ServerFacts
-from loadstone.personalities.pgbench.told import teller
 from loadstone.personalities.pgbench.values import INT_MAX
 
 PEER = shutil.which("pgbench")
@@ -504,7 +504,7 @@ def test_a_script_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
 
 def test_lines_that_are_told_say_what_they_are() -> None:
     said: list[str] = []
-    tell = teller(said.append)
+    tell = message_writer(said.append)
     tell([])
     tell(
         [{"kind": "error", "text": "a\nb\n"}, {"kind": "detail", "text": "c"}, {"kind": "note", "text": "d"}]

@@ -10,12 +10,12 @@ from loadstone.errors import ExitCode, RunFailedError
 from loadstone.model import Drive, Pace
 from loadstone.model import Script as DriveScript
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
+from loadstone.personalities.pgbench.messages import message_writer
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
 from loadstone.personalities.pgbench.results_folder import driver_folder
 from loadstone.personalities.pgbench.scripts import commands_of
 from loadstone.personalities.pgbench.server import address_of, prepare
-from loadstone.personalities.pgbench.told import teller
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.workload.drive import drive_document, perform
 
@@ -48,7 +48,7 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
         lines = ProgressLines(options, err, LONGEST_S)
         with folder.measuring(drive) as measurement:
             document = _document(options, drive, address.connection, measurement.path)
-            account = measurement.account = _perform(document, signals, lines, teller(err))
+            account = measurement.account = _perform(document, signals, lines, message_writer(err))
         if options.exit_on_abort and aborting_errors(options, account):
             return folder.end(ExitCode.FAILED)
         out(results(options, found, account, commands))

@@ -1,4 +1,4 @@
-"""What the driver tells while it runs, as pgbench writes it to standard error."""
+"""The driver's messages while it runs, as pgbench writes them to standard error."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BEFORE = {
 }
 
 
-def teller(err: Callable[[str], object]) -> Callable[[Sequence[Mapping[str, str]]], None]:
+def message_writer(err: Callable[[str], object]) -> Callable[[Sequence[Mapping[str, str]]], None]:
     """Return what writes lines (`kind`, `text`) to `err`, those that came together in one go."""
 
-    def tell(lines: Sequence[Mapping[str, str]]) -> None:
+    def write(lines: Sequence[Mapping[str, str]]) -> None:
         if lines:
             err("".join(f"{_BEFORE[line['kind']]}{line['text'].rstrip()}\n" for line in lines))
 
-    return tell
+    return write
