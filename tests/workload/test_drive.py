@@ -344,7 +344,7 @@ def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Pa
     data = {"kind": "files", "format": "csv", "paths": [str(path)], "columns": 3}
     document = loading(Connection(str(tmp_path), 1, "u", "d"), None, data=data, method="copy_text")
     document["load"]["tables"]["test"]["columns"] = ["a", "b", "c"]
-    with pytest.raises(LoadstoneError, match=r"rows\.csv: row 2 \(byte 6\): it has 2 fields, and 3"):
+    with pytest.raises(LoadstoneError, match=r"rows\.csv: row 2 \(byte 6\): it has 2 fields, but 3"):
         perform(document, None)
     with pytest.raises(_core.DriveError, match="not as values"):
         _core.DataStream(json.dumps(data))
