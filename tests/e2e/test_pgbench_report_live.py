@@ -86,8 +86,8 @@ def test_the_report_is_written_again_as_that_of_any_run(database: Database, plac
 def test_a_folder_in_use_is_refused_before_there_is_a_connection(place: Path) -> None:
     code, out, err = ours("-n", "-f", "one.sql", "--report", ".", "-h", "/nowhere")
     assert (code, out) == (1, "")
-    assert "folder . is not empty" in err
-    assert "hint: Name a new folder with --report" in err
+    assert "is not empty" in err
+    assert "new folder with --report" in err
     assert sorted(path.name for path in place.iterdir()) == ["fail.sql", "one.sql"]
 
 
