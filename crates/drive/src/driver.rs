@@ -10,6 +10,7 @@ use crate::account::{self, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
 use crate::client::library::Library;
+use crate::client::mysql::Mysql;
 use crate::client::postgres::Postgres;
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Finish, Progress, Report, StepProgress};
@@ -26,7 +27,7 @@ use crate::output::Output;
 use crate::pace::Schedule;
 use crate::protocol::Protocol;
 use crate::record::Record;
-use crate::spec::{DriveSpec, IoChoice};
+use crate::spec::{DriveSpec, IoChoice, WireProtocol};
 use crate::timeline::Timeline;
 use crate::worker::client::Client;
 use crate::worker::{Assignment, Worker};
@@ -58,7 +59,10 @@ type Supervise = Box<dyn FnOnce(Option<Output>) -> Account + Send>;
 impl Drive {
     /// Check the specification and parse the scripts; nothing is connected yet.
     pub fn new(spec: DriveSpec) -> Result<Self, DriveError> {
-        Self::over::<Postgres>(spec)
+        match spec.connected()?.protocol {
+            WireProtocol::Postgres => Self::over::<Postgres>(spec),
+            WireProtocol::Mysql => Self::over::<Mysql>(spec),
+        }
     }
 
     /// The same over any protocol.

@@ -130,11 +130,25 @@ pub enum Variable {
     Text(String),
 }
 
+/// The protocol that a server speaks.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WireProtocol {
+    /// PostgreSQL's, and that of its family.
+    #[default]
+    Postgres,
+    /// MySQL's, and MariaDB's.
+    Mysql,
+}
+
 /// How to reach the server; the same meanings as libpq's parameters.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// Name, address, or folder of the unix socket (begins with `/`).
+    /// What the server speaks.
+    #[serde(default)]
+    pub protocol: WireProtocol,
+    /// Name, address, or folder of the unix socket (begins with `/`); for `mysql` also the socket itself.
     pub host: String,
     /// TCP port, also part of the socket's name.
     pub port: u16,
@@ -166,7 +180,7 @@ pub struct Connection {
     /// Shown in the server's views.
     #[serde(default = "application_name")]
     pub application_name: String,
-    /// Further start-up parameters.
+    /// Further start-up parameters; for `mysql` variables of the session.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
     /// A query that each session is asked after its log-in. It gives no row where the session is the one that

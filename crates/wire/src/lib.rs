@@ -4,4 +4,5 @@
 //! messages, and sends what `pending` returns. So the same code runs under `io_uring`, under
 //! epoll, and in tests with no socket at all.
 
+pub mod mysql;
 pub mod postgres;

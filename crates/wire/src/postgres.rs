@@ -17,7 +17,7 @@ mod session;
 mod settings;
 mod sha256_challenge;
 mod startup;
-mod tls;
+pub(crate) mod tls;
 
 pub use auth::Authentication;
 pub use backend::{

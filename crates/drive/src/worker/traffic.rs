@@ -174,10 +174,20 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 self.answered(slot, now);
             }
             Phase::LoggingIn => self.dirty.push(slot),
+            Phase::Exchanging | Phase::RollingBack => self.send_on(slot),
             _ => {}
         }
         if let Some(failure) = self.clients[slot as usize].exchange.farewell.take() {
             self.lose(slot, now, failure);
+        }
+    }
+
+    /// A protocol may say its next message only after the answer to the last.
+    fn send_on(&mut self, slot: Slot) {
+        let client = &mut self.clients[slot as usize];
+        if has_more(client) {
+            end_quiet_send(client);
+            self.dirty.push(slot);
         }
     }
 
@@ -210,6 +220,12 @@ fn note_sending<P: Protocol>(client: &mut Client<P>, sent: Sending, quiet: bool)
         Sending::Queued if quiet => client.send = SendState::Quiet,
         Sending::Queued => client.send = SendState::Busy,
     }
+}
+
+/// The session has something to send; so it has, too, when it cannot say what, and fails at that.
+fn has_more<P: Protocol>(client: &mut Client<P>) -> bool {
+    let session = client.session.as_mut();
+    session.is_some_and(|session| !matches!(session.pending(), Ok([])))
 }
 
 /// The server has answered: it has read what was sent.

@@ -1,0 +1,117 @@
+"""A MariaDB of our own, as an ordinary user starts it: Debian's, on a unix socket and a loopback port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.sandbox import NOBODY, make_base
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PATH = f"{os.environ['PATH']}:/usr/sbin"
+MARIADBD = shutil.which("mariadbd", path=_PATH)
+INSTALL = shutil.which("mariadb-install-db", path=_PATH)
+CLIENT = shutil.which("mariadb", path=_PATH)
+START_S = 60.0
+_OPTIONS = (
+    "--skip-log-bin",
+    "--innodb-buffer-pool-size=32M",
+    "--innodb-log-file-size=16M",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--bind-address=127.0.0.1",
+    "--character-set-server=utf8mb4",
+    "--plugin-load-add=auth_ed25519",
+    "--max-allowed-packet=64M",
+    "--performance-schema=OFF",
+)
+_CLIENT_OPTIONS = ("--no-defaults", "--user=root", "--batch", "--skip-column-names")
+_INSTALL_OPTIONS = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
+
+
+@dataclass(frozen=True)
+class MariaDB:
+    """A server; its superuser is `root` with no password, over the socket only."""
+
+    folder: Path
+    port: int
+
+    @property
+    def socket(self) -> str:
+        return str(self.folder / "m.sock")
+
+    def client(self, *options: str) -> list[str]:
+        assert CLIENT is not None
+        return [CLIENT, *_CLIENT_OPTIONS, f"--socket={self.socket}", *options]
+
+    def sql(self, text: str, database: str = "") -> str:
+        """Run statements; their rows, a line each, fields separated by tabs."""
+        ran = subprocess.run(self.client(database), input=text, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.strip()
+
+    def connection(self, **more: Any) -> dict[str, Any]:
+        """Return the connection of a drive: the superuser over the socket, or as said."""
+        there = {
+            "protocol": "mysql",
+            "host": self.socket,
+            "port": self.port,
+            "user": "root",
+            "database": "test",
+        }
+        return there | more
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def _as_user(folder: Path) -> list[str]:
+    if os.geteuid() != 0:  # it refuses to serve root
+        return []
+    os.chown(folder, NOBODY, NOBODY)
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+@contextlib.contextmanager
+def mariadb(*more: str) -> Iterator[MariaDB]:
+    """Start one, and remove it at the end; the test is skipped where it is not installed."""
+    if MARIADBD is None or INSTALL is None or CLIENT is None:
+        pytest.skip("MariaDB is not installed: Debian's package is mariadb-server")
+    folder = make_base()
+    server = MariaDB(folder, _free_port())
+    become = _as_user(folder)
+    data = f"--datadir={folder / 'data'}"
+    install = [*become, INSTALL, "--no-defaults", data, *_INSTALL_OPTIONS]
+    made = subprocess.run(install, capture_output=True, text=True, check=False, cwd=folder)
+    assert made.returncode == 0, made.stdout + made.stderr
+    # It says by a datagram when it is ready, as systemd asks for.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+        ready.bind(str(folder / "ready"))
+        (folder / "ready").chmod(0o777)
+        ready.settimeout(START_S)
+        process = subprocess.Popen(
+            [*become, MARIADBD, "--no-defaults", data, f"--socket={server.socket}", f"--port={server.port}",
+             f"--pid-file={folder / 'pid'}", f"--log-error={folder / 'log'}", *_OPTIONS, *more],
+            cwd=folder, env=os.environ | {"NOTIFY_SOCKET": str(folder / "ready")},
+        )  # fmt: skip
+        try:
+            while b"READY=1" not in ready.recv(4096):
+                pass
+            server.sql("create database test")
+            yield server
+        finally:
+            process.kill()
+            process.wait()
+            shutil.rmtree(folder)
