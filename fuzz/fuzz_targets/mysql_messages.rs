@@ -9,7 +9,7 @@ use loadstone_wire::postgres::{Password, TlsMode};
 
 /// A greeting and an end to the log-in.
 const LOGGED_IN: &[u8] =
-    b"\x4a\0\0\0\x0a5.5.5\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0\
+    b"\x49\0\0\0\x0a5.5.5\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0\
 ijklmnopqrst\0mysql_native_password\0\x07\0\0\x02\0\0\0\x02\0\0\0";
 
 /// What the bytes mean, taken in pieces of `step`.

@@ -19,6 +19,7 @@ mod placeholders;
 mod reader;
 mod render;
 mod row;
+mod server_key;
 mod session;
 mod settings;
 

@@ -2,7 +2,6 @@
 
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin as _, Context, Error};
 use mysql_common::constants::CapabilityFlags;
-use mysql_common::crypto::rsa::PublicKey;
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{
     AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest,
@@ -11,7 +10,7 @@ use mysql_common::proto::{MyDeserialize as _, MySerialize as _};
 
 use super::answer::{ERROR, OK};
 use super::error::ServerError;
-use super::{MysqlError, Settings, packet};
+use super::{MysqlError, Settings, packet, server_key};
 use crate::postgres::TlsMode;
 use crate::postgres::tls::Tunnel;
 
@@ -32,8 +31,6 @@ const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_CONNECT_ATTRS)
     .union(CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
     .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
-/// RSA keys of servers: bytes of the modulus.
-const KEY_BYTES: std::ops::RangeInclusive<usize> = 128..=2048;
 
 /// How far the log-in is.
 pub(super) enum Phase {
@@ -78,6 +75,10 @@ impl LogIn {
             Some(&ERROR) => return Err(refusal(payload)),
             Some(10) => {}
             _ => return Err(MysqlError::Malformed { what: "greeting" }),
+        }
+        // Beyond its range the library computes a negative length.
+        if challenge_bytes(payload).is_none_or(|length| length > 127) {
+            return Err(MysqlError::Malformed { what: "greeting" });
         }
         let greeting = HandshakePacket::deserialize((), &mut ParseBuf(payload))
             .map_err(|_| MysqlError::Malformed { what: "greeting" })?;
@@ -210,9 +211,15 @@ impl LogIn {
         if is_new {
             self.challenge = challenge.to_vec();
             self.procedure = Some(plugin.init().map_err(|_| unsupported(plugin))?);
-        } else if challenge.len() > 1 {
-            check_key(challenge).map_err(failed)?;
         }
+        let key;
+        let challenge = if is_new || challenge.len() < 2 {
+            challenge
+        } else {
+            let wrong = || failed("the server's public key is not a valid RSA key".to_owned());
+            key = server_key::checked(challenge).ok_or_else(wrong)?;
+            &key
+        };
         let transport = Transport {
             password: settings.password.as_ref().map_or(b"", |p| p.bytes()),
             challenge: &self.challenge,
@@ -229,6 +236,12 @@ impl LogIn {
             Err(error) => Err(failed(error.to_string())),
         }
     }
+}
+
+/// How long the challenge is, as the greeting says: behind the server's version and 20 bytes of fixed meaning.
+fn challenge_bytes(greeting: &[u8]) -> Option<u8> {
+    let version = greeting.get(1..)?.iter().position(|&byte| byte == 0)?;
+    greeting.get(1 + version + 1 + 20).copied()
 }
 
 /// What the server may show of us, where it asks for that.
@@ -250,19 +263,6 @@ fn attributes(
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into()
     })
-}
-
-/// A server's public key, before anything is computed with it.
-fn check_key(pem: &[u8]) -> Result<(), String> {
-    let key = PublicKey::from_pem(pem)
-        .map_err(|_| "the server's public key cannot be read".to_owned())?;
-    let exponent = key.exponent().bits();
-    if KEY_BYTES.contains(&key.num_octets()) && key.modulus().bit(0) && (2..=64).contains(&exponent)
-    {
-        Ok(())
-    } else {
-        Err("the server's public key is none of RSA".to_owned())
-    }
 }
 
 /// Whether the plugin keeps the password from others on the network.

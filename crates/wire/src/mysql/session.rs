@@ -166,7 +166,7 @@ impl Session {
         self.failed = true;
         let when = match &self.login {
             Some(_) => "during the log-in",
-            None if self.tail.is_empty() => "unexpectedly",
+            None if self.tail.is_empty() => "without sending a message",
             None => "in the middle of a message",
         };
         MysqlError::Closed { when }
