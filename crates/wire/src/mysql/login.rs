@@ -89,6 +89,10 @@ impl LogIn {
         }
         let offered = greeting.capabilities();
         self.capabilities = CAPABILITIES & offered;
+        // It belongs into the request for TLS, too: MariaDB reads the flags there, and not again.
+        let has_database = !settings.database.is_empty();
+        self.capabilities
+            .set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, has_database);
         if !offered.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
             return Err(MysqlError::Malformed {
                 what: "greeting: the server is older than MySQL 4.1",

@@ -106,7 +106,10 @@ fn tls_is_demanded_or_not() {
     let (told_of, mut session) = tls(TlsMode::Require, none());
     assert!(told_of.is_empty());
     // The request, of fixed length, without the user's name; then the first record of TLS.
-    assert_eq!(sent(&mut session).len(), 4 + 32);
+    let request = sent(&mut session);
+    assert_eq!(request.len(), 4 + 32);
+    // MariaDB reads these flags here only: TLS, a database.
+    assert_eq!((request[5] & 8, request[4] & 8), (8, 8));
     assert_eq!(sent(&mut session)[0], 0x16);
     let (_, mut session) = tls(TlsMode::Prefer, none());
     let told_of = told(&mut session, &packet(2, OK));
