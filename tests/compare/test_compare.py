@@ -263,7 +263,7 @@ def test_a_folder_of_an_older_version_of_every_kind(tmp_path: Path) -> None:
     }
     assert all(row["ratio"] == pytest.approx(1) for row in rows if row["ratio"] is not None)
     metrics = {row["metric"] for row in rows}
-    assert {"p50", "CPU", "WAL", "disk", "warm Count", "queries beside"} <= metrics
+    assert {"p50", "CPU", "WAL", "disk", "warm Count", "queries meanwhile"} <= metrics
 
 
 def test_against_a_newer_run_the_older_plan_is_compared_coarsely(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def _add_phase(entry: PhaseValues, phase: PhaseFigures, cores: int | None) -> No
             entry.primary = DISK
     if phase.beside:
         tps = phase.beside.drive.tps
-        entry.add(Metric("queries beside", "queries/s", "higher"), turn, tps.value, tps)
+        entry.add(Metric("queries meanwhile", "queries/s", "higher"), turn, tps.value, tps)
 
 
 def _add_drive(entry: PhaseValues, phase: PhaseFigures, turn: Turn) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 HEADS = ("A", "B", "B/A", "95 % interval", "Noise", "Detectable", "Repeats", "Verdict")
 CLOSE = 2
 """Up to so many times, a ratio is read in percents."""
-ORDER = ("rate", "queries beside", "warm", "mean", "p50", "p95", "p99", "CPU", "WAL", "written", "disk")
+ORDER = ("rate", "queries meanwhile", "warm", "mean", "p50", "p95", "p99", "CPU", "WAL", "written", "disk")
 INTERESTING = ("worse", "better")
 LEVELS = {"worse": "bad", "better": "good", "same": "good", "small": "good"}
 """Colours of verdicts by the names of the page's classes; others are a warning."""
