@@ -49,7 +49,7 @@ def _openmetrics(folder: Path, names: tuple[str, ...], out: Path | None) -> None
     from loadstone.tables.openmetrics import openmetrics
 
     if names:
-        raise click.UsageError("--table goes with csv and parquet.")
+        raise click.UsageError("--table goes with csv and parquet")
     text = openmetrics(read_summary(folder))
     if out is None:
         write_out(text)

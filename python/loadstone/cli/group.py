@@ -123,7 +123,7 @@ def loadstone(context: click.Context, *, version: bool, verbose: bool) -> None:
         click.echo(_version(verbose=verbose))
         context.exit()
     if verbose:
-        raise click.UsageError("--verbose goes with --version.")
+        raise click.UsageError("--verbose goes with --version")
     if context.invoked_subcommand is None:
         raise click.UsageError("Missing command.")
 

@@ -114,7 +114,7 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
     if "duration_s" in table and "transactions_per_client" in table:
         where = key_path((*path, "transactions_per_client"))
         yield Problem(
-            where, "the phase ends either by time or by count, not by both.", "Let one of the two be empty."
+            where, "the phase ends either by time or by count, not by both", "Let one of the two be empty."
         )
     if is_plain(table):
         yield from query_clashes(table["queries"], table["kind"], (*path, "queries"))
@@ -123,7 +123,7 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
             where = key_path((*inside, "rate_per_s"))
             yield Problem(
                 where,
-                "a rate needs pace fixed or poisson, and such a pace needs a rate.",
+                "a rate needs pace fixed or poisson, and such a pace needs a rate",
                 "Set both, or neither.",
             )
     if is_bulk(table):
@@ -133,12 +133,12 @@ def _clashes(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[
     if data is not None and ("end" in data) == ("span_s" in data):
         yield Problem(
             key_path((*path, "data")),
-            "the data ends either by `end` or by `span_s`, not by both.",
+            "the data ends either by `end` or by `span_s`, not by both",
             "Set one of them.",
         )
     scripts = table.get("scripts", ())
     if scripts and not any(isinstance(script, str) or script.get("weight", 1) for script in scripts):
-        yield Problem(key_path((*path, "scripts")), "no script has a weight above 0.", "Raise one weight.")
+        yield Problem(key_path((*path, "scripts")), "no script has a weight above 0", "Raise one weight.")
 
 
 def _published(phase: Phase, values: Mapping[str, Value]) -> Iterator[Published]:

@@ -149,10 +149,10 @@ def plan_from_json(text: str) -> Plan:
             return msgspec.convert(renamed(document, documents.Plan), Plan, dec_hook=_decode)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise LoadstoneError(
-            f"This is not a plan: {error}.", "Use a plan.json that Loadstone wrote."
+            f"This is not a plan: {error}", "Use a plan.json that Loadstone wrote."
         ) from error
     raise LoadstoneError(
-        f"This plan has format {found!r}, but this Loadstone reads format {FORMAT}.",
+        f"This plan has format {found!r}, but this Loadstone reads format {FORMAT}",
         "Use the version of Loadstone that wrote it (run.json names it).",
     )
 
@@ -173,17 +173,17 @@ def _check_request(
     scenarios: Sequence[Scenario], targets: Sequence[PlanTarget], size: str, repeats: int
 ) -> None:
     if not scenarios or not targets:
-        raise LoadstoneError("A plan needs a scenario and a target.", "See `loadstone scenarios`.")
+        raise LoadstoneError("A plan needs a scenario and a target", "See `loadstone scenarios`.")
     if size not in SIZES:
         raise LoadstoneError(
-            f"There is no size `{size}`.", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
+            f"There is no size `{size}`", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
         )
     if repeats < 1:
-        raise LoadstoneError(f"{repeats} is not a number of repeats.", "Use 1 or more.")
+        raise LoadstoneError(f"{repeats} is not a number of repeats", "Use 1 or more.")
     for what, ids in (("scenario", [s.id for s in scenarios]), ("target", [t.id for t in targets])):
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
-            raise LoadstoneError(f"The {what} '{twice[0]}' is there twice.", "Name each once; see --repeat.")
+            raise LoadstoneError(f"The {what} '{twice[0]}' is there twice", "Name each once; see --repeat.")
 
 
 def _settings(scenarios: Sequence[Scenario], size: str, overrides: Mapping[str, str]) -> dict[str, _Settings]:
@@ -231,11 +231,11 @@ def _addressed(scenarios: Sequence[Scenario], asked: str) -> list[tuple[Scenario
     if not chosen:
         ids = [scenario.id for scenario in scenarios]
         raise LoadstoneError(
-            f"'{asked}': no scenario '{scope}' is run.", f"{nearest(scope, ids)}Scenarios: {', '.join(ids)}."
+            f"'{asked}': no scenario '{scope}' is run", f"{nearest(scope, ids)}Scenarios: {', '.join(ids)}."
         )
     known = sorted({name for scenario in chosen for name in scenario.parameters})
     raise LoadstoneError(
-        f"'{asked}': there is no parameter '{name}'.",
+        f"'{asked}': there is no parameter '{name}'",
         f"{nearest(name, known)}Parameters: {', '.join(known)}.",
     )
 

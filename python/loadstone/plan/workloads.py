@@ -140,7 +140,7 @@ def _timed(filled: FilledPhase, make: Callable[[Mapping[str, Any], int], _T]) ->
         return make(filled.table, filled.seed)
     except (ValueError, OverflowError) as error:
         where = filled.place("data")
-        raise LoadstoneError(f"{where}: {error}.", "Write times as 2016-01-01T00:00:00Z.") from error
+        raise LoadstoneError(f"{where}: {error}", "Write times as 2016-01-01T00:00:00Z.") from error
 
 
 def _plain_queries(filled: FilledPhase) -> PlainQueries:

@@ -159,7 +159,7 @@ def _named(phase: PlannedPhase) -> Iterator[None]:
         yield
     except LoadstoneError as error:
         where = f"{phase.scenario}: phase '{phase.id}'"
-        raise LoadstoneError(f"{where}: {error.message.rstrip('.')}.", error.hint) from error
+        raise LoadstoneError(f"{where}: {error.message.rstrip('.')}", error.hint) from error
 
 
 def _look_at(phase: PlannedPhase) -> None:

@@ -107,11 +107,11 @@ def _table_problems(kind: inspect.StructType, table: Mapping[str, Any], path: Pa
             yield from problems(known[key].type, value, (*path, key))
         else:
             hint = f"{_meant(key, known)}Known keys: {', '.join(known)}."
-            yield Problem(key_path((*path, key)), "there is no such key.", hint)
+            yield Problem(key_path((*path, key)), "there is no such key", hint)
     for key, field in known.items():
         if field.required and key not in table:
             words = description(field.type) or "see docs/scenario-format.md"
-            yield Problem(key_path((*path, key)), "this key is missing.", f"Add it: {words}")
+            yield Problem(key_path((*path, key)), "this key is missing", f"Add it: {words}")
 
 
 def _names_problems(
@@ -122,7 +122,7 @@ def _names_problems(
     for name, value in table.items():
         if not _fits(plain(kind.key_type), name):
             place = key_path((*path, name))
-            yield Problem(place, "this cannot be a name.", f"Use: {description(kind.key_type)}")
+            yield Problem(place, "this cannot be a name", f"Use: {description(kind.key_type)}")
         yield from problems(kind.value_type, value, (*path, name), words)
 
 
@@ -180,7 +180,7 @@ def _refused(kind: inspect.Type, value: object, path: Path, words: str) -> Probl
     shown = json.dumps(value, ensure_ascii=False, default=str)
     shown = shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 3] + "…"
     hint = f"{_guess(kind, value, path)}Use: {words or 'see docs/scenario-format.md'}{_range(kind)}"
-    return Problem(key_path(path) or "the file", f"{shown} is not possible here.", hint)
+    return Problem(key_path(path) or "the file", f"{shown} is not possible here", hint)
 
 
 def _choices(kind: inspect.Type) -> list[inspect.Type]:

@@ -102,15 +102,15 @@ def bulk_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     sent = "files" in data and data.get("format") != "parquet"
     if sent and table.get("method", "best") not in ("best", f"copy_{data.get('format', 'text')}"):
         where = key_path((*path, "method"))
-        yield Problem(where, "files are sent in their own format.", 'Remove it, or set "best".')
+        yield Problem(where, "files are sent in their own format", 'Remove it, or set "best".')
     if "transactions" in table:
         for key in ("method", "batch_rows"):
             if key in table and table[key] != "insert":
                 where = key_path((*path, key))
-                yield Problem(where, "long transactions are single-row INSERTs.", "Remove one of the two.")
+                yield Problem(where, "long transactions are single-row INSERTs", "Remove one of the two.")
     if wishes.get("partition_rows") and not wishes.get("partition_column"):
         where = key_path((*path, "table", "partition_column"))
-        yield Problem(where, "only partitions by ranges of a column are possible.", "Name the column.")
+        yield Problem(where, "only partitions by ranges of a column are possible", "Name the column.")
     yield from _knee_clashes(table, path)
 
 
@@ -120,13 +120,13 @@ def _data_clashes(data: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     for key in wrong:
         if key in data:
             other = "files" if made else "rows that are made"
-            yield Problem(key_path((*path, key)), f"only {other} can have this key.", "Remove it.")
+            yield Problem(key_path((*path, key)), f"only {other} can have this key", "Remove it.")
     if made and not data.get("rows"):
         yield Problem(
-            key_path((*path, "rows")), "the number of rows to generate is missing.", "Use a number from 1."
+            key_path((*path, "rows")), "the number of rows to generate is missing", "Use a number from 1."
         )
     if data.get("header") and data.get("format") != "csv":
-        yield Problem(key_path((*path, "header")), "only CSV files have a header.", 'Set format = "csv".')
+        yield Problem(key_path((*path, "header")), "only CSV files have a header", 'Set format = "csv".')
 
 
 def _knee_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
@@ -135,7 +135,7 @@ def _knee_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     if not table.get("knee"):
         return
     if not step_rows:
-        yield Problem(key_path((*path, "step_rows")), "a knee is searched for in steps.", "Set step_rows.")
+        yield Problem(key_path((*path, "step_rows")), "a knee is searched for in steps", "Set step_rows.")
     elif rows and math.ceil(rows / step_rows) < FEWEST_STEPS:
         steps = math.ceil(rows / step_rows)
         words = f"{rows:,} rows in steps of {step_rows:,} are {steps} steps; a knee needs {FEWEST_STEPS}."

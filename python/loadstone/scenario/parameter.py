@@ -114,7 +114,7 @@ class Parameter:
         guess = nearest(str(value), self.values)
         shown = repr(value)
         shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
-        return LoadstoneError(f"Parameter `{self.name}` cannot be {shown}.", f"{guess}{hint}")
+        return LoadstoneError(f"Parameter `{self.name}` cannot be {shown}", f"{guess}{hint}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

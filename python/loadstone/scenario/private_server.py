@@ -55,5 +55,5 @@ def _bytes(text: str, where: str) -> int:
     """Read `96MB` as PostgreSQL does: a unit is 1024 of the one before."""
     found = _BYTES.fullmatch(text)
     if found is None or not int(found[1]):
-        raise LoadstoneError(f"{where}: {text!r} is not an amount of memory.", 'Write it as "96MB" or "2GB".')
+        raise LoadstoneError(f"{where}: {text!r} is not an amount of memory", 'Write it as "96MB" or "2GB".')
     return int(found[1]) * _UNITS[found[2].lower()]

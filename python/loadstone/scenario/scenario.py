@@ -100,7 +100,7 @@ def find_scenario(name: str) -> Scenario:
     if folder.is_dir() or "/" in name:
         return load_scenario(folder)
     raise LoadstoneError(
-        f"There is no scenario `{name}`.",
+        f"There is no scenario `{name}`",
         f"{nearest(name, builtin)}Built in: {', '.join(builtin)}; or use the path of a scenario's folder.",
     )
 
@@ -171,7 +171,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise LoadstoneError(
-            f"{path} is not TOML: {error}.", "Correct that line; https://toml.io has the rules."
+            f"{path} is not TOML: {error}", "Correct that line; https://toml.io has the rules."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
@@ -179,14 +179,14 @@ def _read_toml(path: Path) -> dict[str, Any]:
         what = (
             "is nested too deeply" if isinstance(error, RecursionError) else "has a number that is too long"
         )
-        raise LoadstoneError(f"{path} {what}.", "Write it as docs/scenario-format.md shows.") from error
+        raise LoadstoneError(f"{path} {what}", "Write it as docs/scenario-format.md shows.") from error
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> LoadstoneError:
     if isinstance(error, UnicodeDecodeError):
-        return LoadstoneError(f"{path} is not UTF-8 text (byte {error.start}).", "Save the file as UTF-8.")
+        return LoadstoneError(f"{path} is not UTF-8 text (byte {error.start})", "Save the file as UTF-8.")
     return LoadstoneError(
-        f"{path} cannot be read: {error.strerror}.",
+        f"{path} cannot be read: {error.strerror}",
         f"A scenario is a folder with {SCENARIO_FILE} and the files that it names.",
     )
 
@@ -210,7 +210,7 @@ def _value_problems(
 def _unknown_parameter(name: str, parameters: Mapping[str, Parameter], where: str) -> Problem:
     known = ", ".join(parameters) or "none"
     return Problem(
-        where, f"there is no parameter `{name}`.", f"{nearest(name, parameters)}Parameters: {known}."
+        where, f"there is no parameter `{name}`", f"{nearest(name, parameters)}Parameters: {known}."
     )
 
 
@@ -220,13 +220,13 @@ def _parameter_problems(
     for name, parameter in parameters.items():
         if (parameter.type == "enum") != bool(parameter.values):
             where = key_path(("parameters", name, "values"))
-            yield Problem(where, "an enum has `values`, other types have none.", "Add or remove `values`.")
+            yield Problem(where, "an enum has `values`, other types have none", "Add or remove `values`.")
         if parameter.type not in ("integer", "number") and (parameter.minimum, parameter.maximum) != (
             None,
             None,
         ):
             where = key_path(("parameters", name))
-            yield Problem(where, "only numbers have `minimum` and `maximum`.", "Remove them.")
+            yield Problem(where, "only numbers have `minimum` and `maximum`", "Remove them.")
         yield from (
             Problem(f"parameters.{name}.default", problem.message, problem.hint)
             for problem in _value_problems({name: parameter.default}, parameters, ())
@@ -237,7 +237,7 @@ def _parameter_problems(
         for name, value in values.items():
             if isinstance(value, list) and name not in swept:
                 where = key_path(("sizes", size, name))
-                yield Problem(where, "no phase sweeps this parameter.", "Set one value, or sweep it.")
+                yield Problem(where, "no phase sweeps this parameter", "Set one value, or sweep it.")
 
 
 def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> Iterator[Problem]:
@@ -248,7 +248,7 @@ def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parame
         first = seen.setdefault(table["id"], index)
         if first != index:
             where = key_path((*path, "id"))
-            yield Problem(where, f"phase[{first}] already has the id `{table['id']}`.", "Choose another id.")
+            yield Problem(where, f"phase[{first}] already has the id `{table['id']}`", "Choose another id.")
         yield from key_problems(table, path)
         yield from published_problems(table, path)
         sweep = table.get("sweep", {})
@@ -265,13 +265,13 @@ def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Itera
     kind = table["kind"]
     for key in _NEEDED[kind]:
         if key not in table:
-            yield Problem(key_path((*path, key)), f"a phase of kind {kind} needs this key.", "Add it.")
+            yield Problem(key_path((*path, key)), f"a phase of kind {kind} needs this key", "Add it.")
     for key in table:
         having = [other for other, keys in _ONLY.items() if key in keys]
         if having and kind not in having:
             kinds = " or ".join(f'kind = "{other}"' for other in having)
             where = key_path((*path, key))
-            yield Problem(where, f"a phase of kind {kind} has no such key.", f"Remove it, or set {kinds}.")
+            yield Problem(where, f"a phase of kind {kind} has no such key", f"Remove it, or set {kinds}.")
     if kind == "script":
         yield from _script_problems(table, path)
     if kind == "load" and "data" in table:
@@ -283,13 +283,11 @@ def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Itera
 def _script_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
     if "duration_s" not in table and "transactions_per_client" not in table:
         where = key_path((*path, "duration_s"))
-        yield Problem(
-            where, "nothing says when the phase ends.", "Add duration_s or transactions_per_client."
-        )
+        yield Problem(where, "nothing says when the phase ends", "Add duration_s or transactions_per_client.")
     if "row_check" in table and "rows_per_transaction" not in table:
         where = key_path((*path, "rows_per_transaction"))
         yield Problem(
-            where, "row_check needs this key.", "Set it to the number of rows that one transaction adds."
+            where, "row_check needs this key", "Set it to the number of rows that one transaction adds."
         )
 
 
@@ -298,18 +296,18 @@ def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Ite
     bulk = is_bulk(table)
     for key in sorted((SERIES_ONLY if bulk else BULK_ONLY) & table.keys()):
         what = "a time series (data.use_case)" if bulk else "plain rows (data.set or data.files)"
-        yield Problem(key_path((*path, key)), f"only a load of {what} has this key.", "Remove it.")
+        yield Problem(key_path((*path, key)), f"only a load of {what} has this key", "Remove it.")
     if bulk and not {"set", "files"} & table["data"].keys():
         words = "rows come from a `set`, or from `files`, which may have a set's columns."
         hint = "Give { set = …, rows = … } or { files = … }; { use_case = … } is a time series."
         yield Problem(key_path((*path, "data")), words, hint)
     if bulk and "table" not in table:
         where = key_path((*path, "table"))
-        yield Problem(where, "a load of plain rows needs this key.", 'Add table = { name = "…" }.')
+        yield Problem(where, "a load of plain rows needs this key", 'Add table = { name = "…" }.')
     if "queries" in table and is_plain(table) != bulk:
         where = key_path((*path, "queries"))
         has, rows = ("statements", "plain rows") if bulk else ("kinds", "a time series")
-        yield Problem(where, f"a load of {rows} runs queries with `{has}`.", f"Set queries.{has}.")
+        yield Problem(where, f"a load of {rows} runs queries with `{has}`", f"Set queries.{has}.")
 
 
 def _phase(index: int, table: dict[str, Any], parameters: Mapping[str, Parameter]) -> Phase:
@@ -353,13 +351,13 @@ def _read_files(folder: Path, phases: tuple[Phase, ...]) -> dict[str, str]:
         path = folder / name
         if folder.resolve() not in path.resolve().parents:
             problem = Problem(
-                where, f"{name} is outside the scenario's folder.", "Move the file into the folder."
+                where, f"{name} is outside the scenario's folder", "Move the file into the folder."
             )
             raise_problems(str(folder / SCENARIO_FILE), [problem])
         if not path.is_file():
             there = sorted(file.name for file in folder.glob(f"*{path.suffix}"))
             hint = f"{nearest(name, there)}Files there: {', '.join(there) or 'none'}."
-            raise_problems(str(folder / SCENARIO_FILE), [Problem(where, f"there is no file {name}.", hint)])
+            raise_problems(str(folder / SCENARIO_FILE), [Problem(where, f"there is no file {name}", hint)])
         try:
             files[name] = path.read_text(encoding="utf-8")
             learn(files[name])

@@ -50,7 +50,7 @@ def raise_problems(where: str, problems: Sequence[Problem]) -> None:
         return
     lines = [f"{where}: {problem.path}: {problem.message}" for problem in problems]
     if len(problems) > 1:
-        lines = [f"{line} {problem.hint}" for line, problem in zip(lines, problems, strict=True)]
+        lines = [f"{line}. {problem.hint}" for line, problem in zip(lines, problems, strict=True)]
         lines.insert(0, f"{where} has {len(problems)} problems:")
     hint = problems[0].hint if len(problems) == 1 else "Correct them in scenario.toml."
     raise LoadstoneError("\n".join(lines), hint)

@@ -95,13 +95,13 @@ def render(text: str, values: Mapping[str, Value], where: str) -> str:
 
 def _not_filled_in(reason: str, where: str) -> LoadstoneError:
     return LoadstoneError(
-        f"{where}: the template cannot be filled in: {reason.rstrip('.')}.",
+        f"{where}: the template cannot be filled in: {reason.rstrip('.')}",
         "Templates know the scenario's parameters, `size`, `seed` and `repeat`.",
     )
 
 
 def _broken(error: TemplateSyntaxError, where: str) -> LoadstoneError:
     return LoadstoneError(
-        f"{where}, line {error.lineno}: broken template: {(error.message or '').rstrip('.')}.",
+        f"{where}, line {error.lineno}: broken template: {(error.message or '').rstrip('.')}",
         "Put text that contains {{, {% or {# without being a template between {% raw %} and {% endraw %}.",
     )

@@ -27,7 +27,7 @@ def one_statement(scenario: Scenario, text: str, values: Mapping[str, Value]) ->
     found = split_statements(sql, where)
     if len(found) != 1:
         raise LoadstoneError(
-            f"{where} has {len(found)} statements.", "Write one query that returns one value."
+            f"{where} has {len(found)} statements", "Write one query that returns one value."
         )
     return found[0]
 

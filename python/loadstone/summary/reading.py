@@ -136,7 +136,7 @@ def _ascending(steps: list[Step], path: Path) -> list[Step]:
     for number, (before, step) in enumerate(pairwise(steps), start=2):
         if not (before.step < step.step and before.rows_before < step.rows_before):
             raise LoadstoneError(
-                f"{path}, line {number}: step {step.step} follows step {before.step}.",
+                f"{path}, line {number}: step {step.step} follows step {before.step}",
                 "The file was changed after the run: use an untouched copy of the folder.",
             )
     return steps
