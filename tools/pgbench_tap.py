@@ -159,7 +159,10 @@ def _sources(major: str, folder: Path) -> Path:
             members = [m for m in packed.getmembers() if f"/{TESTS}/" in m.name or f"/{MODULES}/" in m.name]
             for member in members:
                 member.name = member.name.partition("/")[2]
-            packed.extractall(unpacked, members, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                packed.extractall(unpacked, members, filter="data")
+            else:  # Python 3.11.0 to 3.11.3, Debian 12's among them
+                packed.extractall(unpacked, members)
     return unpacked
 
 
