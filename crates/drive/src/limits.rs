@@ -6,6 +6,8 @@ use crate::error::DriveError;
 
 /// Descriptors that may still be needed besides: files, rings, the monitor's.
 const RESERVE: u64 = 128;
+/// So many are allowed where the hard limit permits it: the built-in server may need as many in this process.
+const ROOM: u64 = 65_536;
 
 /// Descriptors that the process has open now.
 fn open_files() -> u64 {
@@ -22,9 +24,10 @@ pub(crate) fn raise_open_files(clients: usize) -> Result<(), DriveError> {
     };
     let needed = open_files() + clients as u64 + RESERVE;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| failed(e, needed))?;
-    if soft >= needed {
+    let wanted = needed.max(hard.min(ROOM));
+    if soft >= wanted {
         return Ok(());
     }
     // Root may exceed the hard limit; for others the kernel refuses, and the hint says what to do.
-    setrlimit(Resource::RLIMIT_NOFILE, needed, hard.max(needed)).map_err(|e| failed(e, needed))
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted)).map_err(|e| failed(e, needed))
 }
