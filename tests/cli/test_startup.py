@@ -53,6 +53,8 @@ DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-0
         ("scenarios",),
         ("compare", "--help"),
         ("export", "--help"),
+        ("history", "--help"),
+        ("history", "add", "--help"),
         ("pgbench", "--version"),
         ("pgbench", "--help"),
         ("tsbs", "generate-data", *DATA),

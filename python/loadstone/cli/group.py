@@ -26,6 +26,7 @@ VERBS = (
     "engines",
     "export",
     "generate",
+    "history",
     "pgbench",
     "plan",
     "report",

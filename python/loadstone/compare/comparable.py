@@ -66,11 +66,11 @@ def _machine(pair: Pair) -> Iterator[Difference]:
     a, b = (side.summary.environment for side in (pair.a, pair.b))
     for kind, facts in (("machine", _MACHINE), ("loadstone", _OURS)):
         for what, path in facts:
-            ours, others = (_at(document, path) for document in (a, b))
+            ours, others = (fact(document, path) for document in (a, b))
             if ours != others:
                 yield Difference(kind=kind, what=what, a=_shown(what, ours), b=_shown(what, others))
     stores = [
-        _at(side.summary.environment, ("storage", f"data of {side.target.id}")) for side in (pair.a, pair.b)
+        fact(side.summary.environment, ("storage", f"data of {side.target.id}")) for side in (pair.a, pair.b)
     ]
     for name in _STORAGE:
         ours, others = (store.get(name) if isinstance(store, dict) else None for store in stores)
@@ -79,7 +79,8 @@ def _machine(pair: Pair) -> Iterator[Difference]:
             yield Difference(kind="machine", what=what, a=_shown(what, ours), b=_shown(what, others))
 
 
-def _at(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+def fact(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """Return what environment.json says at a path of keys; None where it says nothing."""
     found: Any = document
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -111,14 +112,15 @@ def _settings(pair: Pair) -> Iterator[Difference]:
     """
     if pair.a.target.engine != pair.b.target.engine:
         return
-    a, b = (_values(side.target) for side in (pair.a, pair.b))
-    names = sorted({*a, *b} - _PLACES)
-    for name in names:
+    a, b = (settings_of(side.target) for side in (pair.a, pair.b))
+    for name in sorted({*a, *b}):
         if a.get(name) != b.get(name):
             ours, others = (side.get(name, "default") for side in (a, b))
             yield Difference(kind="setting", what=name, a=ours, b=others)
 
 
-def _values(target: TargetFigures) -> dict[str, str | int | float | bool | None]:
+def settings_of(target: TargetFigures) -> dict[str, str | int | float | bool | None]:
+    """Return settings that are not at their defaults, without those that say where the server is."""
     listed = {str(setting.name): setting.value for setting in target.settings or []}
-    return listed | {entry.setting: entry.value for entry in target.durability or []}
+    listed |= {entry.setting: entry.value for entry in target.durability or []}
+    return {name: value for name, value in listed.items() if name not in _PLACES}

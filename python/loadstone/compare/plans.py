@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 from loadstone.compare.documents import Difference
+from loadstone.compare.metrics import identity
+from loadstone.model import ROUND
 from loadstone.results.documents import Plan
 from loadstone.results.older import renamed
 from loadstone.results.reading import exists, read_json
@@ -25,7 +28,11 @@ _WORDS_ONLY = frozenset(
 """Keys of a planned phase or scenario that say nothing of what is done."""
 _SEEDS = ("seed of the run", "drive.seed")
 """Repeats have seeds of their own anyway, and so have calls of pgbench. Seeds of data are not among them."""
+_NUMBERS = ("number", "repeat", f"variant.{ROUND}")
+"""Keys that say which of several equal phases one is."""
 _LONGEST = 60
+DIGITS = 12
+"""Of a digest: enough for the plans of a history."""
 
 
 def plan_differences(a: RunSide, b: RunSide) -> Iterator[Difference]:
@@ -55,6 +62,33 @@ def data_differences(a: RunSide, b: RunSide) -> Iterator[Difference]:
                 )
 
 
+def phase_digests(folder: Path, target: str) -> dict[str, str]:
+    """Return a digest of all that decides what each phase of a target does, by its `metrics.identity`.
+
+    Runs whose digests are equal can be compared; words, seeds of transactions and repeats do not count.
+    """
+    plan = _plan(folder)
+    scenarios = _by(plan.get("scenarios"), _scenario_name)
+    found: dict[str, str] = {}
+    for phase in _phases_of(plan, target):
+        variant = {name: value for name, value in (phase.get("variant") or {}).items() if name != ROUND}
+        key = identity(phase.get("scenario"), phase.get("id"), variant)
+        scenario = scenarios.get(str(phase.get("scenario")), {})
+        whole = [plan.get("format"), plan.get("size"), _decisive(scenario), _decisive(phase)]
+        text = json.dumps(whole, sort_keys=True)
+        found.setdefault(key, hashlib.sha256(text.encode()).hexdigest()[:DIGITS])
+    return found
+
+
+def _decisive(document: Json) -> Json:
+    flat = _flat(document)
+    return {
+        name: value
+        for name, value in flat.items()
+        if name not in _NUMBERS and not name.replace("_", " ").endswith(_SEEDS)
+    }
+
+
 def _plan(folder: Path) -> Json:
     path = folder / "plan.json"
     return renamed(read_json(path), Plan) if exists(path) else {}
@@ -77,9 +111,14 @@ def _by(entries: object, name: Any) -> dict[str, Json]:
 
 
 def _planned_phases(plan: Json, target: str) -> dict[str, Json]:
+    return _by(_phases_of(plan, target), _phase_name)
+
+
+def _phases_of(plan: Json, target: str) -> list[Json]:
     targets = [one for one in plan.get("targets") or [] if isinstance(one, dict)]
     own = next((one for one in targets if one.get("id") == target), targets[0] if targets else {})
-    return _by(own.get("phases"), _phase_name)
+    phases = own.get("phases")
+    return [one for one in phases if isinstance(one, dict)] if isinstance(phases, list) else []
 
 
 def _flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

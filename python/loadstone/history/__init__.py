@@ -1,0 +1,1 @@
+"""What runs measured over time: history.jsonl, its page, and exports for Otava and Bencher."""

@@ -1,0 +1,151 @@
+"""A history as one self-contained page in the report's style: a chart for each phase, and all figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadstone import __version__
+from loadstone.report import formats
+from loadstone.report.charts import COLOURS, TABLE_ROWS, Block, Chart, Table, filled, legend_of
+from loadstone.report.charts.drawing import charts_in, draw
+from loadstone.report.page import assets, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from loadstone.history.documents import HistoryLine, MetricLine
+    from loadstone.history.series import Block as PhaseBlock
+    from loadstone.history.series import Point, Series
+
+    Points = Sequence[tuple[Point, MetricLine]]
+
+FOLDER = Path(__file__).parent
+MOST_CHARTED = 40
+"""Phases that have a chart: each takes some tenths of a second."""
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A metric of a series."""
+
+    name: str
+    primary: bool
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A phase and variant."""
+
+    title: str
+    groups: Sequence[tuple[str, Sequence[Row]]]
+    chart: Chart | None
+
+
+def page(
+    lines: Sequence[HistoryLine],
+    blocks: Sequence[PhaseBlock],
+    wrong: Sequence[str],
+    say: Callable[[str], None],
+) -> str:
+    """Return the page; `say` is told of charts that could not be drawn: the page has all figures then."""
+    sections = [_section(at, block) for at, block in enumerate(blocks)]
+    drawings = draw(list(charts_in(sections)))
+    if drawings.failure:
+        say(f"The page has no charts: {drawings.failure}.")
+    return (
+        environment(drawings, FOLDER)
+        .get_template("history.html.j2")
+        .render(
+            sections=sections,
+            lines=list(reversed(lines)),
+            runs=len({line.key[:-1] for line in lines}),
+            wrong=wrong,
+            left_out=max(0, len(blocks) - MOST_CHARTED),
+            version=__version__,
+            **assets(drawings),
+        )
+    )
+
+
+def _section(at: int, block: PhaseBlock) -> Section:
+    groups = [
+        (block.label(series), [_row(series, name) for name in series.metrics()]) for series in block.series
+    ]
+    return Section(block.title, groups, _chart(at, block) if at < MOST_CHARTED else None)
+
+
+def _row(series: Series, name: str) -> Row:
+    points = series.having(name)
+    point, newest = points[-1]
+    before = points[-2][1].value if len(points) > 1 else None
+    cells = (
+        formats.digits(newest.value, _DIGITS),
+        _interval(newest),
+        formats.digits(before, _DIGITS),
+        formats.digits(None if before is None else newest.value / before),
+        str(len(points)),
+        point.line.commit or formats.NONE,
+    )
+    return Row(f"{name}, {newest.unit}", newest.primary, cells)
+
+
+def _interval(metric: MetricLine) -> str:
+    if metric.low is None or metric.high is None:
+        return formats.NONE
+    within = " (one repeat)" if metric.basis == "within" else ""
+    return f"{formats.digits(metric.low, _DIGITS)} … {formats.digits(metric.high, _DIGITS)}{within}"
+
+
+def _chart(at: int, block: PhaseBlock) -> Chart | None:
+    """Draw the metric that decides: that of the newest series, in its unit."""
+    newest = max(block.series, key=lambda series: series.newest.line.at())
+    name = newest.metrics()[0]
+    unit = newest.having(name)[-1][1].unit
+    drawn = [(block.label(series), series.having(name)) for series in block.series]
+    shown = [(label, points) for label, points in drawn if points and points[-1][1].unit == unit]
+    labels = [label for label, _ in shown]
+    colours = [COLOURS[number % len(COLOURS)] for number in range(len(shown))]
+    y_title = f"{name}, {unit}"
+    return Chart(
+        id=f"h{at}",
+        title=f"{block.title}: {name}",
+        description=f"{y_title} of each run over time, with 95 % intervals.",
+        spec=filled("history", {"series": labels, "colours": colours, "y_title": y_title}),
+        data={"points": [_points(label, points) for label, points in shown]},
+        table=_table(shown, y_title),
+        width="half",
+        legend=legend_of(labels, colours) if len(labels) > 1 else (),
+    )
+
+
+def _points(label: str, points: Points) -> Block:
+    columns = {
+        "time": [round(point.line.at().timestamp() * 1e3) for point, _ in points],
+        "value": [metric.value for _, metric in points],
+        "low": [metric.low for _, metric in points],
+        "high": [metric.high for _, metric in points],
+        "commit": [point.line.commit or "" for point, _ in points],
+        "run": [point.line.run for point, _ in points],
+    }
+    return Block({"series": label}, columns)
+
+
+def _table(shown: Sequence[tuple[str, Points]], y_title: str) -> Table:
+    rows = [
+        [
+            formats.moment(point.line.time),
+            label,
+            point.line.commit or formats.NONE,
+            formats.digits(metric.value, _DIGITS),
+            _interval(metric),
+        ]
+        for label, points in shown
+        for point, metric in points[-TABLE_ROWS:]
+    ]
+    longest = max((len(points) for _, points in shown), default=0)
+    note = f"The newest {TABLE_ROWS} of each; the history has all." if longest > TABLE_ROWS else ""
+    return Table(("Start of the run", "Series", "Commit", y_title, "95 % interval"), rows, note)
