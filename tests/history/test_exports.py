@@ -114,8 +114,11 @@ def test_otava_files_have_plain_names_that_do_not_collide() -> None:
     lines = [
         line("a", phases=[phase(metric("rate", 1.0), variant={"x": value}) for value in ("a/b", "a b", "a")])
     ]
+    many = [metric(f"{'m' * 200}{at}", 1.0) for at in (1, 2)]
+    lines += [line("b", phases=[phase(metric("rate", 1.0), many[0])])]
+    lines += [line("c", phases=[phase(metric("rate", 1.0), many[1])])]
     names = list(otava(blocks_of(lines)))
-    assert len(set(names)) == 4
+    assert len(names) == 3 + 3 + 1
     assert all(names_of(name) == {name} for name in names)
 
 

@@ -64,6 +64,14 @@ def test_one_repeat_has_the_interval_within_the_run(tmp_path: Path) -> None:
     assert rate.low < rate.value < rate.high
 
 
+def test_repeats_that_have_nothing_in_common_have_no_interval(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    phases = tuple(Phase(repeat=at, seconds=4, warmup=0, tps=tps) for at, tps in ((1, 1.0), (2, 2000.0)))
+    assert add(path, run_of(tmp_path / "run", phases=phases)).exit_code == 0
+    rate = file.read(path)[0][0].phases[0].metrics[0]
+    assert (rate.n, rate.low, rate.high, rate.basis) == (2, None, None, None)
+
+
 def test_each_target_is_a_line(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     targets = (Target(), Target(id="pg17", label="PostgreSQL 17.11 (embedded)", speed=0.5))
@@ -280,7 +288,7 @@ loadstone(["history", "add", sys.argv[2], "--history", sys.argv[1]])
 def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_bytes(WHOLE[0] + b"\n")
-    command = [sys.executable, "-c", FULL, path, run_of(tmp_path / "run", repeats=1)]
+    command = [sys.executable, "-c", FULL, str(path), str(run_of(tmp_path / "run", repeats=1))]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     assert done.returncode == 2, done.stderr
     assert "nothing was added" in done.stderr

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
-from loadstone.history.series import Point, name_of
+from loadstone.history.series import Point, digest_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,5 +58,5 @@ def _short(name: str, most: int) -> str:
     """Return a name that is not longer than Bencher takes, and still another one than others."""
     if len(name) <= most:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    digest = digest_of(name)
     return f"{name[: most - len(digest) - 1]}-{digest}"

@@ -8,9 +8,11 @@ from msgspec import Meta, field
 from loadstone.results.documents.base import Count, Struct, Words
 
 FORMAT = 1
+LARGEST = 1e20
+"""Figures above it are damage, or of no use."""
 
-Measured = Annotated[float, Meta(gt=0, le=1e20)]
-End = Annotated[float, Meta(ge=-1e20, le=1e20)]
+Measured = Annotated[float, Meta(gt=0, le=LARGEST)]
+End = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 
 class MetricLine(Struct, frozen=True, kw_only=True):

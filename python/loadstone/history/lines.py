@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -11,7 +11,15 @@ from loadstone.compare.decisions import CONFIDENCE
 from loadstone.compare.metrics import values_of
 from loadstone.compare.plans import phase_digests
 from loadstone.errors import LoadstoneError
-from loadstone.history.documents import FORMAT, HistoryLine, Machine, MetricLine, PhaseLine, TargetLine
+from loadstone.history.documents import (
+    FORMAT,
+    LARGEST,
+    HistoryLine,
+    Machine,
+    MetricLine,
+    PhaseLine,
+    TargetLine,
+)
 from loadstone.results.reading import typed
 from loadstone.summary.ratios import FEWEST, LogRatio
 from loadstone.summary.stored import read_summary
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
 
     from loadstone.compare.metrics import PhaseValues, Series
     from loadstone.results.documents.summary import Summary, TargetFigures
+
+Basis = Literal["repeats", "within"] | None
 
 _MACHINE = {
     "host": ("system", "hostname"),
@@ -128,14 +138,17 @@ def _metric(series: Series, *, primary: bool) -> MetricLine:
     )
 
 
-def _interval(series: Series, values: list[float]) -> tuple[float | None, float | None, int, str | None]:
+def _interval(series: Series, values: list[float]) -> tuple[float | None, float | None, int, Basis]:
     """Return the 95 % interval of the mean, how many values it is from, and of which kind they are."""
     if len(values) >= FEWEST:
         logs = np.log(values)
         se = logs.std(ddof=1) / np.sqrt(len(values))
         mean = LogRatio(logs.mean(), se, np.array(len(values) - 1.0), len(values), paired=True)
-        low, high = mean.interval(CONFIDENCE)
-        return float(low), float(high), len(values), "repeats"
+        with np.errstate(over="ignore"):
+            low, high = (float(end) for end in mean.interval(CONFIDENCE))
+        if high > LARGEST:  # two values that have nothing in common: the interval says nothing
+            return None, None, len(values), None
+        return low, high, len(values), "repeats"
     rates = list(series.within.values())
     if len(series.values) == len(rates) == 1 and rates[0].low is not None and rates[0].high is not None:
         return float(rates[0].low), float(rates[0].high), rates[0].n, "within"

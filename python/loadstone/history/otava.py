@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from loadstone.history.series import name_of
+from loadstone.history.series import digest_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,10 +47,10 @@ def _tables(series: Series) -> Iterator[tuple[str, list[Point], list[str]]]:
         having = tuple(id(point) for point, _ in series.having(metric))
         groups.setdefault(having, []).append(metric)
     for having, metrics in groups.items():
-        whole = len(having) == len(series.points)
-        parts = () if whole else (metrics[0],)
+        parts = () if len(having) == len(series.points) else (metrics[0],)
         name = _PLAIN.sub("-", name_of(series.newest, parts).replace("/", "."))[:_LONGEST]
-        yield f"{name}.{series.digest}", [p for p in series.points if id(p) in having], metrics
+        digest = digest_of(series.digest, *parts)
+        yield f"{name}.{digest}", [p for p in series.points if id(p) in having], metrics
 
 
 def _csv(points: Sequence[Point], metrics: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
 from loadstone.report import formats
@@ -123,7 +123,7 @@ def _chart(at: int, block: PhaseBlock) -> Chart | None:
 
 
 def _points(label: str, points: Points) -> Block:
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "time": [round(point.line.at().timestamp() * 1e3) for point, _ in points],
         "value": [metric.value for _, metric in points],
         "low": [metric.low for _, metric in points],

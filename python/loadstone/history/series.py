@@ -83,8 +83,7 @@ def blocks_of(lines: Iterable[HistoryLine]) -> list[Block]:
         block = blocks.setdefault(name, Block(""))
         block.title = _title(phase)
         if key not in series:
-            digest = hashlib.sha256(key.encode()).hexdigest()[:8]
-            series[key] = Series(line.target.id, machine, phase.plan or "", digest)
+            series[key] = Series(line.target.id, machine, phase.plan or "", digest_of(key))
             block.series.append(series[key])
         series[key].points.append(Point(line, phase))
     return list(blocks.values())
@@ -98,6 +97,11 @@ def _title(phase: PhaseLine) -> str:
     words = formats.variant(phase.variant)
     title = f"{phase.title}, {words}" if words else phase.title
     return f"{phase.scenario}: {title}" if phase.scenario else title
+
+
+def digest_of(*words: str) -> str:
+    """Return a few letters that tell a name from others."""
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:8]
 
 
 def kind_of(machine: Machine) -> str:
