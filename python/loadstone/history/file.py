@@ -52,7 +52,6 @@ def _parsed(content: bytes, name: str) -> tuple[list[HistoryLine], list[str]]:
         except LoadstoneError as error:
             wrong.append(error.message)
             continue
-        found.pop(line.key, None)
         found[line.key] = line
     return list(found.values()), wrong
 
