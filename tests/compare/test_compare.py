@@ -171,6 +171,19 @@ def test_a_change_inside_a_phase_is_another_plan(tmp_path: Path) -> None:
     assert "workload.clients" in refused.stderr
 
 
+def test_two_scenarios_with_phases_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
+    a, b = run_of(tmp_path / "a"), run_of(tmp_path / "b")
+    for folder, clients in ((a, 8), (b, 9)):
+        plan = json.loads((folder / "plan.json").read_text())
+        phases = plan["targets"][0]["phases"]
+        of_one = [p | {"scenario": "one", "workload": p["workload"] | {"clients": clients}} for p in phases]
+        plan["targets"][0]["phases"] = of_one + [phase | {"scenario": "two"} for phase in phases]
+        write(folder / "plan.json", plan)
+    refused = compare(a, b)
+    assert refused.exit_code == 1
+    assert "one: insert" in refused.stderr
+
+
 def test_another_seed_of_transactions_is_listed_and_one_of_data_refused(tmp_path: Path) -> None:
     a, b = run_of(tmp_path / "a"), run_of(tmp_path / "b")
     plan = json.loads((b / "plan.json").read_text())

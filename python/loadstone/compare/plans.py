@@ -101,7 +101,12 @@ def _scenario_name(scenario: Json) -> str:
 def _phase_name(phase: Json) -> str:
     variant = ", ".join(f"{k} = {v}" for k, v in (phase.get("variant") or {}).items())
     repeat = phase.get("repeat") or 1
-    parts = [str(phase.get("id")), variant, f"repeat {repeat}" if repeat > 1 else ""]
+    return _named(phase.get("scenario"), str(phase.get("id")), variant, repeat)
+
+
+def _named(scenario: str | None, phase: str, variant: str, repeat: int) -> str:
+    """Name a phase; two scenarios of one run may have phases of the same name."""
+    parts = [f"{scenario}: {phase}" if scenario else phase, variant, f"repeat {repeat}" if repeat > 1 else ""]
     return ", ".join(part for part in parts if part)
 
 
@@ -158,8 +163,7 @@ def _loaded(side: RunSide) -> dict[str, dict[str, int | str]]:
     for phase in side.summary.phases:
         if phase.target == side.target.id and phase.load and phase.state == "complete":
             variant = ", ".join(f"{k} = {v}" for k, v in phase.variant.items())
-            repeat = f"repeat {phase.repeat}" if phase.repeat > 1 else ""
-            name = ", ".join(part for part in (str(phase.id), variant, repeat) if part)
+            name = _named(phase.scenario, str(phase.id), variant, phase.repeat)
             found[name] = {"rows loaded": phase.load.rows, **_fingerprints(side, phase)}
     return found
 
