@@ -101,7 +101,7 @@ def both(database: Database, arguments: str) -> None:
     theirs = peer(database, arguments)
     expected = made(database)
     peer(database, "-I d")
-    found = ours(database, arguments)
+    found = ours(database, f"--emulate 15 {arguments}")
     assert (found[0], form(found[1])) == (theirs[0], form(theirs[1]))
     assert made(database) == expected
 

@@ -205,7 +205,9 @@ def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_queries_that_see_it(d
     assert ended.code == 3, ended.err
     (asked,) = plain_queries(ended, "duckdb")
     count, groups = asked["queries"]
-    assert count["wrong"] == "another answer than pg18's: column 1 (n): sums differ by 5.0e-05 (here: pg18)"
+    assert (
+        count["wrong"] == "the answer differs from pg18's: column 1 (n): sums differ by 5.0e-05 (here: pg18)"
+    )
     assert "sums differ" in groups["wrong"]
     phase = ended.phases("duckdb")["ask"]
     assert phase["state"] == "failed"

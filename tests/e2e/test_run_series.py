@@ -236,9 +236,9 @@ def test_ctrl_c_while_reads_and_writes_are_under_way(desk: Desk, database: Datab
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        (queries(kinds='["last-loc", "last-lok"]'), ("phase `ask`", "last-lok", "Did you mean `last-loc`?")),
+        (queries(kinds='["last-loc", "last-lok"]'), ("phase 'ask'", "last-lok", "Did you mean `last-loc`?")),
         (queries(kinds='["lastpoint"]'), ("lastpoint", "for devops")),
-        (queries(kinds='["long-driving-sessions"]'), ("looks at 4 hours", "later end")),
+        (queries(kinds='["long-driving-sessions"]'), ("needs 4 hours", "later end")),
         (
             Part(
                 "ask",
@@ -246,7 +246,7 @@ def test_ctrl_c_while_reads_and_writes_are_under_way(desk: Desk, database: Datab
                 DATA.format(span_s=172800).replace("iot", "devops")
                 + 'queries.kinds = ["cpu-max-all-32-24"]\n',
             ),
-            ("asks for 32 hosts", "has 10", "larger scale"),
+            ("needs 32 hosts", "has 10", "larger scale"),
         ),
     ],
 )

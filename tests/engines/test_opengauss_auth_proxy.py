@@ -140,7 +140,7 @@ def test_who_is_not_let_in_is_told_why(database: Database) -> None:
     assert isinstance(OPENGAUSS, OpenGauss)
     with gate(database) as front:
         for changed, words in (
-            ({"password": "guess"}, "wrong password"),
+            ({"password": "guess"}, "the password is wrong"),
             ({"sslmode": "require"}, "the server does not support TLS|server does not support SSL"),
         ):
             with pytest.raises(LoadstoneError, match=words):

@@ -186,7 +186,7 @@ def test_answers_values_and_plans(control: VerticaControl) -> None:
     found = VERTICA.answer(control, "select 1 as n, 2.5::double as d, 'x' as t, null::varchar as v")
     assert found.to_pylist() == [{"n": 1, "d": 2.5, "t": "x", "v": None}]
     assert VERTICA.text_value(control, "select 7") == "7"
-    with pytest.raises(RunFailedError, match="gave 2 rows"):
+    with pytest.raises(RunFailedError, match="returned 2 rows"):
         VERTICA.text_value(control, "select * from (values (1), (2)) as v(i)")
     plan = VERTICA.explain(control, "select 1")
     assert plan == "Access Path:\n+-GROUPBY NOTHING"

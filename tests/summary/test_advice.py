@@ -190,7 +190,7 @@ def test_what_stands_against_ddl_is_said() -> None:
             replace(loaded(), table=part(PlainTable, {**import_table(), "sequence": None})),
             "No column is known to grow",
         ),
-        (loaded(primary_key="a"), "There is no DDL: the primary key a"),
+        (loaded(primary_key="a"), "There is no DDL: the primary key"),
     ):
         advice = advised(knee_at(22), known)
         assert advice["ddl"] == ""

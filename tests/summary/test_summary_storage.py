@@ -11,7 +11,7 @@ from loadstone.results.documents import Phase
 from loadstone.summary.storage import summarise_storage
 
 MEBI = 2**20
-BEFORE_TABLES_SAID_SO = "free and allocated bytes are those of the whole file, including indexes and WAL"
+BEFORE_TABLES_SAID_SO = "free and allocated bytes are the whole file's, indexes and WAL included"
 
 
 def look(*, notes: tuple[str, ...] = (), **figures: Any) -> dict[str, Any]:

@@ -26,14 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psycopg
 
-from loadstone import report
 from loadstone.cli import group, run  # noqa: F401 - imported before the fork
 from loadstone.engine import patience, waits
 from loadstone.engines import all_engines
 from loadstone.host import bandwidth
 from loadstone.personalities.pgbench import running
 from loadstone.private_server import EmbeddedServer, ServerSpec
-from loadstone.report import terminal  # noqa: F401 - as above
+from loadstone.report import page, terminal  # noqa: F401 - as above
 from loadstone.report.charts.drawing import Drawings
 from loadstone.run import server as run_server
 from loadstone.workload.load import reconnecting
@@ -60,7 +59,7 @@ SHORT = (
     (running, "LONGEST_S", 3.0),
     (bandwidth, "SPARE", 1e9),
     (bandwidth, "REPEATS", 1),
-    (report, "draw", lambda found: Drawings("", {chart.id: "" for chart in found})),
+    (page, "draw", lambda found: Drawings("", {chart.id: "" for chart in found})),
 )
 """Limits that are made for people's patience, and what costs seconds and has nothing to do with bytes."""
 SESSIONS = b"""

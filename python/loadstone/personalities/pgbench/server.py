@@ -60,7 +60,7 @@ class Address:
         engine = engine_of_scheme(self.scheme or "postgres")
         if not isinstance(engine, PostgresFamily):
             raise LoadstoneError(
-                f'"{self.scheme}://" is no URL of a server with PostgreSQL\'s protocol',
+                f'"{self.scheme}://" is not a URL of a server with PostgreSQL\'s protocol',
                 "Write postgres://user@host:port/database; `loadstone engines` lists the others.",
             )
         return engine
