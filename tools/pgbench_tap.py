@@ -159,10 +159,9 @@ def _sources(major: str, folder: Path) -> Path:
             members = [m for m in packed.getmembers() if f"/{TESTS}/" in m.name or f"/{MODULES}/" in m.name]
             for member in members:
                 member.name = member.name.partition("/")[2]
-            if hasattr(tarfile, "data_filter"):
-                packed.extractall(unpacked, members, filter="data")
-            else:  # Python 3.11.0 to 3.11.3, Debian 12's among them
-                packed.extractall(unpacked, members)
+            # Python before 3.11.4, Debian 12's among them, has no filters.
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)
+            packed.extractall(unpacked, members)
     return unpacked
 
 

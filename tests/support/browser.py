@@ -55,10 +55,8 @@ def environment(path: str) -> dict[str, str | float | bool]:
 
 def unpack(archive: tarfile.TarFile, folder: Path) -> None:
     """Unpack an archive whose checksum is known; Python before 3.11.4 has no filters to ask for."""
-    if hasattr(tarfile, "data_filter"):
-        archive.extractall(folder, filter="data")
-    else:
-        archive.extractall(folder)
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)
+    archive.extractall(folder)
 
 
 def fetch() -> Path:
