@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from loadstone.errors import ExitCode, ResultsLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -74,6 +75,15 @@ class Signals:
         self._stop = stop
         if stop is not None and self.received is not None:
             stop()
+
+    @contextmanager
+    def calling(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While entered, the first signal calls `stop` instead of raising."""
+        self.during(stop)
+        try:
+            yield
+        finally:
+            self.during(None)
 
     def check(self) -> None:
         """Raise `InterruptedRun` when a signal has come that only stopped a drive."""

@@ -228,15 +228,14 @@ def _at_once(
         for drive in drives:
             drive.stop()
 
-    signals.during(stop_all)
-    for drive in drives:
-        drive.start()
-    while any(drive.is_alive() for drive in drives):
-        time.sleep(_POLL_S)
-        lines.show()
-        if any(drive.trouble for drive in drives):
-            stop_all()
-    signals.during(None)
+    with signals.calling(stop_all):
+        for drive in drives:
+            drive.start()
+        while any(drive.is_alive() for drive in drives):
+            time.sleep(_POLL_S)
+            lines.show()
+            if any(drive.trouble for drive in drives):
+                stop_all()
     return [drive.ended() for drive in drives]
 
 

@@ -75,7 +75,8 @@ def write_tables(
     path = Path(folder)
     _refuse_existing(path, list(tables), overwrite=overwrite)
     try:
-        with _no_raising(signals), _new_folder(path) as part:
+        # A signal is left to `Signals.check`: raised between two steps, it would leave a new folder behind.
+        with signals.calling(lambda: None), _new_folder(path) as part:
             _write(stream, tables, format_, part, compress, signals)
             size = sum(found.stat().st_size for found in part.iterdir())
     except _core.DriveError as error:
@@ -112,16 +113,6 @@ def _refuse_existing(path: Path, names: list[str], *, overwrite: bool) -> None:
             f"'{others[0]}' is not a file of this data set",
             "Choose a new folder: one with other files in it is not replaced.",
         )
-
-
-@contextmanager
-def _no_raising(signals: Signals) -> Iterator[None]:
-    """Leave a signal to `Signals.check`: raised between two steps, it would leave a new folder behind."""
-    signals.during(lambda: None)
-    try:
-        yield
-    finally:
-        signals.during(None)
 
 
 @contextmanager

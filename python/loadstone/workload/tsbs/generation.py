@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
@@ -33,18 +34,18 @@ def make(
     """
     try:
         generation = _core.Generation(json.dumps(specification))
-        generation.start()
     except _core.DriveError as error:
         raise LoadstoneError(*error.args) from error
-    if signals is not None:
-        signals.during(generation.stop)
-    try:
-        return _await(generation, signals, show, grace_s)
-    except _core.DriveError as error:
-        raise RunFailedError(*error.args) from error
-    finally:
-        if signals is not None:
-            signals.during(None)
+    # Before it starts: a signal raised after its output was opened, and before this, would leave it behind.
+    with signals.calling(generation.stop) if signals is not None else nullcontext():
+        try:
+            generation.start()
+        except _core.DriveError as error:
+            raise LoadstoneError(*error.args) from error
+        try:
+            return _await(generation, signals, show, grace_s)
+        except _core.DriveError as error:
+            raise RunFailedError(*error.args) from error
 
 
 def _await(
