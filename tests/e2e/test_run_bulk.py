@@ -240,7 +240,7 @@ def test_a_disk_that_is_full_in_a_step_fails_it_with_its_bytes_and_skips_the_res
     asked = look["state"] == "complete"
     assert one["reason"].endswith("are committed" if asked else "were acknowledged"), one["reason"]
     assert three["state"] == "skipped"
-    assert three["reason"].startswith("the variant before it filled the disk: the server's disk is full")
+    assert three["reason"].startswith("the previous variant filled the disk: the server's disk is full")
     assert look["id"] == "look"
     steps = steps_of(ended)
     assert len(steps) >= 3

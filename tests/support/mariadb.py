@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -84,6 +85,19 @@ def _as_user(folder: Path) -> list[str]:
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
+def _wait_ready(ready: socket.socket, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server says that it serves; one that ended instead is shown with its log."""
+    ended = os.pidfd_open(process.pid)
+    try:
+        while ended not in (awake := select.select([ready, ended], [], [], START_S)[0]):
+            assert awake, f"MariaDB was not ready within {START_S} s\n{log.read_text()}"
+            if b"READY=1" in ready.recv(4096):
+                return
+        raise AssertionError(f"MariaDB ended as it started\n{log.read_text()}")
+    finally:
+        os.close(ended)
+
+
 @contextlib.contextmanager
 def mariadb(*more: str) -> Iterator[MariaDB]:
     """Start one, and remove it at the end; the test is skipped where it is not installed."""
@@ -107,8 +121,7 @@ def mariadb(*more: str) -> Iterator[MariaDB]:
             cwd=folder, env=os.environ | {"NOTIFY_SOCKET": str(folder / "ready")},
         )  # fmt: skip
         try:
-            while b"READY=1" not in ready.recv(4096):
-                pass
+            _wait_ready(ready, process, folder / "log")
             server.sql("create database test")
             yield server
         finally:

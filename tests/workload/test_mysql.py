@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.mariadb import mariadb
-from support.sandbox import wait_until
+from support.sandbox import make_base, wait_until
 
 from loadstone import _core
 from loadstone.workload.queries.answer import compare
@@ -67,29 +68,24 @@ CONNECTED = "select count(*) from information_schema.processlist where user = 'e
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDB]:
-    folder = tmp_path_factory.mktemp("tls")
-    certificate = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
+def certificate() -> Iterator[tuple[Path, Path]]:
+    """Make a certificate and its key in a folder that the server's user may enter."""
+    folder = make_base()
+    chain, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
-        [*certificate, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
-        check=True,
-        capture_output=True,
-    )
-    for path in (folder, *folder.parents[:2]):
-        path.chmod(0o755)
-    (folder / "key.pem").chmod(0o644)
-    with mariadb(f"--ssl-cert={folder / 'cert.pem'}", f"--ssl-key={folder / 'key.pem'}") as found:
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-keyout", key, "-out", chain],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    key.chmod(0o644)
+    yield chain, key
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def server(certificate: tuple[Path, Path]) -> Iterator[MariaDB]:
+    chain, key = certificate
+    with mariadb(f"--ssl-cert={chain}", f"--ssl-key={key}") as found:
         found.sql(
             """
             create table accounts (aid int primary key, balance int not null) engine=innodb;
