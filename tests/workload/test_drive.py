@@ -276,7 +276,7 @@ def test_after_the_servers_death_exactly_the_committed_transactions_are_there(
         ask("create table ledger (batch bigint primary key, rows bigint)")
         long = {"statement_rows": 1, "pipeline": pipeline, "mark_rows": 100}
         document = loading(
-            there, tmp_path, data=rows_data(5_000_000), method="insert", batch_rows=4000, ledger="ledger",
+            there, tmp_path, data=rows_data(5_000_000), method="insert", batch_rows=20_000, ledger="ledger",
             transaction=long,
         )  # fmt: skip
 
@@ -296,11 +296,12 @@ def test_after_the_servers_death_exactly_the_committed_transactions_are_there(
         assert len(committed) >= 2
         assert committed <= stored <= committed | doubtful
         assert set(account["load"]["in_doubt_batches"]) == doubtful
-        assert "lost" in states.values() or doubtful
         ((count, distinct),) = ask("select count(*), count(distinct a) from test")
-        assert count == distinct == 4000 * len(stored)
-        assert account["load"]["rows"] == 4000 * len(committed)
-        assert progress_lines(tmp_path)[-1]["state"] in {"lost", "in_doubt"}
+        assert count == distinct == 20_000 * len(stored)
+        assert account["load"]["rows"] == 20_000 * len(committed)
+        # A crash between two transactions, while rows are made for the next, finds none in flight.
+        cut = committed.symmetric_difference(states) != set()
+        assert progress_lines(tmp_path)[-1]["state"] in ({"lost", "in_doubt"} if cut else {"committed"})
 
 
 def progress_lines(folder: Path) -> list[dict[str, Any]]:
