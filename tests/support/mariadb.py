@@ -88,8 +88,9 @@ def _as_user(folder: Path) -> list[str]:
 def _wait_ready(ready: socket.socket, process: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the server says that it serves; one that ended instead is shown with its log."""
     ended = os.pidfd_open(process.pid)
+    watched: list[int | socket.socket] = [ready, ended]
     try:
-        while ended not in (awake := select.select([ready, ended], [], [], START_S)[0]):
+        while ended not in (awake := select.select(watched, [], [], START_S)[0]):
             assert awake, f"MariaDB was not ready within {START_S} s\n{log.read_text()}"
             if b"READY=1" in ready.recv(4096):
                 return
