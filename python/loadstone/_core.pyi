@@ -34,7 +34,7 @@ def scan_sql(name: str, text: str) -> tuple[list[tuple[int, int]], list[tuple[in
     """
 
 class Conversation:
-    """One connection by PostgreSQL's protocol, for the few statements beside drives. Releases Python's lock.
+    """One connection by any wire protocol, for the few statements beside drives. Releases Python's lock.
 
     Raises DriveError where the server cannot be reached, refuses the log-in or is lost.
     """
@@ -48,8 +48,9 @@ class Conversation:
     def wait(self, limit_s: float) -> str | None:
         """Return its answer as JSON, None when it is not complete within the time.
 
-        `{"rows":[[text or null]],"error":REMARK or null,"notices":[REMARK]}`.
-        REMARK: `{"severity","message","text"}`, `text` being all that libpq would show.
+        `{"columns":[{"name","numeric"}],"rows":[[text or null]],"error":REMARK or null,"notices":[REMARK]}`.
+        REMARK: `{"state","severity","message","text"}`, `state` being an error's SQLSTATE as drives count it,
+        and `text` all that libpq would show.
         """
 
     def parameter(self, name: str) -> str | None:

@@ -88,6 +88,16 @@ pub(crate) trait Session<P: Protocol>: Send {
     fn cancel_key(&self) -> Option<P::CancelKey> {
         None
     }
+
+    /// What the server reported of itself at the log-in under this name.
+    fn parameter(&self, _name: &str) -> Option<&str> {
+        None
+    }
+
+    /// The server's number of this session.
+    fn process_id(&self) -> Option<i32> {
+        None
+    }
 }
 
 /// What arrives.

@@ -1,4 +1,4 @@
-//! Record batches as bytes: what `COPY` takes, and CSV.
+//! Record batches as bytes: what `COPY` and `LOAD DATA` take, and CSV.
 //!
 //! Every encoder takes batches with columns of the types `Int16`, `Int32`, `Int64`, `Float32`, `Float64`, `Utf8`,
 //! `Boolean`, `Date32` and `Timestamp` (nanoseconds or microseconds), in any number and order, sliced or not, and
@@ -16,6 +16,7 @@ mod copy_text;
 mod csv;
 mod fragments;
 mod lines;
+mod load_data;
 mod time;
 
 use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
@@ -25,6 +26,7 @@ pub use self::copy_binary::copy_binary;
 pub use self::copy_text::copy_text;
 pub use self::csv::{csv, csv_header};
 pub(crate) use self::fragments::Fragments;
+pub use self::load_data::load_data;
 pub(crate) use self::time::put_date;
 
 /// What rows can become.
@@ -33,10 +35,11 @@ pub(crate) enum Form {
     CopyText,
     CopyBinary,
     Csv,
+    LoadData,
 }
 
 impl Form {
-    pub(crate) const COUNT: usize = 3;
+    pub(crate) const COUNT: usize = 4;
 }
 
 /// Why a batch cannot be encoded. Nothing of it has been written then.

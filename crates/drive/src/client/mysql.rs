@@ -1,6 +1,7 @@
 //! The protocol of MySQL and MariaDB, on top of `loadstone-wire`.
 
 mod binary;
+mod bulk;
 mod cancel;
 mod settings;
 mod text;
@@ -17,8 +18,8 @@ use crate::error::DriveError;
 use crate::protocol::report::Report;
 use crate::protocol::value::{Cell, Form};
 use crate::protocol::{
-    Bulk, Column, Columns, Failure, Frontend, Message, Protocol, Row, ServerError, Session,
-    SqlState, Unencodable,
+    Column, Columns, Failure, Frontend, Message, Protocol, Row, ServerError, Session, SqlState,
+    Unencodable,
 };
 use crate::record::ErrorClass;
 use crate::spec::Connection;
@@ -33,8 +34,6 @@ pub(crate) struct Mysql {
     /// `None` where connections are never encrypted.
     tls: Option<Arc<ClientConfig>>,
 }
-
-impl Bulk for Mysql {}
 
 impl Protocol for Mysql {
     type Session = wire::Session;
@@ -108,6 +107,10 @@ impl Session<Mysql> for wire::Session {
 
     fn cancel_key(&self) -> Option<u32> {
         self.is_ready().then(|| self.connection_id())
+    }
+
+    fn process_id(&self) -> Option<i32> {
+        i32::try_from(self.connection_id()).ok()
     }
 }
 

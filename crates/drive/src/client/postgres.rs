@@ -100,6 +100,14 @@ impl Session<Postgres> for wire::Session {
     fn cancel_key(&self) -> Option<Key> {
         Key::of(self)
     }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameter(name)
+    }
+
+    fn process_id(&self) -> Option<i32> {
+        self.backend_key().map(|(id, _)| id)
+    }
 }
 
 #[inline]

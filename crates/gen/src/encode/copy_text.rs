@@ -6,7 +6,7 @@ use super::time::{Clock, Style};
 use super::{EncodeError, Form};
 use crate::dictionary_batch::AnyBatch;
 
-struct CopyText;
+pub(super) struct CopyText;
 
 /// Appends the rows as lines: fields parted by tabs, `\N` for null.
 ///

@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 
 use super::column::Column;
-use super::{Form, copy_binary, copy_text, csv};
+use super::{Form, copy_binary, copy_text, csv, load_data};
 
 /// What each entry becomes: all its fields, laid out so that one copy of a fixed size writes them.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ impl Fragments {
             Form::CopyText => copy_text::fragment(&columns, entry),
             Form::CopyBinary => copy_binary::fragment(&columns, entry),
             Form::Csv => csv::fragment(&columns, entry),
+            Form::LoadData => load_data::fragment(&columns, entry),
         });
         Self::new(&entries.collect::<Vec<_>>())
     }

@@ -27,6 +27,8 @@ pub(super) fn days_to_postgres(days: i32) -> i32 {
 pub(super) enum Style {
     /// `2016-01-01 00:00:00.5+00`, at most six decimals (rounded down), years before 1 with `BC`.
     Postgres,
+    /// The same without a zone, as MySQL reads it; years before 1 as negative numbers from 0 on.
+    Local,
     /// `2016-01-01T00:00:00.5Z`, every decimal there is, years before 1 as negative numbers from 0 on.
     Iso,
 }
@@ -81,7 +83,7 @@ impl Clock {
             nanos.rem_euclid(1_000_000_000),
         );
         match self.style {
-            Style::Postgres => self.put(out, at, second, part / 1000, 6),
+            Style::Postgres | Style::Local => self.put(out, at, second, part / 1000, 6),
             Style::Iso => self.put(out, at, second, part, 9),
         }
     }
@@ -124,6 +126,7 @@ impl Clock {
         }
         let (zone, length) = match self.style {
             Style::Iso => (b"Z.......", 1),
+            Style::Local => (b"........", 0),
             Style::Postgres if self.before_christ => (b"+00 BC..", 6),
             Style::Postgres => (b"+00.....", 3),
         };
@@ -140,7 +143,7 @@ impl Clock {
             self.set_day(day);
         }
         let divider = match self.style {
-            Style::Postgres => b' ',
+            Style::Postgres | Style::Local => b' ',
             Style::Iso => b'T',
         };
         let minute = u64::from(divider)
