@@ -14,6 +14,8 @@ QueryMode = Literal["simple", "extended", "prepared"]
 PaceKind = Literal["closed", "fixed", "poisson", "varying"]
 InOut = Literal["auto", "io_uring", "epoll"]
 """Which interface of the kernel carries the driver's bytes; `auto` is io_uring where it is allowed."""
+WireProtocol = Literal["postgres", "mysql"]
+"""What a server speaks, by the name that the core has for it."""
 FileFormat = Literal["text", "csv", "binary", "parquet"]
 Compression = Literal["none", "gzip", "zstd"]
 SIZES = ("tiny", "small", "full")
@@ -22,9 +24,10 @@ SIZES = ("tiny", "small", "full")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach one PostgreSQL-protocol server: libpq's parameters, resolved.
+    """How to reach one server by its wire protocol; for PostgreSQL's, libpq's parameters, resolved.
 
-    `host` beginning with "/" is the folder of a unix socket. The password never shows in `repr`.
+    `host` beginning with "/" is the folder of a unix socket, or, with MySQL's protocol, the socket. The
+    password never shows in `repr`.
     """
 
     host: str
@@ -40,9 +43,14 @@ class Connection:
     connect_timeout_s: float = 10.0
     application_name: str = "loadstone"
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Further start-up parameters (`options`, `search_path`, …), sent as they are."""
+    """Further start-up parameters (`options`, `search_path`, …), sent as they are; with MySQL's protocol,
+    variables of each session."""
     claimed: tuple[str, str] | None = None
     """A schema, and the mark that it must still bear for a session to be ours."""
+    protocol: WireProtocol = "postgres"
+    session_check: str | None = None
+    """A query for each of the driver's sessions after its log-in: no row where it is as requested, else what
+    is wrong and how to mend it. None: PostgreSQL's own is made of `parameters` and `claimed`."""
 
 
 @dataclass(frozen=True, slots=True)

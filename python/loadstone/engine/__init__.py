@@ -74,6 +74,8 @@ class Engine(ABC):
     """URL schemes that mean this engine."""
     embedded_prefix: str | None = None
     """Short names of private servers begin with it (`pg`, `pg17`, `pg:/path/to/bin`); None: it has none."""
+    short_names: tuple[str, ...] = ()
+    """Targets without a colon that mean a private server, which `place` knows by empty text."""
     status = "not yet run"
     """`verified against …` or `not yet run`, printed by `loadstone engines`."""
     in_process = False
@@ -104,7 +106,7 @@ class Engine(ABC):
         return None
 
     def place(self, text: str) -> Place | None:
-        """Understand what follows `scheme:` in a target that a client library opens; None: none does."""
+        """Understand what follows `scheme:` in a target that is opened by `open`; None: it is not one."""
         del text
         return None
 

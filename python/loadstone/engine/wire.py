@@ -7,15 +7,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import closing
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from loadstone.engine import SCHEMA, Engine
+from loadstone.engine.library.engine import Database
+from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from loadstone.engine.control import Control
+    from loadstone.engine.library.engine import Place
     from loadstone.model import Connection
+
+
+class WireDatabase(Database, Protocol):
+    """A private server that an engine has started for a `Place`."""
+
+    @property
+    def connection(self) -> Connection:
+        """How it is reached; the same after it was started again."""
+
+    def connect_as_user(self) -> Control:
+        """Open a control connection that begins in the database of `connection`."""
 
 
 class WireEngine(Engine):
@@ -28,6 +43,20 @@ class WireEngine(Engine):
     def wire(self) -> Self:
         """Itself."""
         return self
+
+    def open(self, place: Place, folder: Path, settings: Mapping[str, str], clients: int) -> WireDatabase:
+        """Start a private server in a folder that was made for it. Raises LoadstoneError.
+
+        Only of an engine whose `place` knows private servers.
+        """
+        del place, folder, settings, clients
+        raise LoadstoneError(f"Loadstone cannot start a private {self.title}", "Use a server of your own.")
+
+    def farewell(self, place: Place, database: Database) -> str:
+        """Say where a kept database lies and how to remove it."""
+        del place
+        folder = database.data_directory
+        return f"The database was kept in {folder}.\nRemove:   rm -r {folder}"
 
     @abstractmethod
     def resolve(self, text: str) -> tuple[Connection, tuple[str, ...]]:

@@ -40,6 +40,11 @@ def engine_of_scheme(scheme: str) -> Engine | None:
     return next((found for found in all_engines().values() if scheme.lower() in found.schemes), None)
 
 
+def engine_of_short_name(name: str) -> Engine | None:
+    """Return the engine whose private server has this name, if there is one that is found so."""
+    return next((found for found in all_engines().values() if name in found.short_names), None)
+
+
 def known_schemes() -> list[str]:
     """Return the URL schemes of all engines."""
     return sorted(scheme for found in all_engines().values() for scheme in found.schemes)

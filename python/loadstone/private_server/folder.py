@@ -1,4 +1,4 @@
-"""A folder of our own for an engine that lives in our process: made for a run, removed with all it holds."""
+"""A folder of our own for a private database: made for a run, removed with all it holds."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ class PrivateFolder:
     """
 
     def __init__(
-        self, storage: Path | None = None, *, keep: bool = False, adopt: Adoption | None = None
+        self,
+        storage: Path | None = None,
+        *,
+        keep: bool = False,
+        adopt: Adoption | None = None,
+        user: OsUser | None = None,
     ) -> None:
-        # The engine is in our own process, so unlike a server's the folder is ours, root's too.
-        self._account = OsUser(str(os.geteuid()), os.geteuid(), os.getegid(), switched=False)
+        """Make nothing yet; the folder will be the `user`'s, or ours for an engine in our process."""
+        self._account = user or OsUser(str(os.geteuid()), os.geteuid(), os.getegid(), switched=False)
         self._storage = storage
         self._keep = keep
         self._adopt = adopt

@@ -49,7 +49,7 @@ def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
             t.id,
             t.engine,
             t.url,
-            wire=t.place is None,
+            wire=engine_named(t.engine).wire is not None,
             lacks=engine_named(t.engine).tables.lacks,
             name=t.name(engine_named(t.engine).title),
         )

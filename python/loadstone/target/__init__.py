@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.engines import all_engines, engine_of_scheme
+from loadstone.engines import all_engines, engine_of_scheme, engine_of_short_name
 from loadstone.errors import LoadstoneError
 from loadstone.model import TargetName
 from loadstone.private_server import NEWEST, check_short_name, is_short_name, short_names
@@ -52,7 +52,7 @@ class Target:
     """The short name of a private server."""
     connection: Connection | None = None
     place: Place | None = None
-    """Where the database is that a Python driver opens."""
+    """Where the database is that its engine opens."""
     notes: tuple[str, ...] = ()
     """What the user should know of how the target was understood."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -134,12 +134,9 @@ def parse_target(text: str) -> Target:
 def _parse_place(text: str) -> Target:
     if is_short_name(text):
         return _embedded(text)
-    by_driver = _DRIVER_SCHEME.fullmatch(text)
-    if by_driver:
-        engine = engine_of_scheme(by_driver.group(1))
-        place = engine.place(by_driver.group(2)) if engine is not None else None
-        if engine is not None and place is not None:
-            return Target(_slug(place.id), place.label, place.url, engine.name, place=place)
+    opened = _opened_by_engine(text)
+    if opened is not None:
+        return opened
     url = _SCHEME.fullmatch(text)
     if url:
         engine = engine_of_scheme(url.group(1))
@@ -153,10 +150,23 @@ def _parse_place(text: str) -> Target:
     raise LoadstoneError(f"{shown} is not a target", _known())
 
 
+def _opened_by_engine(text: str) -> Target | None:
+    """Understand a target that its engine opens: a client library's, or a private server."""
+    named, engine = _DRIVER_SCHEME.fullmatch(text), engine_of_short_name(text)
+    if named is not None:
+        engine = engine_of_scheme(named[1])
+    place = engine.place(named[2] if named else "") if engine is not None else None
+    if engine is None or place is None:
+        return None
+    return Target(_slug(place.id), place.label, place.url, engine.name, place=place)
+
+
 def _known() -> str:
     forms = ", ".join(form for engine in all_engines().values() for form in engine.target_forms)
+    others = [name for engine in all_engines().values() for name in engine.short_names]
     return (
-        f"Private servers: {', '.join(short_names())}, pg:/path/to/bin, pg:system. URLs: {forms}. "
+        f"Private servers: {', '.join((*short_names(), *others))}, pg:/path/to/bin, pg:system. "
+        f"URLs: {forms}. "
         "libpq strings such as host=… dbname=… are understood too."
     )
 

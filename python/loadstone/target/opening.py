@@ -16,9 +16,11 @@ from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
 from loadstone.private_server import EmbeddedServer, PrivateFolder, ServerSpec
+from loadstone.private_server.os_user import server_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from loadstone.engine import Engine, Identity
@@ -61,7 +63,7 @@ class OpenTarget:
     """Limit of memory and page cache of a private server; None when it has none."""
     place: Place | None = None
     database: Database | None = None
-    """What a Python driver has opened."""
+    """What its engine has opened at that place."""
 
     def client_connection(self, schema: str | None = SCHEMA) -> Connection | None:
         """Return how the driver's clients connect by the wire protocol; None: they go through a library.
@@ -88,10 +90,10 @@ class OpenTarget:
         """Say how to use and remove what was asked to stay; None when there is nothing."""
         if self.server is not None and self.server.is_running():
             return self.server.farewell()
-        library = self.engine.library
-        if library is None or self.database is None or self.place is None or not self.place.needs_folder:
+        engine = self.engine.library or self.engine.wire
+        if engine is None or self.database is None or self.place is None or not self.place.needs_folder:
             return None
-        return library.farewell(self.place, self.database)
+        return engine.farewell(self.place, self.database)
 
 
 @contextmanager
@@ -114,9 +116,10 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
     """
     settings = {**(settings or {}), **target.settings}
     if target.place is not None:
-        folder = PrivateFolder(storage, keep=keep, adopt=adopt) if target.place.needs_folder else None
-        with _open_by_driver(target, clients, target.place, folder, settings) as opened:
-            yield opened
+        with _open_place(
+            target, clients, target.place, _folder(target.place, storage, keep, adopt), settings
+        ) as opened:
+            yield _without_limit(opened, wishes)
         return
     engine = wire_engine(target.engine)
     if target.embedded is not None:
@@ -145,6 +148,56 @@ def wire_engine(name: str) -> WireEngine:
     if engine is None:
         raise TypeError(f"{name} is not reached by a wire protocol")
     return engine
+
+
+def _folder(place: Place, storage: Path | None, keep: bool, adopt: Adoption | None) -> PrivateFolder | None:  # noqa: FBT001
+    if not place.needs_folder:
+        return None
+    user = server_account() if place.serves_as_user else None
+    return PrivateFolder(storage, keep=keep, adopt=adopt, user=user)
+
+
+def _without_limit(opened: OpenTarget, wishes: PrivateServer) -> OpenTarget:
+    """Note that a private server has no limit of memory where the scenario wishes one."""
+    if wishes.memory_bytes is None or opened.connection is None:
+        return opened
+    note = (
+        f"the memory of a private {opened.engine.title} is not limited to {wishes.memory_bytes:,} bytes as "
+        "requested: Loadstone limits only PostgreSQL's"
+    )
+    return replace(opened, notes=(*opened.notes, note))
+
+
+def _open_place(
+    target: Target, clients: int, place: Place, folder: PrivateFolder | None, settings: Mapping[str, str]
+) -> AbstractContextManager[OpenTarget]:
+    if wire := engine_named(target.engine).wire:
+        assert folder is not None, "only private servers are opened at a place"  # noqa: S101
+        return _open_private(target, clients, wire, place, folder, settings)
+    return _open_by_driver(target, clients, place, folder, settings)
+
+
+@contextmanager
+def _open_private(
+    target: Target,
+    clients: int,
+    engine: WireEngine,
+    place: Place,
+    private: PrivateFolder,
+    settings: Mapping[str, str],
+) -> Iterator[OpenTarget]:
+    with private as folder, closing(engine.open(place, folder.path, settings, clients)) as database:
+        opened = _look(target, engine, database.connection, clients)
+        yield replace(
+            opened,
+            label=f"{engine.label(opened.identity)}, {target.label}{_own_settings(target)}",
+            connect=database.connect,
+            connect_as_user=database.connect_as_user,
+            local=True,
+            notes=(*target.notes, *folder.reaped),
+            place=place,
+            database=database,
+        )
 
 
 @contextmanager

@@ -33,6 +33,7 @@ Step = dict[str, Any]
 def connection_document(connection: model.Connection) -> dict[str, Any]:
     """Return how the core is told where to connect."""
     return {
+        "protocol": connection.protocol,
         "host": connection.host,
         "port": connection.port,
         "user": connection.user,
@@ -46,8 +47,15 @@ def connection_document(connection: model.Connection) -> dict[str, Any]:
         "connect_timeout_s": connection.connect_timeout_s,
         "application_name": connection.application_name,
         "parameters": dict(connection.parameters),
-        "session_check": check_statement(connection),
+        "session_check": _session_check(connection),
     }
+
+
+def _session_check(connection: model.Connection) -> str | None:
+    """Return the query that finds a session that is not as requested; None where nothing was."""
+    if connection.protocol != "postgres" or connection.session_check is not None:
+        return connection.session_check
+    return check_statement(connection)
 
 
 def drive_document(

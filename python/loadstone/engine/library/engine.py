@@ -42,6 +42,8 @@ class Place:
     """Without password."""
     needs_folder: bool = False
     """Whether a folder is to be made for it, which is removed with all that it holds."""
+    serves_as_user: bool = False
+    """Whether that folder belongs to the user that private servers run as, and not to us."""
     private: bool = False
     """Whether the database goes away at the end."""
     path: Path | None = None
