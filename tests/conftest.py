@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from support.mariadb import certificate, mariadb
 from support.sandbox import Database, Desk, make_base
 from support.tsbs_sandbox import Place
 
 from loadstone.engines.chdb.process import ChdbDatabase
+from loadstone.engines.mariadb.server import PrivateMaria
 from loadstone.engines.questdb.server import QuestDatabase
 from loadstone.private_server import EmbeddedServer, ServerSpec, find_build
 from loadstone.private_server.builds import cache_root
@@ -23,14 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from support.mariadb import MariaDB
+
 # A busy machine is no fault of what is tested; how fast things are is measured in bench/.
 settings.register_profile("loadstone", deadline=None)
 settings.load_profile("loadstone")
 
 _numbers = count(1)
-_OF_SERVERS = {"builds", "postgres", "clickhouse_port"}
+_OF_SERVERS = {"builds", "postgres", "clickhouse_port", "mariadb_server"}
 """Fixtures that every fixture with a server or the whole command uses."""
-_STARTS = ((EmbeddedServer, "start"), (QuestDatabase, "_popen"), (ChdbDatabase, "_start"))
+_STARTS = (
+    (EmbeddedServer, "start"),
+    (QuestDatabase, "_popen"),
+    (PrivateMaria, "_install"),
+    (ChdbDatabase, "_start"),
+)
 """What starts the process of a server."""
 _FOLDERS_OF_SERVERS = {"e2e", "private_server"}
 
@@ -125,6 +134,13 @@ def place(tmp_path: Path) -> Place:
 def postgres() -> Iterator[EmbeddedServer]:
     """One PostgreSQL for all tests that need no more than a database."""
     with EmbeddedServer(ServerSpec("pg", clients=30)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDB]:
+    """One MariaDB with TLS for all tests that need no more than databases of their own in it."""
+    with certificate() as options, mariadb(*options) as server:
         yield server
 
 

@@ -100,6 +100,21 @@ def _wait_ready(ready: socket.socket, process: subprocess.Popen[bytes], log: Pat
 
 
 @contextlib.contextmanager
+def certificate() -> Iterator[tuple[str, ...]]:
+    """Make a certificate in a folder that the server's user may enter; yield the server's options."""
+    folder = make_base()
+    chain, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-keyout", key, "-out", chain],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    key.chmod(0o644)
+    yield f"--ssl-cert={chain}", f"--ssl-key={key}"
+    shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
 def mariadb(*more: str) -> Iterator[MariaDB]:
     """Start one, and remove it at the end; the test is skipped where it is not installed."""
     if MARIADBD is None or INSTALL is None or CLIENT is None:
@@ -118,7 +133,8 @@ def mariadb(*more: str) -> Iterator[MariaDB]:
         ready.settimeout(START_S)
         process = subprocess.Popen(
             [*become, MARIADBD, "--no-defaults", data, f"--socket={server.socket}", f"--port={server.port}",
-             f"--pid-file={folder / 'pid'}", f"--log-error={folder / 'log'}", *_OPTIONS, *more],
+             f"--tmpdir={folder}", f"--pid-file={folder / 'pid'}", f"--log-error={folder / 'log'}",
+             *_OPTIONS, *more],
             cwd=folder, env=os.environ | {"NOTIFY_SOCKET": str(folder / "ready")},
         )  # fmt: skip
         try:

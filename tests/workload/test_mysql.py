@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.mariadb import mariadb
-from support.sandbox import make_base, wait_until
+from support.sandbox import wait_until
 
 from loadstone import _core
 from loadstone.workload.queries.answer import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from support.mariadb import MariaDB
@@ -68,39 +65,22 @@ CONNECTED = "select count(*) from information_schema.processlist where user = 'e
 
 
 @pytest.fixture(scope="module")
-def certificate() -> Iterator[tuple[Path, Path]]:
-    """Make a certificate and its key in a folder that the server's user may enter."""
-    folder = make_base()
-    chain, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-keyout", key, "-out", chain],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    key.chmod(0o644)
-    yield chain, key
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def server(certificate: tuple[Path, Path]) -> Iterator[MariaDB]:
-    chain, key = certificate
-    with mariadb(f"--ssl-cert={chain}", f"--ssl-key={key}") as found:
-        found.sql(
-            """
-            create table accounts (aid int primary key, balance int not null) engine=innodb;
-            insert into accounts select seq, 0 from seq_1_to_50;
-            create table history
-                (id bigint auto_increment primary key, aid int, delta int, seen int, note text);
-            create user native@'%' identified via mysql_native_password using password('n@t');
-            create user ed@'%' identified via ed25519 using password('ed');
-            create user empty@'%';
-            create user secure@'%' identified by 's' require ssl;
-            grant all on test.* to native@'%', ed@'%', empty@'%', secure@'%';
-            """,
-            "test",
-        )
-        yield found
+def server(mariadb_server: MariaDB) -> MariaDB:
+    mariadb_server.sql(
+        """
+        create table accounts (aid int primary key, balance int not null) engine=innodb;
+        insert into accounts select seq, 0 from seq_1_to_50;
+        create table history
+            (id bigint auto_increment primary key, aid int, delta int, seen int, note text);
+        create user native@'%' identified via mysql_native_password using password('n@t');
+        create user ed@'%' identified via ed25519 using password('ed');
+        create user empty@'%';
+        create user secure@'%' identified by 's' require ssl;
+        grant all on test.* to native@'%', ed@'%', empty@'%', secure@'%';
+        """,
+        "test",
+    )
+    return mariadb_server
 
 
 def drive(connection: dict[str, Any], text: str, **more: Any) -> _core.Drive:
