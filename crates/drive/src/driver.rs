@@ -12,7 +12,7 @@ use crate::cancel::Canceller;
 use crate::client::library::Library;
 use crate::client::mysql::Mysql;
 use crate::client::postgres::Postgres;
-use crate::clock::now_ns;
+use crate::clock::{self, now_ns};
 use crate::collector::{Collected, Collector, Finish, Progress, Report, StepProgress};
 use crate::config::Config;
 use crate::connector::Connector;
@@ -422,7 +422,7 @@ fn spawn<P: Protocol>(
     let name = format!("drive-{}", assignment.number);
     let control = Arc::clone(&assignment.control);
     let body = move || {
-        set_timer_slack();
+        clock::wait_exactly();
         let (number, control, reports) = (
             assignment.number,
             Arc::clone(&assignment.control),
@@ -453,12 +453,6 @@ fn spawn<P: Protocol>(
             None
         }
     }
-}
-
-/// Waits of this thread end when they should, not up to 50 µs later: a rate depends on it.
-fn set_timer_slack() {
-    // Where the kernel refuses, waits are a little longer.
-    let _ = nix::sys::prctl::set_timerslack(1);
 }
 
 fn work<P: Protocol>(assignment: Assignment<P>, choice: IoChoice) {

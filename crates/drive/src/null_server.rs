@@ -1,6 +1,7 @@
 //! The built-in server that answers at once: the driver's own ceiling is measured against it, and it is the
 //! fixture for tests of protocol, faults and timing.
 
+mod service;
 mod serving;
 
 use std::io::{self, Write};
@@ -15,7 +16,10 @@ use std::time::Duration;
 use loadstone_wire::postgres::{Behaviour, Fault, Password, ResponderAuth};
 use socket2::Socket;
 
+use self::service::Service;
+pub use self::service::{ServiceSpec, StallSpec, TimeSpec};
 use self::serving::Serving;
+use crate::clock;
 use crate::error::DriveError;
 use crate::io::Poller;
 use crate::io::epoll::EpollPoller;
@@ -46,6 +50,9 @@ pub struct NullSpec {
     /// How it misbehaves.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
+    /// How long its answers take; without it they leave at once.
+    #[serde(default)]
+    pub service: Option<ServiceSpec>,
 }
 
 /// How a client must prove who it is.
@@ -105,12 +112,16 @@ fn a_thousand() -> usize {
 impl NullSpec {
     /// Read a document.
     pub fn from_json(text: &str) -> Result<Self, DriveError> {
-        serde_json::from_str(text).map_err(|e| {
+        let spec: Self = serde_json::from_str(text).map_err(|e| {
             DriveError::bad_spec(
                 format!("the null server's specification does not parse: {e}"),
                 "",
             )
-        })
+        })?;
+        match spec.service.as_ref().and_then(ServiceSpec::trouble) {
+            Some(trouble) => Err(DriveError::bad_spec(trouble.to_owned(), "")),
+            None => Ok(spec),
+        }
     }
 
     fn behaviour(&self) -> Behaviour {
@@ -159,7 +170,7 @@ impl FaultSpec {
             },
             Self::DelayEvery { n, ms } => Fault::DelayEvery {
                 n,
-                ns: crate::clock::ns(ms / 1e3),
+                ns: clock::ns(ms / 1e3),
             },
         }
     }
@@ -194,13 +205,23 @@ impl Shared {
 impl NullServer {
     /// Start as a document asks.
     pub fn from_spec(spec: &NullSpec) -> io::Result<Self> {
-        Self::start(spec.behaviour(), &spec.directory, spec.clients_max)
+        let service = spec.service.as_ref().map(Service::new);
+        Self::serving(spec.behaviour(), &spec.directory, spec.clients_max, service)
     }
 
     /// Listen on a loopback port of the system's choice and on a unix socket in `directory`.
     ///
     /// At most `clients_max` connections are served at once; further ones are closed.
     pub fn start(behaviour: Behaviour, directory: &Path, clients_max: usize) -> io::Result<Self> {
+        Self::serving(behaviour, directory, clients_max, None)
+    }
+
+    fn serving(
+        behaviour: Behaviour,
+        directory: &Path,
+        clients_max: usize,
+        service: Option<Service>,
+    ) -> io::Result<Self> {
         limits::raise_open_files(clients_max).map_err(io::Error::other)?;
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = tcp.local_addr()?.port();
@@ -228,6 +249,7 @@ impl NullServer {
                 woken.into(),
                 Arc::new(behaviour),
                 clients_max,
+                service,
             )?,
         ];
         Ok(Self {
@@ -317,17 +339,19 @@ fn serve(
     woken: Socket,
     behaviour: Arc<Behaviour>,
     clients_max: usize,
+    service: Option<Service>,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new()
         .name("null-serve".to_owned())
         .spawn(move || {
+            clock::wait_exactly();
             let slots = clients_max + 1;
             // A ring belongs to the thread that made it, so it is made here.
             match UringPoller::new(slots) {
-                Ok(poller) => Serving::new(poller, shared, woken, behaviour, slots).run(),
+                Ok(poller) => Serving::new(poller, shared, woken, behaviour, slots, service).run(),
                 Err(_) => {
                     if let Ok(poller) = EpollPoller::new(slots) {
-                        Serving::new(poller, shared, woken, behaviour, slots).run();
+                        Serving::new(poller, shared, woken, behaviour, slots, service).run();
                     }
                 }
             }

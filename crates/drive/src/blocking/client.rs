@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::BROKEN;
 use super::floor::Floor;
 use crate::client::library::{LibraryClient, LibraryError};
-use crate::clock::now_ns;
+use crate::clock::{self, now_ns};
 use crate::protocol::Failure;
 use crate::record::ErrorClass;
 use crate::record::booking::{Begun, Times, Unstarted};
@@ -48,8 +48,7 @@ impl BlockingClient {
 
     /// Work to the end, and close the connection.
     pub(super) fn run(mut self) {
-        // Waits of this thread end when they should, not up to 50 µs later: a rate depends on it.
-        let _ = nix::sys::prctl::set_timerslack(1);
+        clock::wait_exactly();
         let floor = Arc::clone(&self.floor);
         let ran = catch_unwind(AssertUnwindSafe(move || {
             if self.sleep_until(self.floor.timeline.start_ns) {

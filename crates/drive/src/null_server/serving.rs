@@ -10,6 +10,7 @@ use loadstone_wire::postgres::{Action, Behaviour, Responder};
 use socket2::Socket;
 
 use super::Shared;
+use super::service::Service;
 use crate::clock::{CpuTime, now_ns};
 use crate::io::{Event, Poller, Sending, Slot};
 
@@ -41,6 +42,7 @@ pub(super) struct Serving<P: Poller> {
     dirty: Vec<Slot>,
     timers: BinaryHeap<Reverse<(u64, Slot)>>,
     connections: u64,
+    service: Option<Service>,
 }
 
 impl<P: Poller> Serving<P> {
@@ -50,6 +52,7 @@ impl<P: Poller> Serving<P> {
         woken: Socket,
         behaviour: Arc<Behaviour>,
         slots: usize,
+        service: Option<Service>,
     ) -> Self {
         let last = u32::try_from(slots).unwrap_or(u32::MAX);
         Self {
@@ -62,6 +65,7 @@ impl<P: Poller> Serving<P> {
             dirty: Vec::new(),
             timers: BinaryHeap::new(),
             connections: 0,
+            service,
         }
     }
 
@@ -101,18 +105,33 @@ impl<P: Poller> Serving<P> {
                 let Some(peer) = &mut self.peers[slot as usize] else {
                     return self.poller.release(chunk);
                 };
+                let before = peer.responder.queries();
                 let action = if peer.silent {
                     Ok(Action::Silent)
                 } else {
                     peer.responder
                         .respond(self.poller.bytes(chunk), &mut peer.out)
                 };
+                let queries = peer.responder.queries() - before;
                 self.poller.release(chunk);
-                self.act(slot, action.unwrap_or(Action::Close), now);
+                let action = action.unwrap_or(Action::Close);
+                let action = self.in_its_time(action, queries, now);
+                self.act(slot, action, now);
             }
             Event::Sent(slot, taken) => self.sent(slot, taken),
             Event::Writable(slot) => self.resume(slot),
             Event::Closed(slot) | Event::Failed(slot, _) => self.farewell(slot),
+        }
+    }
+
+    /// Hold answers back for as long as the service takes.
+    fn in_its_time(&mut self, action: Action, queries: u64, now: u64) -> Action {
+        let (Some(service), Action::Continue) = (&mut self.service, action) else {
+            return action;
+        };
+        match (0..queries).map(|_| service.leaves_ns(now)).max() {
+            Some(leaves) => Action::Delay { ns: leaves - now },
+            None => action,
         }
     }
 

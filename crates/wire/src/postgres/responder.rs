@@ -105,6 +105,12 @@ impl Responder {
         self.login.is_none()
     }
 
+    /// Statements that it has answered or been asked to.
+    #[must_use]
+    pub fn queries(&self) -> u64 {
+        self.queries
+    }
+
     fn respond_tls(
         &mut self,
         mut tunnel: Box<Tunnel>,
