@@ -133,6 +133,18 @@ def show_calibration(found: Mapping[str, Any]) -> None:
     say(f"reading the clock once: {found['clock_ns']} ns; recording one sample: {found['record_ns']} ns")
 
 
+def show_truth(lines: Iterator[Sequence[str]]) -> None:
+    """Show the table of truth; its first line holds the heads."""
+    from loadstone.report.fitted import Fitted
+
+    table = Table(title="Measured percentiles beside the true ones (error in brackets)")
+    for number, name in enumerate(next(lines)):
+        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=number > 1)  # noqa: PLR2004 - two names
+    for line in lines:
+        table.add_row(*line)
+    show(Fitted(table))
+
+
 def bar_columns(width: int) -> list[ProgressColumn]:
     """Return what the line of a run that goes on shows: its figures whole, other words as far as they fit."""
     phase = Column(ratio=1, no_wrap=True, overflow="ellipsis")

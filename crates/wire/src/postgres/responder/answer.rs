@@ -183,9 +183,11 @@ impl Responder {
     #[inline]
     fn run(&mut self, statement: Statement, simple: bool, out: &mut Vec<u8>) -> Outcome {
         let before = out.len();
-        if statement != Statement::Empty && !self.behaviour.faults.is_empty() {
+        if statement != Statement::Empty {
             self.queries += 1;
-            if let Some(outcome) = self.go_wrong(out) {
+            if !self.behaviour.faults.is_empty()
+                && let Some(outcome) = self.go_wrong(out)
+            {
                 return outcome;
             }
         }

@@ -1,0 +1,1 @@
+"""Known truth: what tools measure of a server whose service times are known exactly."""
