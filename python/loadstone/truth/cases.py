@@ -53,7 +53,7 @@ def _pareto(percentile: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Starts at a fixed rate, on a server that stands still `stall_s` of every `every_s` but the first."""
+    """Starts at a fixed rate, on a server that does nothing for `stall_s` of every `every_s` but the first."""
 
     rate_per_s: float = 1000.0
     clients: int = 60
@@ -83,7 +83,7 @@ class Stall:
         """Return it as a load."""
         words = (
             f"{self.rate_per_s:g} starts/s; {1e3 * self.answer_s:g} ms an answer; "
-            f"the server stands still {self.stall_s:g} s of every {self.every_s:g} s"
+            f"the server does nothing for {self.stall_s:g} s of every {self.every_s:g} s"
         )
         service = {
             "time": {"kind": "constant", "ms": 1e3 * self.answer_s},

@@ -104,7 +104,7 @@ impl ServiceSpec {
     /// What is wrong with it, if anything.
     pub(super) fn trouble(&self) -> Option<&'static str> {
         if !self.time.is_usable() {
-            return Some("a service time is a positive number, and a share lies between 0 and 1");
+            return Some("a service time is a positive number, and a share is from 0 to 1");
         }
         if self.workers == Some(0) {
             return Some("a server has at least one worker");
