@@ -53,7 +53,7 @@ def _pareto(percentile: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Starts at a fixed rate, on a server that does nothing for `stall_s` of every `every_s` but the first."""
+    """Starts at a fixed rate; the server does nothing for `stall_s` of every `every_s` but the first."""
 
     rate_per_s: float = 1000.0
     clients: int = 60
