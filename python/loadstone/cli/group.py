@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
+    "ab",
     "advise",
     "calibrate",
     "compare",

@@ -24,7 +24,9 @@ from loadstone.errors import LoadstoneError
 from loadstone.summary.ratios import ALPHA, FEWEST, paired, unpaired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from loadstone.compare.documents import Row, VerdictName
     from loadstone.compare.rows import Compared
@@ -78,7 +80,7 @@ def _compare(pair: Pair, matters: float) -> Comparison:
         differences=found,
         notes=[],
         rows=shown,
-        overall=_overall(phases, in_turn=pair.paired),
+        overall=overall_of(phases, in_turn=pair.paired),
         advice=None,
     )
     comparison.notes = list(notes_of(pair, comparison))
@@ -141,12 +143,19 @@ def _judge(rows: Sequence[Compared], matters: float, *, comparable: bool) -> Non
     if not comparable:
         return
     for primary, adjust in ((True, holm), (False, benjamini_hochberg)):
-        family = [e for e in rows if e.decides and e.row.primary == primary]
-        if not family:
-            continue
-        adjusted = adjust([e.row.p_value or 0.0 for e in family])
-        for entry, p_value in zip(family, adjusted, strict=True):
-            _decide(entry, float(p_value), matters)
+        judge_family([e for e in rows if e.row.primary == primary], adjust, matters)
+
+
+def judge_family(
+    rows: Sequence[Compared], adjust: Callable[[Sequence[float]], NDArray[np.float64]], matters: float
+) -> None:
+    """Decide rows together, their p values adjusted for their number; those with few repeats stay."""
+    family = [entry for entry in rows if entry.decides]
+    if not family:
+        return
+    adjusted = adjust([entry.row.p_value or 0.0 for entry in family])
+    for entry, p_value in zip(family, adjusted, strict=True):
+        _decide(entry, float(p_value), matters)
 
 
 def _decide(entry: Compared, adjusted: float, matters: float) -> None:
@@ -169,7 +178,7 @@ def _indicate(entry: Compared) -> None:
         row.leaning = "better" if (row.ratio > 1) == (row.better == "higher") else "worse"
 
 
-def _overall(phases: Iterable[tuple[PhaseValues, PhaseValues]], *, in_turn: bool) -> Overall | None:
+def overall_of(phases: Iterable[tuple[PhaseValues, PhaseValues]], *, in_turn: bool) -> Overall | None:
     """Return the geometric mean of how much faster B is over the phases that both sides measured.
 
     Each repeat gives one mean over its phases, so that what phases have in common counts once.

@@ -7,6 +7,7 @@ a comparison is 5 %; the others by Benjamini and Hochberg (1995). "Same" is deci
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,18 @@ ENOUGH_REPEATS = 3
 CONFIDENCE = 0.95
 SAME_CONFIDENCE = 1 - 2 * ALPHA
 MATTERS = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How sure a verdict is: p below which sides differ, confidence of the intervals for small and same."""
+
+    different: float = ALPHA
+    small: float = CONFIDENCE
+    same: float = SAME_CONFIDENCE
+
+
+USUAL = Levels()
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -51,16 +64,21 @@ def _back(values: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.fl
 
 
 def decide(
-    ratio: LogRatio, adjusted: ArrayLike, matters: float, *, higher_is_better: bool | NDArray[np.bool_]
+    ratio: LogRatio,
+    adjusted: ArrayLike,
+    matters: float,
+    *,
+    higher_is_better: bool | NDArray[np.bool_],
+    levels: Levels = USUAL,
 ) -> NDArray[np.str_]:
     """Return worse, better, small, same or undecided for each ratio B/A.
 
     `adjusted` are the p values after adjustment; differences inside ± `matters` do not matter.
     """
-    different = np.asarray(adjusted) < ALPHA
+    different = np.asarray(adjusted) < levels.different
     limit = np.log1p(matters)
-    inside = _inside(ratio, CONFIDENCE, limit)
-    same = _inside(ratio, SAME_CONFIDENCE, limit)
+    inside = _inside(ratio, levels.small, limit)
+    same = _inside(ratio, levels.same, limit)
     good = (ratio.centre > 0) == np.asarray(higher_is_better)
     return np.select(
         [different & inside, different & good, different, same],

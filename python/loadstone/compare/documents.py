@@ -9,9 +9,10 @@ from loadstone.results.documents.summary.units import Figure, Share, Value, Vari
 FORMAT = 1
 
 VerdictName = Literal[
-    "worse", "better", "small", "same", "undecided", "indicative", "missing", "not comparable"
+    "worse", "better", "small", "same", "undecided", "indicative", "missing", "not comparable", "invalid"
 ]
-Basis = Literal["repeats", "rounds", "within"]
+Basis = Literal["repeats", "rounds", "within", "blocks"]
+Unit = Literal["repeats", "blocks"]
 
 
 class Side(Struct, kw_only=True):
@@ -71,7 +72,9 @@ class Row(Struct, kw_only=True):
     ] = None
     verdict: VerdictName = "undecided"
     leaning: Annotated[Literal["worse", "better"] | None, Meta(description="of an indicative verdict")] = None
-    reason: Annotated[str | None, Meta(description="why something is missing")] = None
+    reason: Annotated[
+        str | None, Meta(description="why something is missing; of blocks: how it was decided")
+    ] = None
     accepted: Annotated[str | None, Meta(description="by which entry of the accept list")] = None
 
 
@@ -92,6 +95,9 @@ class Comparison(Struct, kw_only=True):
     b: Side
     comparable: bool
     paired: bool
+    unit: Annotated[Unit, Meta(description="what figures are the means of; blocks: of `loadstone ab`")] = (
+        "repeats"
+    )
     differences: list[Difference]
     notes: list[str]
     rows: list[Row]

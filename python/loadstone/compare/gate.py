@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FAILURES = ("worse", "undecided")
 """What `--fail-on` takes."""
-_OPEN = ("undecided", "indicative", "missing", "not comparable")
+_OPEN = ("undecided", "indicative", "missing", "not comparable", "invalid")
 _HINT = "See docs/compare-runs.md for the form of an accept list."
 
 

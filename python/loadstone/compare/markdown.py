@@ -32,8 +32,9 @@ def _comparison(comparison: Comparison, *, every: bool) -> Iterator[str]:
     for one in comparison.differences:
         yield f"- {'**differs**' if one.blocks else 'differs'}, {one.kind}: {_plain(texts.difference(one))}"
     yield ""
-    heads = [head.replace("A", a.name).replace("B", b.name) for head in texts.HEADS[:3]]
-    yield _line(["Phase", "Metric", *heads, *texts.HEADS[3:], ""])
+    every_head = texts.heads(comparison)
+    heads = [head.replace("A", a.name).replace("B", b.name) for head in every_head[:3]]
+    yield _line(["Phase", "Metric", *heads, *every_head[3:], ""])
     yield _line(["---", "---", *["--:"] * 7, "---", "---"])
     for block in texts.blocks(comparison, every=every):
         for row in block.rows:

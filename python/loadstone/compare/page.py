@@ -86,7 +86,22 @@ class Section:
     left_out: int
 
 
-def page(document: Document, pairs: Sequence[Pair], say: Callable[[str], None]) -> str:
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table below the figures."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def page(
+    document: Document,
+    pairs: Sequence[Pair],
+    say: Callable[[str], None],
+    listings: Sequence[Listing] = (),
+) -> str:
     """Return the page; `say` is told of charts that could not be drawn: the page has all figures then."""
     sections = [
         _section(number, comparison, pair, document.matters)
@@ -99,8 +114,9 @@ def page(document: Document, pairs: Sequence[Pair], say: Callable[[str], None]) 
     return template.render(
         sections=sections,
         document=document,
+        listings=listings,
         explanation=texts.explanation(document),
-        heads=texts.HEADS,
+        heads=texts.heads(document.comparisons[0]),
         **assets(drawings),
     )
 

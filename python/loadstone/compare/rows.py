@@ -32,7 +32,7 @@ class Compared:
     def decides(self) -> bool:
         """Whether there are enough repeats for more than an indication."""
         few = min(self.row.repeats_a, self.row.repeats_b) < ENOUGH_REPEATS
-        return self.ratio is not None and self.row.basis == "repeats" and not few
+        return self.ratio is not None and self.row.basis in ("repeats", "blocks") and not few
 
 
 def compared(a: PhaseValues, b: PhaseValues, name: str, *, in_turn: bool) -> Compared:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from loadstone.compare.documents import Comparison, Document, Row
 
 _COLOURS = {"bad": "bold red", "good": "green", "warning": "yellow"}
-_LESS = ("Noise", "Repeats", "Detectable", "A", "B")
+_LESS = ("Noise", "Repeats", "Blocks", "Detectable", "A", "B")
 """Columns that a narrow terminal leaves out first."""
 _SHOWN = 12
 """Differences of one kind that are listed."""
@@ -63,7 +63,7 @@ def _table(comparison: Comparison, *, every: bool) -> Fitted:
     table.add_column("Phase", min_width=22, overflow="fold")
     heads = dict(zip(("A", "B"), (comparison.a.name, comparison.b.name), strict=True))
     table.add_column("Verdict", overflow="fold")
-    for head in texts.HEADS[:-1]:
+    for head in texts.heads(comparison)[:-1]:
         table.add_column(_named(head, heads), justify="right", no_wrap=True)
     for block in texts.blocks(comparison, every=every):
         for number, row in enumerate(block.rows):

@@ -142,9 +142,18 @@ def sides(comparison: Comparison) -> list[str]:
     """Return a line for each side."""
     return [
         f"{side.name}: {side.label} ({side.folder}, {formats.moment(side.started_at)}, "
-        f"{side.repeats} repeat{'' if side.repeats == 1 else 's'})"
+        f"{_count(side.repeats, comparison)})"
         for side in (comparison.a, comparison.b)
     ]
+
+
+def heads(comparison: Comparison) -> Sequence[str]:
+    """Return the heads of the columns."""
+    return [comparison.unit.capitalize() if head == "Repeats" else head for head in HEADS]
+
+
+def _count(number: int, comparison: Comparison) -> str:
+    return f"{number} {comparison.unit if number != 1 else comparison.unit[:-1]}"
 
 
 def overall(found: Overall, names: tuple[str, str]) -> str:
@@ -171,8 +180,19 @@ def summary(comparison: Comparison) -> str:
 def explanation(document: Document) -> str:
     """Say what the columns mean."""
     matters = formats.percent(document.matters)
+    if any(one.unit == "blocks" for one in document.comparisons):
+        return _explanation_of_blocks(matters)
     return (
         f"Differences within ± {matters} do not matter. Noise: standard deviation between repeats of one "
         "side. Detectable: the difference that would have been found four times in five. Verdicts are of the "
         "first metric of each phase, adjusted for their number (Holm); other metrics do not decide."
+    )
+
+
+def _explanation_of_blocks(matters: str) -> str:
+    return (
+        f"Differences within ± {matters} do not matter. Noise: standard deviation between blocks where "
+        "nothing differs (A/A), else between trials of one side. Detectable: the difference that would have "
+        "been found four times in five. Verdicts are of the first metric of each phase, adjusted for their "
+        "number (Holm) and for the looks (Haybittle-Peto); other metrics do not decide."
     )

@@ -11,6 +11,7 @@ from loadstone.private_server.builds import (
     short_names,
 )
 from loadstone.private_server.folder import PrivateFolder
+from loadstone.private_server.provision import Provision
 from loadstone.private_server.server import EmbeddedServer, Limits, ServerSpec, reap_orphans
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "EmbeddedServer",
     "Limits",
     "PrivateFolder",
+    "Provision",
     "ServerSpec",
     "adopt",
     "check_short_name",

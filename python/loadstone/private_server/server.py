@@ -28,6 +28,7 @@ from loadstone.private_server.data_folder import make_place, space_words
 from loadstone.private_server.memory_limit import choose_groups
 from loadstone.private_server.os_user import environment, server_account
 from loadstone.private_server.page_cache import evict
+from loadstone.private_server.provision import EMPTY, Provision, copy_data, move_data
 from loadstone.private_server.registry import Registry, end_processes_in
 from loadstone.results.redact import remember
 
@@ -83,6 +84,7 @@ class ServerSpec:
     """What a scenario wishes for; `settings` beat it."""
     adopt: Adoption | None = None
     """A killed run's data to go on with; then `storage`, `memory_bytes` and all settings are as they were."""
+    provision: Provision = EMPTY
 
 
 class EmbeddedServer:
@@ -105,6 +107,8 @@ class EmbeddedServer:
         remember(self._password)
         self.settings: dict[str, str] = {}
         """What was set, by us and by the user."""
+        self.sized: dict[str, str] = {}
+        """Those of the settings that were sized to the machine."""
         self.port = 0
         self.reaped: list[str] = []
         """What earlier runs had left and this start removed, in words."""
@@ -180,7 +184,10 @@ class EmbeddedServer:
             self._limit_memory(self.order.memory_bytes)
             self.settings = self._sized(self._place.storage)
             sizing.refuse_too_little(self.memory_limit_bytes, self.settings)
-            self._initdb()
+            if self.order.provision.copy_of is not None:
+                copy_data(self.order.provision.copy_of, self._place.data)
+            else:
+                self._initdb()
             self._configure()
             self._start_on_free_port(self.order.limits.start_s)
             self._create_database()
@@ -283,7 +290,10 @@ class EmbeddedServer:
         )
 
     def _sized(self, storage: Path) -> dict[str, str]:
-        sized = sizing.sized_settings(self.order.clients, storage, self.memory_limit_bytes)
+        sized = dict(self.order.provision.sized) or sizing.sized_settings(
+            self.order.clients, storage, self.memory_limit_bytes
+        )
+        self.sized = sized
         return sized | self._own_settings
 
     def _initdb(self) -> None:
@@ -334,7 +344,8 @@ class EmbeddedServer:
         if self._doors:
             evict(self.data_directory)  # pages are charged to the group that read them first
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self.port = free_port()
+            wanted = self.order.provision.port if attempt == 1 else 0
+            self.port = wanted or free_port()
             self._launch()
             try:
                 self._wait_ready(limit_s)
@@ -395,7 +406,7 @@ class EmbeddedServer:
         ) as control:
             if control.execute(_DATABASES).fetchone() is None:
                 control.execute(_CREATE_DATABASE)
-            if self.order.adopt is not None:
+            if self.order.adopt is not None or self.order.provision.copy_of is not None:
                 # As a verifier: no log may ever show the password.
                 made = control.pgconn.encrypt_password(
                     self._password.encode(), USER.encode(), b"scram-sha-256"
@@ -405,13 +416,17 @@ class EmbeddedServer:
                 )
 
     def _end(self, *, remove: bool) -> None:
+        in_order = False
         try:
             self._stop_process()
+            in_order = self._process is not None and self._process.poll() == 0
         finally:
             # Also when a second Ctrl-C ends the waiting.
             self.kill()
             self._process = None
             if remove and self._place is not None:
+                if in_order and self.order.provision.save_to is not None:
+                    move_data(self._place.data, self.order.provision.save_to)
                 self._place.remove()
                 if self._record is not None:
                     self._registry.remove(self._record)

@@ -55,13 +55,18 @@ def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
         )
         for t in targets
     ]
-    plan = make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
+    plan = _make_plan(request, asked)
     refuse_impossible(plan)
     refuse_unqualified(plan, targets)
     if not request.allow_shell:
         refuse_shell(plan)
     wishes_of(plan, targets)
     return plan
+
+
+def _make_plan(request: Request, asked: Sequence[PlanTarget]) -> Plan:
+    plan = make_plan(request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats)
+    return plan if request.part is None else request.part(plan)
 
 
 def execute(request: Request, listener: Listener) -> Outcome:
@@ -233,9 +238,7 @@ class _Run:
             )
             for s in servers
         ]
-        plan = make_plan(
-            request.scenarios, asked, request.size, request.overrides, request.seed, request.repeats
-        )
+        plan = _make_plan(request, asked)
         self.folder.write_text("plan.json", plan_to_json(plan))
         return plan
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from loadstone.private_server.provision import EMPTY, Provision
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from loadstone.errors import ExitCode, LoadstoneError
@@ -45,6 +47,10 @@ class Request:
     """Load once more into partitions of the advised size."""
     io: InOut = "auto"
     command: Sequence[str] = ()
+    provision: Provision = EMPTY
+    """Which data private servers start with, and where they go."""
+    part: Callable[[Plan], Plan] | None = None
+    """Takes from the plan what is to be run; None: all of it."""
 
 
 class Listener(Protocol):

@@ -84,7 +84,8 @@ class Opener:
         for server in servers:
             server.engine.refuse_read_only(server.control)
         for server in servers:
-            server.kept = self.left is not None and server.engine.has_workspace(server.control, SCHEMA)
+            has_data = self.left is not None or self.request.provision.copy_of is not None
+            server.kept = has_data and server.engine.has_workspace(server.control, SCHEMA)
             if not server.kept:
                 server.engine.create_workspace(server.control, SCHEMA, replace=self.request.replace)
             stack.callback(self._clean_up, server)
@@ -125,6 +126,7 @@ class Opener:
             keep=request.keep,
             wishes=wishes,
             adopt=adoption,
+            provision=request.provision,
         )
         try:
             opened = stack.enter_context(opening)

@@ -65,7 +65,11 @@ class LogRatio:
 
 def paired(a: ArrayLike, b: ArrayLike) -> LogRatio:
     """Compare values above 0 in pairs; both of shape (..., pairs), at least two pairs."""
-    differences = np.log(np.asarray(b, dtype=float)) - np.log(np.asarray(a, dtype=float))
+    return of_differences(np.log(np.asarray(b, dtype=float)) - np.log(np.asarray(a, dtype=float)))
+
+
+def of_differences(differences: NDArray[np.float64]) -> LogRatio:
+    """Return the ratio of the ln(B/A) of pairs, of shape (..., pairs), at least two pairs."""
     n = differences.shape[-1]
     se = _spread(differences) / np.sqrt(n)
     centre = differences.mean(axis=-1)

@@ -17,6 +17,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
 from loadstone.private_server import EmbeddedServer, PrivateFolder, ServerSpec
 from loadstone.private_server.os_user import server_account
+from loadstone.private_server.provision import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from loadstone.engine.library.engine import Database, Place
     from loadstone.engine.wire import WireEngine
     from loadstone.model import Connection, TargetName
-    from loadstone.private_server import Adoption
+    from loadstone.private_server import Adoption, Provision
     from loadstone.target import Target
 
 
@@ -106,12 +107,14 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
     keep: bool = False,
     wishes: PrivateServer = _NO_WISHES,
     adopt: Adoption | None = None,
+    provision: Provision = EMPTY,
 ) -> Iterator[OpenTarget]:
     """Open a target for so many clients; a private server ends with the context.
 
     `storage` and `keep` are for private servers: where the data lies, whether the server stays when the
-    context ends. So are a scenario's `wishes`, and `adopt`, a killed run's data to go on with. `settings` are
-    set on private servers, and for our sessions on others; a target's own win. Raises LoadstoneError for
+    context ends. So are a scenario's `wishes`, `adopt`, a killed run's data to go on with, and
+    `provision`, which data the server starts with. `settings` are set on private servers, and for our
+    sessions on others; a target's own win. Raises LoadstoneError for
     everything that would keep the clients from working.
     """
     settings = {**(settings or {}), **target.settings}
@@ -132,6 +135,7 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
             memory_bytes=wishes.memory_bytes,
             wished=wishes.settings,
             adopt=adopt,
+            provision=provision,
         )
         with EmbeddedServer(order) as server:
             yield _open_embedded(target, engine, server, clients)

@@ -1,0 +1,1 @@
+"""Two sides of a question in alternating trials, each on a fresh server, until the answer is known."""

@@ -1,0 +1,60 @@
+"""The arms of an experiment: which server, with which settings and parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.redact import redact
+from loadstone.target import parse_target
+from loadstone.target.settings import settings_in_words, split_settings, with_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+A, B, SAME = "A", "B", "A'"
+"""`SAME` is set up like A, from its own template, and must not differ from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One side of an experiment."""
+
+    name: str
+    target: str
+    """As `--target` takes it, with the arm's own settings."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def slug(self) -> str:
+        """Return the name as folders have it; all are of the same length."""
+        return {A: "a", B: "b", SAME: "c"}[self.name]
+
+    @property
+    def label(self) -> str:
+        """Return what people read."""
+        target = parse_target(self.target)
+        words = (target.label.removeprefix("private server "), target.settings_in_words)
+        return ", ".join(filter(None, (*words, redact(settings_in_words(self.parameters)))))
+
+    def twin(self) -> Arm:
+        """Return the arm that is set up alike."""
+        return Arm(SAME, self.target, self.parameters)
+
+
+def arm(name: str, target: str, settings: Mapping[str, str], parameters: Mapping[str, str]) -> Arm:
+    """Return an arm. Raises LoadstoneError where it is not a private PostgreSQL server of this machine."""
+    place, own = split_settings(target.strip())
+    twice = sorted({*own} & {*settings})
+    if twice:
+        raise LoadstoneError(f"the setting '{twice[0]}' of arm {name} is given twice", "Set it once.")
+    text = with_settings(place, {**own, **settings})
+    if parse_target(text).embedded is None:
+        raise LoadstoneError(
+            f"arm {name}: {parse_target(text).url} is not a private server: trials need a fresh server on a "
+            "fresh copy of its data each time",
+            "Use pg, pg10 to pg18 or pg:/path/to/bin, or compare other servers by `loadstone run --repeat` "
+            "and `loadstone compare`.",
+        )
+    return Arm(name, text, dict(parameters))

@@ -1,0 +1,96 @@
+"""What an experiment says on the terminal: before it starts, after each block, at its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.ab.statistics import smallest_effect
+from loadstone.compare import texts as shown
+from loadstone.report import formats
+from loadstone.results.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.ab.arms import Arm
+    from loadstone.ab.experiment import Experiment
+    from loadstone.compare.documents import Row
+
+_SPREADS = (0.01, 0.05)
+_MOST_LINES = 6
+
+
+def target_text(arm: Arm) -> str:
+    """Return an arm's target without secrets."""
+    from loadstone.target import parse_target  # noqa: PLC0415 - the engines take a while to load
+
+    return redact(parse_target(arm.target).without_password())
+
+
+def before(experiment: Experiment) -> Iterator[str]:
+    """Yield what is going to happen, how long it may take, and what it could find."""
+    for arm in experiment.arms:
+        same = " (set up like A, and must not differ from it)" if len(arm.name) > 1 else ""
+        yield f"{arm.name}: {arm.label}{same}"
+    looks = experiment.limits.looks
+    block_s = experiment.trial_s * len(experiment.arms)
+    limit = experiment.limits.seconds
+    most_s = block_s * looks[-1] if limit is None else min(block_s * looks[-1], limit)
+    yield (
+        f"{looks[0]} to {looks[-1]} blocks of {len(experiment.arms)} trials of about "
+        f"{formats.duration(experiment.trial_s)}: {formats.duration(round(block_s * looks[0]))} to "
+        f"{formats.duration(round(most_s))}, and loading the data before"
+    )
+    noise = experiment.noise
+    for spread in (noise,) if noise is not None else _SPREADS:
+        first, last = (float(smallest_effect(spread, n)) for n in (looks[0], looks[-1]))
+        known = "the history says that blocks scatter" if noise is not None else "if blocks scatter"
+        yield (
+            f"{known} by {formats.percent(spread)}: {looks[0]} blocks find differences from "
+            f"{formats.percent(first)}, {looks[-1]} blocks from {formats.percent(last)}"
+        )
+
+
+def after_block(experiment: Experiment) -> Iterator[str]:
+    """Yield where the experiment stands."""
+    done, looks = len(experiment.blocks), experiment.limits.looks
+    order = " ".join(experiment.document.orders[-1])
+    ahead = next((look for look in looks if look > done), None)
+    rest_s = (looks[-1] - done) * experiment.trial_s * len(experiment.arms)
+    if experiment.limits.seconds is not None:
+        rest_s = min(rest_s, max(experiment.limits.seconds - experiment.elapsed_s, 0))
+    after = f"next look after block {ahead}, at most {formats.duration(round(rest_s))} more" if ahead else ""
+    if experiment.findings.done or ahead is None:
+        after = "this was the last"
+    yield f"block {done} of at most {looks[-1]} ({order}): {after}"
+    rows = [row for row in experiment.findings.rows if row.primary]
+    for row in rows[:_MOST_LINES]:
+        yield f"  {_stand(row)}"
+    if len(rows) > _MOST_LINES:
+        yield f"  … and {len(rows) - _MOST_LINES} more phases"
+
+
+def _stand(row: Row) -> str:
+    name = f"{shown.phase_name(row)}: {row.metric}"
+    if row.ratio is None:
+        return f"{name}: {row.verdict}{f' ({row.reason})' if row.reason else ''}"
+    ends = f" ({shown.interval(row.low, row.high)})" if row.low is not None else ""
+    effect = (
+        f", detectable ± {formats.percent(row.smallest_effect)}" if row.smallest_effect is not None else ""
+    )
+    return f"{name} B/A {shown.ratio(row.ratio)}{ends}{effect}: {shown.verdict(row)}"
+
+
+def time_is_up(experiment: Experiment) -> str:
+    """Say that the time allowed ends before another block would."""
+    limit = formats.duration(experiment.limits.seconds)
+    return f"{len(experiment.blocks)} blocks are done, and another one would not end within {limit}"
+
+
+def verdict_line(experiment: Experiment) -> str:
+    """Return the whole in one line."""
+    comparison = experiment.document.comparison
+    if comparison is None:
+        reason = experiment.document.reason or "the time ended before the first block"
+        return f"undecided: no block was complete ({reason})"
+    return shown.summary(comparison)

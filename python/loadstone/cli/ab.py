@@ -1,0 +1,275 @@
+"""`loadstone ab`: two sides in alternating trials until the answer is known."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loadstone.cli.comparisons import (
+    FORMATS,
+    SUFFIXES,
+    Percent,
+    accept_known,
+    failures_given,
+    files_given,
+    forms_of,
+    visible_document,
+    write_form,
+)
+from loadstone.cli.group import pairs
+from loadstone.errors import ExitCode
+from loadstone.model import SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.ab.experiment import Experiment
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|)")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_FEWEST_BLOCKS = 2
+_MOST_BLOCKS = 1000
+
+
+def _span(_: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    found = _SPAN.fullmatch(text.strip())
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not seconds:
+        message = f"{text!r} is not a time above 0, such as 90s, 45m or 2h"
+        raise click.BadParameter(message, param=option)
+    return seconds
+
+
+def _looks(_: click.Context, option: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    in_order = all(one < other for one, other in itertools.pairwise(found))
+    if not found or found[0] < _FEWEST_BLOCKS or found[-1] > _MOST_BLOCKS or not in_order:
+        message = (
+            f"{text!r} is not a rising list of {_FEWEST_BLOCKS} to {_MOST_BLOCKS} blocks, such as 6,10,20"
+        )
+        raise click.BadParameter(message, param=option)
+    return found
+
+
+def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        for suffix, help_text in (
+            ("set", f"Parameter of the scenario for {name.upper()} alone. May be given several times."),
+            ("setting", f"Setting of {name.upper()}'s server. May be given several times."),
+        ):
+            command = click.option(
+                f"--{name}-{suffix}",
+                f"{name}_{suffix}",
+                multiple=True,
+                metavar="NAME=VALUE",
+                callback=pairs,
+                help=help_text,
+            )(command)
+        return command
+
+    return add
+
+
+@click.command("ab")
+@click.argument("scenario")
+@click.option(
+    "--a",
+    metavar="TARGET",
+    default="pg",
+    show_default=True,
+    help="Side A: pg, pg10 … pg18, or pg:/path/to/bin.",
+)
+@click.option("--b", metavar="TARGET", show_default="as --a", help="Side B, which is compared with A.")
+@_arm_options("b")
+@_arm_options("a")
+@click.option(
+    "--size", type=click.Choice(SIZES), default="small", show_default=True, help="Size of the scenario."
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=pairs,
+    help="Parameter of the scenario for both sides. May be given several times.",
+)
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=pairs,
+    help="Setting of both servers. May be given several times.",
+)
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    metavar="ID",
+    help="Measure this phase only. May be given several times.  [default: all scripts and queries, "
+    "or all loads if there are none]",
+)
+@click.option(
+    "--aa/--no-aa",
+    "twin",
+    default=None,
+    help="With or without a side A', which is set up like A and must not differ from it.  [default: "
+    "with it, unless the history has a noise floor]",
+)
+@click.option(
+    "--max-blocks",
+    type=click.IntRange(_FEWEST_BLOCKS, _MOST_BLOCKS),
+    default=30,
+    show_default=True,
+    help="Largest number of blocks; a block is one trial of each side.",
+)
+@click.option(
+    "--looks",
+    callback=_looks,
+    metavar="N,N…",
+    help="Blocks after which it is decided whether to go on.  [default: 6,8,10,12,16,20,24,30]",
+)
+@click.option(
+    "--max-time",
+    callback=_span,
+    metavar="TIME",
+    help="Start no block that would end later, such as 45m or 2h.",
+)
+@click.option(
+    "--matters",
+    type=Percent(),
+    default="3%",
+    show_default=True,
+    help="Differences smaller than this do not matter.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the orders, and of every random choice of the scenario.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    show_default="a new one in loadstone-runs",
+    help="New folder for the results.",
+)
+@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the servers' data.")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path),
+    default="history.jsonl",
+    show_default=True,
+    metavar="FILE",
+    help="A history, which may have the noise floor of this machine.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What is printed on standard output.",
+)
+@click.option(
+    "--save",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    callback=files_given,
+    metavar="FILE",
+    help="Also write a file, in the format that its name ends in: .html, .md, .json, "
+    ".xml (JUnit), .txt. May be given several times.",
+)
+@click.option("--all", "every", is_flag=True, help="Show all metrics, also those that do not differ.")
+@click.option(
+    "--fail-on",
+    default="",
+    callback=failures_given,
+    metavar="WORSE,UNDECIDED",
+    help="Exit with 4 for a regression (worse), with 5 if a phase is not decided (undecided).",
+)
+@click.option(
+    "--accept",
+    "known",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="List of known regressions with end dates (TOML).",
+)
+@click.option(
+    "--allow-shell",
+    is_flag=True,
+    help="Allow scripts of scenarios that are not built in to run commands on this machine.",
+)
+def command(**given: Any) -> None:
+    """Find out whether B is slower than A: trials of both alternate until the answer is known.
+
+    Each trial is a fresh private server on a fresh copy of its side's data. Only one server runs at a time.
+
+    \b
+    loadstone ab iot-feed --b-setting wal_compression=lz4
+    loadstone ab session-oltp --a pg:/opt/base/bin --b pg:/opt/changed/bin --fail-on worse
+    """  # noqa: D301 - click's mark of lines to be kept
+    from loadstone.ab.setup import prepare
+    from loadstone.cli import terminal
+
+    experiment = prepare(given, [*sys.argv[1:]], terminal.say)
+    experiment.run()
+    sys.exit(int(_conclude(experiment, given)))
+
+
+def _conclude(experiment: Experiment, given: dict[str, Any]) -> ExitCode:
+    """Write every output of what there is, however the experiment ended, and return the exit status."""
+    from loadstone.ab.texts import verdict_line
+    from loadstone.cli import terminal
+    from loadstone.cli.output import write_out
+
+    terminal.say(f"{verdict_line(experiment)}; {experiment.folder}")
+    code = experiment.exit_code
+    if experiment.document.comparison is not None:
+        failed = _output(experiment, given)
+        code = code or failed
+    elif given["form"] == "json":
+        write_out((experiment.folder / "ab.json").read_text())
+    if not code and experiment.document.comparison is None and "undecided" in given["fail_on"]:
+        code = ExitCode.UNDECIDED
+    if experiment.trouble is not None:
+        terminal.trouble(experiment.trouble)
+    return code
+
+
+def _output(experiment: Experiment, given: dict[str, Any]) -> ExitCode:
+    import msgspec
+
+    from loadstone.ab.listing import trials
+    from loadstone.ab.outcome import compare_document, typical_pair
+    from loadstone.cli.output import write_out
+    from loadstone.compare.gate import exit_code
+    from loadstone.results.json_files import to_json
+    from loadstone.visible import visible_tree
+
+    document = compare_document(experiment)
+    if given["known"] is not None:
+        accept_known(document, given["known"])
+    document = visible_document(document)
+    forms = forms_of(
+        document, [typical_pair(experiment)], every=given["every"], listings=[trials(experiment)]
+    )
+    forms["json"] = lambda: to_json(visible_tree(msgspec.to_builtins(experiment.document)), indent=1) + "\n"
+    for path in (experiment.folder / "ab.html", *given["files"]):
+        write_form(path, forms[SUFFIXES[path.suffix.lower()]]())
+    write_out(forms[given["form"]]())
+    return exit_code(document, given["fail_on"])
