@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import msgspec
 
+from loadstone.ab.documents import Experiment
 from loadstone.results import documents
 from loadstone.results.documents.summary import Summary
 from loadstone.results.documents.written import ADDED
@@ -43,6 +44,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "sent.jsonl": documents.Sent,
     "probe.jsonl": documents.Probed,
     "summary.json": Summary,
+    "ab.json": Experiment,
 }
 UNITS = {
     "_bytes_per_s": "bytes/s",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from scipy import stats
 from loadstone.ab import statistics
 from loadstone.ab.order import orders
 from loadstone.ab.statistics import LOOKS
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 STREAMS = 20_000
 MATTERS = 0.03
@@ -71,16 +75,14 @@ def performed(found: np.ndarray, matters: float = MATTERS) -> Ends:
     blocks = np.where(decided.at[:, 0] > 0, decided.at[:, 0], LOOKS[-1])
     verdict = decided.verdict[:, 0]
     for look in reversed(LOOKS):
-        between, at_end = (
-            statistics.moved(twins[..., :look], final=final)[:, 0] for final in (False, True)
-        )
+        between, at_end = (statistics.moved(twins[..., :look], final=final)[:, 0] for final in (False, True))
         invalid = np.where(look < blocks, between, (look == blocks) & at_end)
         verdict, blocks = np.where(invalid, "invalid", verdict), np.where(invalid, look, blocks)
     return Ends(verdict, blocks)
 
 
-def share(hits: np.ndarray) -> float:
-    return float(np.mean(hits))
+def share(hits: ArrayLike) -> float:
+    return float(np.asarray(hits, dtype=float).mean())
 
 
 MACHINES = {

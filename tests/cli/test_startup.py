@@ -51,6 +51,7 @@ DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-0
         ("--help",),
         ("run", "--help"),
         ("scenarios",),
+        ("ab", "--help"),
         ("compare", "--help"),
         ("export", "--help"),
         ("history", "--help"),

@@ -8,6 +8,7 @@ from loadstone.compare.documents import Comparison
 from loadstone.results.documents.summary.units import Figure, Share, Value
 
 FORMAT = 1
+NAME = "ab.json"
 
 State = Literal["running", "complete", "failed", "interrupted"]
 ArmName = Literal["A", "B", "A'"]

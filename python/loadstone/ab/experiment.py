@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from loadstone import __version__
 from loadstone.ab import statistics, texts
 from loadstone.ab.analysis import Findings, Rules, analyse
-from loadstone.ab.documents import FORMAT, ArmDocument
+from loadstone.ab.documents import FORMAT, NAME, ArmDocument
 from loadstone.ab.documents import Experiment as Document
 from loadstone.ab.order import orders
 from loadstone.ab.outcome import finished
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from loadstone.ab.trial import Bench, Measured
     from loadstone.plan.model import Plan
 
-NAME = "ab.json"
 _SPARE_BYTES = 256 << 20
 """Beside the copy of the data: WAL of the trial."""
 

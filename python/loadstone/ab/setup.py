@@ -52,7 +52,7 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     own = {name for one in arms for name in parse_targets([one.target])[0].settings}
     cycles = settings_for(plan, {*request.settings, *own})
     request = replace(request, settings={**cycles, **request.settings})
-    noise = noise_of(given["history"], request.scenarios[0].id)
+    noise = noise_of(given["history"], request.scenarios[0].id, request.size)
     if given["twin"] or (given["twin"] is None and noise is None):
         arms.append(arms[0].twin())
     folder = RunFolder.create(

@@ -118,15 +118,15 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     "phases",
     multiple=True,
     metavar="ID",
-    help="Measure this phase only. May be given several times.  [default: all scripts and queries, "
-    "or all loads if there are none]",
+    show_default="all scripts and queries, or all loads if there are none",
+    help="Measure this phase only. May be given several times.",
 )
 @click.option(
     "--aa/--no-aa",
     "twin",
     default=None,
-    help="With or without a side A', which is set up like A and must not differ from it.  [default: "
-    "with it, unless the history has a noise floor]",
+    show_default="--aa, unless the history has a noise floor",
+    help="With or without a side A', which is set up like A and must not differ from it.",
 )
 @click.option(
     "--max-blocks",
@@ -139,7 +139,8 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     "--looks",
     callback=_looks,
     metavar="N,N…",
-    help="Blocks after which it is decided whether to go on.  [default: 6,8,10,12,16,20,24,30]",
+    show_default="6,8,10,12,16,20,24,30",
+    help="Blocks after which Loadstone looks whether all is decided.",
 )
 @click.option(
     "--max-time",

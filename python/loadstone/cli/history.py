@@ -59,12 +59,19 @@ def add(runs: tuple[Path, ...], path: Path, commit: str | None, *, replace: bool
     """Append a line for each target of each run folder. If one cannot be added, none is."""
     from loadstone.cli import terminal
     from loadstone.history.file import append
-    from loadstone.history.lines import lines_of
 
-    lines = [line for folder in runs for line in lines_of(folder, commit)]
+    lines = [line for folder in runs for line in _lines(folder, commit)]
     append(path, lines, replace=replace)
     for line in lines:
         terminal.say(f"{path}: added {line.run}, {line.target.id}, {_phases(len(line.phases))}")
+
+
+def _lines(folder: Path, commit: str | None) -> list[HistoryLine]:
+    """Return the lines of a run, or that of side A of an experiment."""
+    from loadstone.ab.noise import NAME, lines_of_experiment
+    from loadstone.history.lines import lines_of
+
+    return lines_of_experiment(folder, commit) if (folder / NAME).is_file() else lines_of(folder, commit)
 
 
 def _phases(count: int) -> str:

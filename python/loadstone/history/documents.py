@@ -12,6 +12,7 @@ LARGEST = 1e20
 """Figures above it are damage, or of no use."""
 
 Measured = Annotated[float, Meta(gt=0, le=LARGEST)]
+Spread = Annotated[float, Meta(ge=0, le=LARGEST)]
 End = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 
@@ -31,6 +32,9 @@ class MetricLine(Struct, frozen=True, kw_only=True):
         Meta(description="the interval is over repeats, or within one run: too narrow to compare runs"),
     ] = None
     values: Annotated[list[Measured], Meta(min_length=1, description="one a repeat")]
+    aa_spread: Annotated[
+        Spread | None, Meta(description="of `loadstone ab`: standard deviation of ln(A'/A) over blocks")
+    ] = None
 
 
 class PhaseLine(Struct, frozen=True, kw_only=True):

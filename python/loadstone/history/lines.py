@@ -51,7 +51,9 @@ def lines_of(folder: Path, commit: str | None) -> list[HistoryLine]:
     """
     summary = read_summary(folder)
     _refuse(folder, summary)
-    found = [_line(folder, summary, target, commit) for target in summary.targets]
+    found = [
+        line_of(folder, summary, target, commit, values_of(summary, target.id)) for target in summary.targets
+    ]
     if not any(line.phases for line in found):
         raise LoadstoneError(f"{folder} has no measured phase", "Add runs that measured something.")
     return [line for line in found if line.phases]
@@ -71,9 +73,20 @@ def _refuse(folder: Path, summary: Summary) -> None:
         raise LoadstoneError(f"{folder}: run.json has no id or no start", "Use an untouched copy of the run.")
 
 
-def _line(folder: Path, summary: Summary, target: TargetFigures, commit: str | None) -> HistoryLine:
+def machine_of(environment: Mapping[str, object]) -> Machine:
+    """Return what lines say of a machine, from its environment.json."""
+    return Machine(**{name: fact(environment, path) for name, path in _MACHINE.items()})
+
+
+def line_of(
+    folder: Path,
+    summary: Summary,
+    target: TargetFigures,
+    commit: str | None,
+    values: Mapping[str, PhaseValues],
+) -> HistoryLine:
+    """Return the line of a target; `values` are its phases by `metrics.identity`."""
     run = summary.run
-    machine = {name: fact(summary.environment, path) for name, path in _MACHINE.items()}
     digests = phase_digests(folder, target.id)
     line = {
         "format": FORMAT,
@@ -83,7 +96,7 @@ def _line(folder: Path, summary: Summary, target: TargetFigures, commit: str | N
         "commit": commit,
         "size": summary.plan.size,
         "seed": summary.plan.seed,
-        "machine": Machine(**machine),
+        "machine": machine_of(summary.environment),
         "target": TargetLine(
             id=target.id,
             label=target.label or target.short_label,
@@ -92,7 +105,7 @@ def _line(folder: Path, summary: Summary, target: TargetFigures, commit: str | N
             build=target.build,
             settings=settings_of(target),
         ),
-        "phases": list(_phases(values_of(summary, target.id), digests)),
+        "phases": list(_phases(values, digests)),
     }
     # A summary is no more trusted than the folder that it is in: the line is checked as one that is read.
     return typed(visible_tree(_plain(line)), str(folder), HistoryLine)

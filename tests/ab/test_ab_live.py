@@ -1,0 +1,170 @@
+"""`loadstone ab` with real servers: a regression found, and every way in which it ends early."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from support.sandbox import small_disk
+
+from loadstone.ab.documents import Experiment
+from loadstone.cli.group import loadstone
+from loadstone.errors import RunFailedError
+from loadstone.private_server.provision import copy_data
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.sandbox import Desk, Ended, Running
+
+PAUSE = "select pg_sleep(current_setting('app.pause')::float8);\n"
+SELECT = "select 1;\n"
+FAST, SLOW = "app.pause=0.004", "app.pause=0.012"
+
+
+def begin(desk: Desk, scenario: Path, *arguments: object) -> Running:
+    sides = ("--a", "pg18", "--b", "pg18", "--a-setting", FAST, "--setting", "fsync=off")
+    return desk.start("ab", scenario, *sides, *arguments, "--out", "out")
+
+
+def document(folder: Path) -> dict[str, Any]:
+    found = json.loads((folder / "ab.json").read_text())
+    msgspec.convert(found, Experiment)
+    return dict(found)
+
+
+@pytest.mark.slow
+def test_a_regression_is_found_and_the_other_phase_stays_untouched(desk: Desk) -> None:
+    scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.5"), ("select", SELECT, "duration_s = 0.5"))
+    given = ["--b-setting", SLOW, "--looks", "2,3", "--no-aa", "--matters", "50%", "--format", "json"]
+    ended = begin(desk, scenario, *given, "--save", desk.work / "ab.md", "--fail-on", "worse").finish()
+    assert ended.code == 4, ended.err
+    found = document(ended.folder)
+    rows = {row["phase"]: row for row in found["comparison"]["rows"] if row["primary"]}
+    assert rows["pause"]["verdict"] == "worse"
+    assert rows["pause"]["ratio"] == pytest.approx(1 / 3, rel=0.2)
+    assert rows["select"]["verdict"] not in ("worse", "better")
+    assert json.loads(ended.out)["comparison"]["rows"] == found["comparison"]["rows"]
+    assert (found["state"], found["looks"]) == ("complete", [2, 3])
+    check_trials(ended.folder, found)
+    check_outputs(ended, (desk.work / "ab.md").read_text())
+    added = desk.run("history", "add", ended.folder, "--commit", "abc")
+    assert added.code == 0, added.err
+    (line,) = map(json.loads, (desk.work / "history.jsonl").read_text().splitlines())
+    rates = {p["id"]: m for p in line["phases"] for m in p["metrics"] if m["primary"]}
+    assert len(rates["pause"]["values"]) == len(found["orders"])
+    assert rates["pause"]["aa_spread"] is None
+    assert "block 1 of at most 3" in ended.err
+
+
+def check_trials(folder: Path, found: dict[str, Any]) -> None:
+    orders = ["".join(order) for order in found["orders"]]
+    assert sorted(orders[:2]) == ["AB", "BA"]
+    trials = found["trials"]
+    assert [trial["number"] for trial in trials] == list(range(1, len(trials) + 1))
+    ports = set()
+    for trial in trials:
+        target = next((folder / trial["folder"]).glob("targets/*/target.json"))
+        ports.add(json.loads(target.read_text())["url"].partition("port=")[2])
+        assert (folder / trial["folder"] / "summary.json").is_file()
+        assert trial["cpu_us"] > 0
+        assert trial["fsync_us"] > 0
+    assert len(ports) == 1
+
+
+def check_outputs(ended: Ended, text: str) -> None:
+    assert "🔴 **worse**" in text
+    assert "Looks after 2, 3 blocks (fewer than the usual 6 before the first)" in text
+    assert "app.pause=0.012 against pg18, app.pause=0.004" in text
+    assert "nothing shows that this set-up finds no difference" in text
+    assert "<table" in (ended.folder / "ab.html").read_text()
+    assert "find differences from" in ended.err
+
+
+STAGES = {
+    "template": lambda running: running.wait_for_words("loading the data of B"),
+    "drive": lambda running: running.wait_for(
+        lambda: list(running.folder.glob("trials/*/targets/*/phases/*/series.jsonl")), "a trial's drive"
+    ),
+    "second block": lambda running: running.wait_for_words("block 1 of at most"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+def test_interrupted(desk: Desk, stage: str) -> None:
+    scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.3"))
+    running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided")
+    STAGES[stage](running)
+    running.send_group(signal.SIGINT)
+    ended = running.finish(60)
+    assert ended.code == 130, ended.err
+    assert "Traceback" not in ended.err
+    assert "undecided" in ended.err
+    found = document(ended.folder)
+    assert (found["state"], found["reason"]) == ("interrupted", "stopped by SIGINT")
+    if stage == "second block":
+        assert [row["verdict"] for row in found["comparison"]["rows"] if row["primary"]] == ["undecided"]
+        assert "interrupted: stopped by SIGINT" in ended.out
+    else:
+        assert found["comparison"] is None
+
+
+def test_an_arm_that_does_not_start_leaves_nothing(desk: Desk) -> None:
+    scenario = desk.scenario(("select", SELECT, "duration_s = 0.3"))
+    ended = begin(desk, scenario, "--b-setting", "shared_buffers=much").finish()
+    assert ended.code == 1, ended.err
+    assert "arm B: " in ended.err
+    assert "shared_buffers" in ended.err
+    assert not ended.folder.exists()
+
+
+def test_time_that_is_too_short_leaves_it_undecided(desk: Desk) -> None:
+    scenario = desk.scenario(("select", SELECT, "duration_s = 0.3"))
+    given = ["--b-setting", SLOW, "--no-aa", "--max-time", "1s", "--fail-on", "worse,undecided"]
+    ended = begin(desk, scenario, *given).finish()
+    assert ended.code == 5, ended.err
+    assert "another one would not end within 1.00 s" in ended.err
+    assert document(ended.folder)["state"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--b", "postgres://me@host/db"], "arm B: postgres://me@host:5432/db is not a private server"),
+        (["--b", "pg9"], "there is no private PostgreSQL 'pg9'"),
+        (["--b-set", "clinets=3"], "arm B: 'clinets': there is no parameter"),
+        (["--phase", "one-table"], "the phase 'one-table' does not exist"),
+        (["--b", "pg18?setting.a=1", "--b-setting", "a=2"], "the setting 'a' of arm B is given twice"),
+        (["--looks", "6,4"], "is not a rising list"),
+        (["--looks", "1,4"], "is not a rising list"),
+        (["--max-time", "soon"], "is not a time above 0"),
+        (["--matters", "0%"], "is not a percentage"),
+        (["--save", "ab.pdf"], "the name must end in"),
+        (["--max-blocks", "1"], "is not in the range"),
+    ],
+)
+def test_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(loadstone, ["ab", "iot-feed", *arguments])
+    assert result.exit_code == 1
+    assert words in " ".join(result.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    source = tmp_path / "data"
+    source.mkdir()
+    (source / "table").write_bytes(bytes(range(256)) * (1 << 14))
+    full = pytest.raises(RunFailedError, match="the disk is full")
+    with small_disk(tmp_path / "disk", 2) as disk, full as refused:
+        copy_data(source, disk / "copy")
+    assert "--storage" in refused.value.hint
+    copy_data(source, tmp_path / "copy")
+    assert (tmp_path / "copy" / "table").read_bytes() == (source / "table").read_bytes()
