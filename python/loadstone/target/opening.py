@@ -114,8 +114,8 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
     `storage` and `keep` are for private servers: where the data lies, whether the server stays when the
     context ends. So are a scenario's `wishes`, `adopt`, a killed run's data to go on with, and
     `provision`, which data the server starts with. `settings` are set on private servers, and for our
-    sessions on others; a target's own win. Raises LoadstoneError for
-    everything that would keep the clients from working.
+    sessions on others; a target's own win. Raises LoadstoneError for everything that would keep the clients
+    from working.
     """
     settings = {**(settings or {}), **target.settings}
     if target.place is not None:
