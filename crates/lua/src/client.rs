@@ -1,0 +1,147 @@
+//! One client: what it asks for, and with what it goes on.
+
+use std::sync::Arc;
+
+use crate::engine;
+use crate::random::Stream;
+use crate::result::{Bulk, Parameters, ResultRows};
+use crate::script::Script;
+
+/// What a client's script wants next. Texts and values are in the client: [`Client::sql`], [`Client::parameters`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Its next event: go on with [`Answer::Flag`], false when there is none.
+    Next,
+    /// Run the text; go on with the result.
+    Query,
+    /// The same, for a rollback that is in no figure.
+    Rollback,
+    /// Prepare the text under this number.
+    Prepare(u32),
+    /// Run what was prepared under this number, with the parameters.
+    Execute(u32),
+    /// Forget what was prepared.
+    Close(u32),
+    /// A connection: go on with true, or false where there is one in use.
+    Connect,
+    /// Its end.
+    Disconnect,
+    /// A new one.
+    Reconnect,
+    /// Go on with whether `init()` is over.
+    AwaitInit,
+    /// Go on with whether all other clients have ended.
+    AwaitDone,
+    /// The event begins again after an error that may be ignored.
+    Restart,
+    /// A statement's failure that nobody ignores: the statement, and the server's words and number.
+    Note {
+        /// The statement.
+        query: String,
+        /// The server's words.
+        message: String,
+        /// Its number.
+        number: u32,
+    },
+    /// No more events, and the one just begun counts for nothing.
+    Leave,
+    /// What was begun has ended, and there is no more.
+    Last,
+    /// The client has done all that it will do.
+    Ended,
+    /// The script has failed.
+    Failed(Fault),
+}
+
+/// With what a client goes on.
+#[derive(Debug, Clone, Copy)]
+pub enum Answer<'a> {
+    /// Nothing that matters.
+    Nothing,
+    /// Yes or no.
+    Flag(bool),
+    /// The statement is done: its rows are in [`Client::result`], or so many rows were changed.
+    Done {
+        /// Rows that were changed, where the statement has no result.
+        affected: u64,
+    },
+    /// The statement has failed.
+    Error {
+        /// By the settings the event begins again.
+        is_ignorable: bool,
+        /// The server's own number, 0 where it has none.
+        number: u32,
+        /// SQLSTATE.
+        state: &'a str,
+        /// The server's words.
+        message: &'a str,
+    },
+}
+
+/// Why a script cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// The script's function in which it happened; empty outside of any.
+    pub function: String,
+    /// What is wrong.
+    pub message: String,
+    /// Which function called which.
+    pub traceback: String,
+}
+
+impl Fault {
+    pub(crate) fn plain(message: impl Into<String>) -> Self {
+        Self {
+            function: String::new(),
+            message: message.into(),
+            traceback: String::new(),
+        }
+    }
+}
+
+/// What a client is, as long as it does not run: plain memory, to be moved between threads until its first event.
+#[derive(Debug)]
+pub struct Client {
+    pub(crate) script: Arc<Script>,
+    pub(crate) number: usize,
+    pub(crate) stream: Stream,
+    pub(crate) sql: Vec<u8>,
+    pub(crate) parameters: Parameters,
+    pub(crate) bulk: Bulk,
+    /// The rows of its last statement.
+    pub result: ResultRows,
+}
+
+impl Client {
+    /// A client that has not begun.
+    #[must_use]
+    pub fn new(script: &Arc<Script>, number: usize, stream: Stream) -> Self {
+        Self {
+            script: Arc::clone(script),
+            number,
+            stream,
+            sql: Vec::new(),
+            parameters: Parameters::default(),
+            bulk: Bulk::default(),
+            result: ResultRows::default(),
+        }
+    }
+
+    /// Let the script go on until it needs something. Always on the same thread.
+    pub fn resume(&mut self, answer: Answer<'_>) -> Request {
+        engine::resume(self, answer)
+    }
+
+    /// The text of the statement.
+    #[must_use]
+    pub fn sql(&self) -> &[u8] {
+        &self.sql
+    }
+
+    /// The values of the statement.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+}

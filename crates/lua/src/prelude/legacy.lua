@@ -1,0 +1,119 @@
+-- The interface of sysbench 0.5, which 1.0 still offers: global functions, and one connection for each client.
+
+local host, OP, settings, api = ...
+
+local function legacy(globals, sysbench, tid)
+   local con
+   local db = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
+
+   function db.connect()
+      globals.db_driver = settings.driver
+      if not con then
+         con = sysbench.sql.driver():connect()
+      end
+   end
+   local function connected()
+      if not con then
+         db.connect()
+      end
+      return con
+   end
+   function db.disconnect()
+      if con then
+         con:disconnect()
+         con = nil
+      end
+   end
+   function db.query(query)
+      connected():query(query)
+   end
+   function db.bulk_insert_init(query)
+      connected():bulk_insert_init(query)
+   end
+   local function uninitialized()
+      if not con then
+         error("Uninitialized database connection", 3)
+      end
+      return con
+   end
+   function db.bulk_insert_next(values)
+      uninitialized():bulk_insert_next(values)
+   end
+   function db.bulk_insert_done()
+      uninitialized():bulk_insert_done()
+   end
+   function db.prepare(query)
+      return { statement = connected():prepare(query) }
+   end
+   -- The table is bound, not its values: those at each execution count.
+   function db.bind_param(handle, values)
+      uninitialized()
+      if type(values) ~= "table" then
+         error("table was expected", 2)
+      end
+      local parameters, count = {}, 0
+      for _ in pairs(values) do
+         count = count + 1
+      end
+      if count == 0 then
+         error("table is empty", 2)
+      end
+      for place = 1, count do
+         local kind = type(values[place])
+         if kind == "number" then
+            parameters[place] = handle.statement:bind_create(sysbench.sql.type.BIGINT)
+         elseif kind == "string" then
+            parameters[place] = handle.statement:bind_create(sysbench.sql.type.VARCHAR, 1048576)
+         else
+            error("Unsupported variable type: " .. kind, 2)
+         end
+      end
+      handle.values, handle.parameters = values, parameters
+      handle.statement:bind_param(unpack(parameters, 1, count))
+   end
+   function db.bind_result() end
+   function db.execute(handle)
+      uninitialized()
+      for place, parameter in ipairs(handle.parameters or {}) do
+         parameter:set(handle.values[place])
+      end
+      return { result = handle.statement:execute() }
+   end
+   function db.store_results() end
+   function db.free_results(handle)
+      if handle.result then
+         handle.result:free()
+         handle.result = nil
+      end
+   end
+   function db.close(handle)
+      uninitialized()
+      handle.statement:close()
+   end
+
+   sysbench.db = db
+   for name, value in pairs(db) do
+      globals[type(value) == "function" and "db_" .. name or name] = value
+   end
+   local rand = sysbench.rand
+   globals.thread_id = tid
+   globals.test = settings.script
+   globals.sb_rand, globals.sb_rand_str, globals.sb_rand_uniform = rand.default, rand.string, rand.uniform
+   globals.sb_rand_gaussian, globals.sb_rand_special = rand.gaussian, rand.special
+   function globals.sb_rnd()
+      local _, low = host.bits()
+      return low
+   end
+   function globals.sb_rand_uniq(low, high)
+      low, high = low or 0, high or 4294967295
+      local drawn
+      repeat
+         drawn = host.unique()
+      until drawn >= low and drawn <= high
+      return drawn
+   end
+   globals.mysql_table_engine = globals.mysql_table_engine or "innodb"
+   globals.myisam_max_rows = 1000000
+end
+
+settings.parts[#settings.parts + 1] = legacy

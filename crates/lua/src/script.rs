@@ -1,0 +1,129 @@
+//! What all clients of a run share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::client::Fault;
+use crate::engine::Interrupt;
+use crate::random::{Distributions, Unique};
+use crate::spec::{Ignorable, ScriptSpec};
+
+/// Takes what a script prints.
+pub type Output = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A script with the values of its options.
+pub struct Script {
+    pub(crate) spec: ScriptSpec,
+    pub(crate) ignorable: Ignorable,
+    pub(crate) distributions: Distributions,
+    pub(crate) unique: Unique,
+    pub(crate) output: Output,
+    clients: usize,
+    /// Events that have begun, where their number is limited.
+    events: AtomicU64,
+    initialized: AtomicBool,
+    ended: AtomicUsize,
+    interrupts: Mutex<Vec<Arc<Interrupt>>>,
+}
+
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Script {
+    /// Check what is asked; nothing is loaded yet.
+    ///
+    /// # Errors
+    /// A setting without a meaning.
+    pub fn new(spec: ScriptSpec, clients: usize, output: Output) -> Result<Arc<Self>, Fault> {
+        spec.check().map_err(Fault::plain)?;
+        Ok(Arc::new(Self {
+            ignorable: spec.ignorable(),
+            distributions: Distributions::new(&spec.rand),
+            unique: Unique::new(spec.seed),
+            output,
+            clients,
+            events: AtomicU64::new(0),
+            initialized: AtomicBool::new(false),
+            ended: AtomicUsize::new(0),
+            interrupts: Mutex::default(),
+            spec,
+        }))
+    }
+
+    /// The document that it was made of.
+    #[must_use]
+    pub fn spec(&self) -> &ScriptSpec {
+        &self.spec
+    }
+
+    /// Another event may begin; it is counted.
+    #[must_use]
+    pub fn take_event(&self) -> bool {
+        let limit = self.spec.events;
+        limit == 0 || self.events.fetch_add(1, Ordering::Relaxed) < limit
+    }
+
+    /// `init()` is over, so that clients may begin.
+    #[must_use]
+    pub fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn initialized(&self) {
+        self.initialized.store(true, Ordering::Release);
+    }
+
+    /// One of the clients other than the first has done its last.
+    pub fn client_ended(&self) {
+        self.ended.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// All clients but the first have, so that `done()` may be called.
+    #[must_use]
+    pub fn others_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) + 1 >= self.clients
+    }
+
+    /// SQLSTATE and the server's number name an error after which an event begins again.
+    #[must_use]
+    pub fn is_ignorable(&self, state: &str, number: u32) -> bool {
+        self.ignorable.has(state, number)
+    }
+
+    pub(crate) fn watch(&self, interrupt: Arc<Interrupt>) {
+        self.interrupts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(interrupt);
+    }
+
+    /// End what the script computes now and does not come back from; the sum tells whether anything has moved.
+    pub fn interrupt(&self) {
+        for interrupt in self
+            .interrupts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
+            interrupt.fire();
+        }
+    }
+
+    /// For each thread that is inside the script: a number that changes when it has come back.
+    #[must_use]
+    pub fn inside(&self) -> Vec<u64> {
+        let interrupts = self
+            .interrupts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        interrupts
+            .iter()
+            .map(|interrupt| interrupt.turn())
+            .collect()
+    }
+}
