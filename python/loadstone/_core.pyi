@@ -20,6 +20,15 @@ def check_script(name: str, text: str, mode: str, variables: Sequence[str], late
     Returns JSON: `{"commands": [{"line", "text", "kind"}], "variables": [...], "warnings": [...]}`.
     """
 
+def lua_script(document: str) -> str:
+    """Load a script written for sysbench, in a state of its own, and return what it declares, as JSON.
+
+    `document`: `{"script","source","path","options","argv"}` as in a drive's `lua`. Returns
+    `{"options": [{"name","description","default","type"}], "commands": {NAME: {"parallel"}},
+    "has": [FUNCTION], "legacy", "output"}`. Raises ScriptError, whose hint is the traceback, for a script
+    that is not there, does not parse, fails, or is not loaded within 10 s.
+    """
+
 def pgbench_rows(table: str, first: int, count: int) -> bytes:
     """Return `count` lines of COPY for pgbench_branches, pgbench_tellers or pgbench_accounts.
 

@@ -98,6 +98,10 @@ pub(crate) fn write(
             account.insert("loop".to_owned(), Value::Null);
         }
         account.extend(config.work.account(totals));
+        if let Some(operations) = &totals.operations {
+            let operations = operations.account(&totals.response, config.percentile);
+            account.insert("operations".to_owned(), operations);
+        }
         account.extend(details(collected));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::output::{Output, SeriesLatency, SeriesRow};
 use crate::protocol::Failure;
-use crate::record::{Distribution, ErrorClass, Latency, Record, WindowCounts};
+use crate::record::{Distribution, ErrorClass, Latency, Operations, Record, WindowCounts};
 use crate::telling::Line;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
@@ -346,6 +346,9 @@ impl Collector {
             if let Some(details) = &mut record.details {
                 details.clear();
             }
+            if let Some(operations) = &mut record.operations {
+                **operations = Operations::default();
+            }
         }
         if let Some(distributions) = &mut self.distributions {
             distributions.response.add(&record.response);
@@ -391,6 +394,8 @@ impl Collector {
             }),
             loop_lag_max_ns: record.loop_lag.moments.max_ns(),
             response: SeriesLatency::of(&record.response),
+            operations: (record.operations.as_ref())
+                .map(|operations| operations.account(&record.response, self.config.percentile)),
             lag_mean_ns: record.lag.stats().mean_ns,
         }
     }

@@ -29,6 +29,10 @@ pub(crate) struct Config {
     pub(crate) labels: Labels,
     /// The work is a load: COPY is expected.
     pub(crate) is_load: bool,
+    /// Programs ask for their connections when they need them.
+    pub(crate) connects_late: bool,
+    /// The percentile that every interval's row names.
+    pub(crate) percentile: Option<f64>,
     pub(crate) interval_ns: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) connect_timeout_ns: u64,
@@ -100,9 +104,11 @@ impl Config {
             clients: spec.clients,
             ramp_up_ns: ns(spec.ramp_up_s),
             connect_pace: spec.connect_rate_per_s.map(ConnectPace::new),
-            on_error: spec.on_error,
+            connects_late: work.connects_late(),
+            percentile: spec.lua.as_ref().and_then(|lua| lua.percentile),
+            on_error: work.on_error().unwrap_or(spec.on_error),
             tries_max: spec.tries_max,
-            exit_on_abort: spec.exit_on_abort,
+            exit_on_abort: spec.exit_on_abort || work.on_error().is_some(),
             telling: work.telling(),
             by_library: false,
             labels: work.labels(),
@@ -130,6 +136,9 @@ impl Config {
                 statements.len(),
                 self.under_a_rate,
             )));
+        }
+        if self.connects_late {
+            record.operations = Some(Box::default());
         }
         record
     }

@@ -170,6 +170,7 @@ impl Drive {
     /// Ask for an early end.
     pub fn stop(&self) {
         self.control.stop();
+        self.config.work.end_soon();
     }
 
     /// Let the next step of a load begin, if it waits for that word.
@@ -212,7 +213,7 @@ impl Drive {
 
 impl Drop for Drive {
     fn drop(&mut self) {
-        self.control.stop();
+        self.stop();
         if let Some(telling) = &self.config.telling {
             telling.close();
         }

@@ -40,6 +40,9 @@ pub(crate) struct SeriesRow {
     pub(crate) gain: Option<LoadCount>,
     pub(crate) loop_lag_max_ns: u64,
     pub(crate) response: Option<SeriesLatency>,
+    /// Statements by what they did; only where the workload tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) operations: Option<serde_json::Value>,
     /// Mean of real minus intended start; `None` in a closed loop and where nothing ended.
     pub(crate) lag_mean_ns: Option<f64>,
 }

@@ -111,7 +111,7 @@ pub(crate) enum Message<'a, P: Protocol> {
     /// One row.
     Row(P::Row<'a>),
     /// A statement is done.
-    Done,
+    Done(Completed<'a>),
     /// All that was sent up to one [`Frontend::sync`], or one query, is answered.
     Answered {
         /// The session is in a transaction, failed or not.
@@ -129,10 +129,35 @@ pub(crate) enum Message<'a, P: Protocol> {
     Other,
 }
 
+/// What a server says at the end of a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Completed<'a> {
+    /// Words, of which the last is how many rows were read or changed, where the statement has such.
+    Words(&'a [u8]),
+    /// Rows that were changed.
+    Rows(u64),
+}
+
+impl Completed<'_> {
+    /// How many rows were read or changed.
+    pub(crate) fn rows(self) -> u64 {
+        match self {
+            Self::Rows(rows) => rows,
+            Self::Words(words) => {
+                let last = words.rsplit(|&byte| byte == b' ').next();
+                let digits = last.and_then(|last| std::str::from_utf8(last).ok());
+                digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+            }
+        }
+    }
+}
+
 /// An error that the server reports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerError<'a> {
     pub(crate) state: SqlState,
+    /// The server's own number of it; 0 where it has none.
+    pub(crate) number: u16,
     pub(crate) message: &'a [u8],
     /// All that it says.
     pub(crate) report: Report<'a>,

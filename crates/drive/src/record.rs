@@ -5,6 +5,7 @@ mod details;
 mod distribution;
 mod errors;
 mod latency;
+mod operations;
 
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ pub use self::details::{CommandTime, Details, Outcomes};
 pub use self::distribution::Distribution;
 pub use self::errors::{ErrorClass, ErrorTally, Errors, count_error, merge_errors};
 pub use self::latency::{Latency, Moments, Stats, cost_ns};
+pub use self::operations::Operations;
 
 /// Transactions of the warm-up or of the measured window: starts by their intended time, outcomes by the moment of
 /// the outcome. What the warm-up scheduled and had not ended when it was over is carried into the window.
@@ -180,6 +182,8 @@ pub struct Record {
     pub loop_events: u64,
     /// Failures and retries apart, where that is requested.
     pub details: Option<Box<Details>>,
+    /// Statements by what they did, where the workload tells.
+    pub operations: Option<Box<Operations>>,
 }
 
 impl Record {
@@ -222,6 +226,7 @@ impl Record {
             loop_lag: Latency::new(),
             loop_events: 0,
             details: None,
+            operations: None,
         }
     }
 
@@ -246,6 +251,9 @@ impl Record {
         self.loop_events = 0;
         if let Some(details) = &mut self.details {
             details.clear();
+        }
+        if let Some(operations) = &mut self.operations {
+            **operations = Operations::default();
         }
     }
 
@@ -292,6 +300,9 @@ impl Record {
         self.loop_lag.merge(&other.loop_lag);
         self.loop_events += other.loop_events;
         if let (Some(mine), Some(theirs)) = (&mut self.details, &other.details) {
+            mine.merge(theirs);
+        }
+        if let (Some(mine), Some(theirs)) = (&mut self.operations, &other.operations) {
             mine.merge(theirs);
         }
     }

@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     Note,
     /// The server's own words.
     Server,
+    /// What a script prints: a text as it is, with the ends of its lines.
+    Output,
 }
 
 /// One line, or what belongs together of several.

@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod connect;
 mod intervals;
 mod limits;
+mod parts;
 mod punctual;
 mod ramp;
 mod session;
@@ -203,7 +204,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let connected = self.watch_waker().and_then(|()| self.connect_all());
         match self.control.arrive(connected) {
             Go::Start(timeline) => {
-                if let Err(error) = self.drive(timeline) {
+                if let Err(error) = self.drive(timeline).and_then(|()| self.end_programs()) {
                     self.end_all(&error);
                     self.fatal = Some(error);
                 }
@@ -236,6 +237,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     }
 
     fn connect_all(&mut self) -> Result<(), DriveError> {
+        if self.config.connects_late {
+            return self.begin_programs();
+        }
         if self.config.connect_per_transaction {
             // The first transactions pay for their connections like all others.
             self.idle.extend(self.waiting.drain(..));

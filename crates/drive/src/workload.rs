@@ -4,6 +4,7 @@
 pub(crate) mod blocking;
 mod labels;
 pub(crate) mod load;
+pub(crate) mod lua;
 pub(crate) mod queries;
 pub(crate) mod script;
 pub(crate) mod work;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub(crate) use self::labels::{Labels, ScriptLabel, StatementLabel};
 use crate::protocol::{Failure, Message, Protocol};
+use crate::record::Operations;
 use crate::telling::Line;
 use crate::waker::Waker;
 
@@ -33,10 +35,25 @@ pub(crate) enum Step {
     },
     /// Resume in the next turn: others come first, and a request to stop is seen.
     Yield,
+    /// Connect, then resume.
+    Connect,
+    /// End the connection, and go on without it.
+    Disconnect,
+    /// The client wants no more transactions, and this one counts as one that never began.
+    Leave,
     /// The transaction has ended as it should.
     Done,
     /// The transaction cannot go on.
     Failed(Failure),
+}
+
+/// What a client may do around its transactions, in no figure of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Before the common start.
+    Prologue,
+    /// When no more transactions begin.
+    Epilogue,
 }
 
 /// Whether a client's next transaction can begin.
@@ -136,6 +153,24 @@ pub(crate) trait Program<P: Protocol> {
     /// Hand over the commands that were run since the last call and need no server, with the nanoseconds that
     /// each took; none where nobody asked for them.
     fn take_times(&mut self, _book: &mut dyn FnMut(u32, u64)) {}
+
+    /// Begin a part that comes before or after all transactions, as if it were one; false when there is none.
+    fn begin_part(&mut self, _part: Part) -> bool {
+        false
+    }
+
+    /// Errors of statements and transactions that stay open are its own affair: it is resumed after both.
+    fn minds_itself(&self) -> bool {
+        false
+    }
+
+    /// Run without a connection until one is needed.
+    fn resume_unconnected(&mut self) -> Step {
+        Step::Connect
+    }
+
+    /// Hand over what its statements did since the last call.
+    fn take_operations(&mut self, _into: &mut Operations) {}
 
     /// Choose the next transaction and return the number of its script.
     fn begin(&mut self) -> usize;

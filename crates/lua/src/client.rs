@@ -91,7 +91,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn plain(message: impl Into<String>) -> Self {
+    /// One outside of any function.
+    pub fn plain(message: impl Into<String>) -> Self {
         Self {
             function: String::new(),
             message: message.into(),

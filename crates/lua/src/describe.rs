@@ -63,7 +63,7 @@ fn within(script: &Arc<Script>) -> Result<Value, Fault> {
     while !loading.is_finished() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            script.interrupt();
+            script.end();
             let _ = loading.join();
             let seconds = LOAD_LIMIT.as_secs();
             return Err(Fault::plain(format!(

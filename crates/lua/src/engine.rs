@@ -58,13 +58,13 @@ const OPS: &[(&CStr, Op)] = &[
     (c"FAIL", Op::Fail),
 ];
 
-const CLIENT: &CStr = c"client.lua";
+const CLIENT: &CStr = c"=client.lua";
 /// The parts of the prelude, in the order in which they build on each other.
 const PRELUDE: [(&CStr, &str); 4] = [
     (CLIENT, include_str!("prelude/client.lua")),
-    (c"api.lua", include_str!("prelude/api.lua")),
-    (c"legacy.lua", include_str!("prelude/legacy.lua")),
-    (c"reports.lua", include_str!("prelude/reports.lua")),
+    (c"=api.lua", include_str!("prelude/api.lua")),
+    (c"=legacy.lua", include_str!("prelude/legacy.lua")),
+    (c"=reports.lua", include_str!("prelude/reports.lua")),
 ];
 
 thread_local! {

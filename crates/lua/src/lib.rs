@@ -13,6 +13,8 @@ mod result;
 mod script;
 mod spec;
 mod stack;
+#[cfg(test)]
+mod tests;
 
 pub use self::client::{Answer, Client, Fault, Request};
 pub use self::describe::{ScriptFault, describe};

@@ -116,7 +116,10 @@ natives! {
             stack.push_bytes(value);
             stack.set_item(column + 1);
         });
-        c_int::from(found)
+        if !found {
+            stack.push_nil();
+        }
+        1
     };
     BulkBegin = |context, stack| {
         let head = stack.bytes(1).unwrap_or_default();

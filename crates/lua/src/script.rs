@@ -102,21 +102,9 @@ impl Script {
             .push(interrupt);
     }
 
-    /// End what the script computes now and does not come back from; the sum tells whether anything has moved.
-    pub fn interrupt(&self) {
-        for interrupt in self
-            .interrupts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
-            interrupt.fire();
-        }
-    }
-
-    /// For each thread that is inside the script: a number that changes when it has come back.
+    /// For each thread, a number that changes whenever its script is entered or comes back; odd inside.
     #[must_use]
-    pub fn inside(&self) -> Vec<u64> {
+    pub fn turns(&self) -> Vec<u64> {
         let interrupts = self
             .interrupts
             .lock()
@@ -125,5 +113,27 @@ impl Script {
             .iter()
             .map(|interrupt| interrupt.turn())
             .collect()
+    }
+
+    /// End whatever is computed.
+    pub(crate) fn end(&self) {
+        let interrupts = self
+            .interrupts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        interrupts.iter().for_each(|interrupt| interrupt.fire());
+    }
+
+    /// End what threads compute that are inside the script since `before`, the turns of some time ago.
+    pub fn interrupt(&self, before: &[u64]) {
+        let interrupts = self
+            .interrupts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (interrupt, &before) in interrupts.iter().zip(before) {
+            if before % 2 == 1 && interrupt.turn() == before {
+                interrupt.fire();
+            }
+        }
     }
 }

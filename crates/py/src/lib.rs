@@ -9,6 +9,7 @@ mod formats;
 mod generation;
 mod go_rand;
 mod library;
+mod lua;
 mod pgbench;
 mod script;
 
@@ -37,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(lua::lua_script, module)?)?;
     module.add_function(wrap_pyfunction!(pgbench::pgbench_rows, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;

@@ -18,8 +18,8 @@ use crate::error::DriveError;
 use crate::protocol::report::Report;
 use crate::protocol::value::{Cell, Form};
 use crate::protocol::{
-    Column, Columns, Failure, Frontend, Message, Protocol, Row, ServerError, Session, SqlState,
-    Unencodable,
+    Column, Columns, Completed, Failure, Frontend, Message, Protocol, Row, ServerError, Session,
+    SqlState, Unencodable,
 };
 use crate::record::ErrorClass;
 use crate::spec::Connection;
@@ -121,11 +121,12 @@ fn translated(event: wire::Event<'_>) -> Message<'_, Mysql> {
         wire::Event::Prepared => Message::Prepared,
         wire::Event::Columns(columns) => Message::Columns(columns),
         wire::Event::Row(row) => Message::Row(row),
-        wire::Event::Done => Message::Done,
+        wire::Event::Done { affected } => Message::Done(Completed::Rows(affected)),
         wire::Event::Answered { in_transaction } => Message::Answered { in_transaction },
         wire::Event::DataWanted => Message::DataWanted,
         wire::Event::Error(error) => Message::Error(ServerError {
             state: state(error.code, error.sqlstate),
+            number: error.code,
             message: error.message,
             report: Report {
                 severity: b"ERROR",

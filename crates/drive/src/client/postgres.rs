@@ -18,8 +18,8 @@ use crate::error::DriveError;
 use crate::protocol::report::Report;
 use crate::protocol::value::{Cell, Form};
 use crate::protocol::{
-    Column, Columns, Failure, Frontend, Message, Protocol, Row, ServerError, Session, SqlState,
-    Unencodable,
+    Column, Columns, Completed, Failure, Frontend, Message, Protocol, Row, ServerError, Session,
+    SqlState, Unencodable,
 };
 use crate::record::ErrorClass;
 use crate::spec::Connection;
@@ -118,13 +118,15 @@ fn translated(event: wire::Event<'_>) -> Message<'_, Postgres> {
     match message {
         WireMessage::DataRow(row) => Message::Row(row),
         WireMessage::RowDescription(columns) => Message::Columns(columns),
-        WireMessage::CommandComplete(_) | WireMessage::EmptyQuery => Message::Done,
+        WireMessage::CommandComplete(tag) => Message::Done(Completed::Words(tag)),
+        WireMessage::EmptyQuery => Message::Done(Completed::Rows(0)),
         WireMessage::ReadyForQuery(status) => Message::Answered {
             in_transaction: status != TransactionStatus::Idle,
         },
         WireMessage::ParseComplete => Message::Prepared,
         WireMessage::Error(error) => Message::Error(ServerError {
             state: error.sqlstate(),
+            number: 0,
             message: error.message(),
             report: report(&error),
             is_fatal: error.is_fatal(),

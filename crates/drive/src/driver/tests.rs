@@ -13,8 +13,8 @@ use super::Drive;
 use crate::error::DriveError;
 use crate::protocol::value::{Cell, Form};
 use crate::protocol::{
-    Bulk, Column, Columns, Failure, Frontend, Message, Protocol, Row, ServerError, Session,
-    SqlState, Unencodable,
+    Bulk, Column, Columns, Completed, Failure, Frontend, Message, Protocol, Row, ServerError,
+    Session, SqlState, Unencodable,
 };
 use crate::record::ErrorClass;
 use crate::spec::{Connection, DriveSpec};
@@ -75,13 +75,14 @@ impl Session<Lines> for Link {
                 b'p' => Message::Prepared,
                 b'c' => Message::Columns(Field(text)),
                 b'r' => Message::Row(Field(text)),
-                b'd' => Message::Done,
+                b'd' => Message::Done(Completed::Words(text)),
                 b'a' => Message::Answered {
                     in_transaction: false,
                 },
                 b'e' => Message::Error(ServerError {
                     report: crate::protocol::report::Report::default(),
                     state: *text.first_chunk().unwrap(),
+                    number: 0,
                     message: text,
                     is_fatal: false,
                 }),

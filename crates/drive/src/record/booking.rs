@@ -80,6 +80,13 @@ impl Record {
         }
     }
 
+    /// A transaction was given up by its program as one that never began.
+    pub fn book_left(&mut self, begun: &Begun, measuring: bool) {
+        let measuring = measuring && !begun.burn_in;
+        self.counts.of(measuring).dropped += 1;
+        self.scripts[begun.script].counts.of(measuring).dropped += 1;
+    }
+
     /// A transaction has ended in an error.
     pub fn book_failed(&mut self, begun: &Begun, measuring: bool) {
         let measuring = measuring && !begun.burn_in;

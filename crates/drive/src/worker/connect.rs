@@ -276,6 +276,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     /// This client ends after an error, and is not replaced.
     pub(super) fn give_up(&mut self, slot: Slot, now: u64, failure: &Failure) {
+        if self.stage == Stage::Connecting {
+            self.fail_before_start(failure);
+        }
         let counts = self.may_begin(now);
         let client = &mut self.clients[slot as usize];
         let end = client.end.insert(Absence::new(now, failure));
@@ -287,6 +290,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     /// This client does nothing more.
     pub(super) fn leave(&mut self, slot: Slot) {
+        if self.config.connects_late {
+            self.idle.retain(|&idle| idle != slot);
+        }
         let client = &mut self.clients[slot as usize];
         if client.phase != Phase::Gone {
             client.phase = Phase::Gone;

@@ -36,6 +36,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     pub(super) fn hand_over(&mut self, end_ns: u64) {
         self.totals.merge(&self.record.counts);
+        if let Some(operations) = &mut self.record.operations {
+            for client in &mut self.clients {
+                client.program.take_operations(operations);
+            }
+        }
         if let Some(log) = &mut self.log {
             log.flush();
         }

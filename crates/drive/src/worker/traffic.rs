@@ -251,7 +251,7 @@ fn overhear<P: Protocol>(
             };
             telling.tell(Line::new(Kind::Server, notice.text(program.sent())));
         }
-        Message::Done => exchange.results += 1,
+        Message::Done(_) => exchange.results += 1,
         Message::Error(error) if exchange.failure.is_none() => {
             let last = exchange.statements.len().saturating_sub(1);
             exchange.place = Some(Box::new(Place {
@@ -274,7 +274,7 @@ fn answer<P: Protocol>(
     is_load: bool,
 ) {
     match message {
-        Message::Done => {
+        Message::Done(_) => {
             // A lone statement ends with its answer; in a pipeline each ends with its own completion.
             if exchange.statements.len() > 1
                 && let Some(&statement) = exchange.statements.get(exchange.ended)

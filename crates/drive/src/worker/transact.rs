@@ -156,7 +156,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.active += 1;
         let begun = client.transaction.begun();
         self.record.book_start(&begun, self.measuring);
-        if client.session.is_some() {
+        if client.session.is_some() || self.config.connects_late {
             self.advance(slot, now);
         } else {
             client.connect_ns = now;
@@ -168,12 +168,13 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     pub(super) fn advance(&mut self, slot: Slot, now: u64) {
         loop {
             let client = &mut self.clients[slot as usize];
-            let Some(session) = &mut client.session else {
-                return;
+            let step = match &mut client.session {
+                Some(session) => client
+                    .program
+                    .resume(&mut session.frontend(), &mut client.exchange.statements),
+                None if self.config.connects_late => client.program.resume_unconnected(),
+                None => return,
             };
-            let step = client
-                .program
-                .resume(&mut session.frontend(), &mut client.exchange.statements);
             match step {
                 Step::Exchange { answers } => {
                     client.exchange.answers = answers;
@@ -199,6 +200,10 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                     client.until_ns = now.saturating_add(ns);
                     return self.timers.push(Reverse((client.until_ns, slot)));
                 }
+                Step::Connect => return self.connect_for(slot, now),
+                Step::Disconnect => self.disconnect_for(slot),
+                Step::Leave => return self.end_left(slot, now),
+                Step::Done if client.program.minds_itself() => return self.end_done(slot, now),
                 Step::Done
                     if client.exchange.in_transaction
                         && self.config.on_error != OnError::Continue =>
@@ -237,7 +242,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 .record(latency_ns);
         }
         client.exchange.statements.clear();
+        let is_minded = client.program.minds_itself();
         match (client.program.answered(failure.is_some()), failure) {
+            (Ok(()), Some(_)) if is_minded => self.advance(slot, now),
             (_, Some(failure)) | (Err(failure), None) => self.fail(slot, now, failure),
             (Ok(()), None) => self.advance(slot, now),
         }
@@ -381,7 +388,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.note_rest(now);
     }
 
-    fn end_done(&mut self, slot: Slot, now: u64) {
+    pub(super) fn end_done(&mut self, slot: Slot, now: u64) {
         let client = &mut self.clients[slot as usize];
         let transaction = client.transaction;
         let gain = client.program.ended(&End::Done {
@@ -424,11 +431,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     }
 
     /// The client is free for its next transaction.
-    fn release(&mut self, slot: Slot) {
+    pub(super) fn release(&mut self, slot: Slot) {
         self.active -= 1;
         let client = &mut self.clients[slot as usize];
         client.transaction.active = false;
-        if client.session.is_none() {
+        if client.session.is_none() && !self.config.connects_late {
             return; // lost: it comes back, or not, by `come_back`
         }
         if self.config.connect_per_transaction {

@@ -308,7 +308,7 @@ impl ScriptProgram {
                 }
                 captured.rows += 1;
             }
-            Message::Done => {
+            Message::Done(_) => {
                 captured.last_rows = Some(captured.rows);
                 captured.rows = 0;
                 captured.results += 1;

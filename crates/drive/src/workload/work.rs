@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 
 use super::blocking::BlockingProgram;
 use super::load::LoadWork;
+use super::lua::LuaWork;
 use super::queries::QueryWork;
 use super::script::ScriptWork;
 use super::{ClientSeeds, Labels, Program};
 use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::record::Record;
-use crate::spec::DriveSpec;
+use crate::spec::{DriveSpec, OnError};
 use crate::telling::Telling;
 
 /// The work of a drive, made ready and shared by all its clients.
@@ -25,18 +26,23 @@ pub(crate) enum Work {
     Load(LoadWork),
     /// Queries that were drawn beforehand.
     Queries(QueryWork),
+    /// A script in Lua.
+    Lua(LuaWork),
 }
 
 impl Work {
     /// Read and check what the specification asks for.
     pub(crate) fn new<P: Protocol>(spec: &DriveSpec) -> Result<Self, DriveError> {
+        if let Some(lua) = &spec.lua {
+            return LuaWork::new(lua, spec).map(Self::Lua);
+        }
         match (&spec.scripts, &spec.load, &spec.queries) {
             (Some(_), None, None) => ScriptWork::new(spec).map(Self::Scripts),
             (None, Some(load), None) => LoadWork::new::<P>(load, spec.clients).map(Self::Load),
             (None, None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
                 "a drive has one workload".to_owned(),
-                "set exactly one of scripts, load and queries",
+                "set exactly one of scripts, load, queries and lua",
             )),
         }
     }
@@ -61,7 +67,7 @@ impl Work {
         match self {
             Self::Load(load) => load.blocking_program(draw).map(Some),
             Self::Queries(queries) => Ok(Some(queries.blocking_program())),
-            Self::Scripts(_) => Ok(None),
+            Self::Scripts(_) | Self::Lua(_) => Ok(None),
         }
     }
 
@@ -70,6 +76,7 @@ impl Work {
             Self::Scripts(scripts) => scripts.labels(),
             Self::Load(load) => load.labels(),
             Self::Queries(queries) => queries.labels(),
+            Self::Lua(lua) => lua.labels(),
         }
     }
 
@@ -83,6 +90,7 @@ impl Work {
             Self::Scripts(scripts) => scripts.program(spec, draw),
             Self::Load(load) => load.program(draw),
             Self::Queries(queries) => queries.program(),
+            Self::Lua(lua) => lua.program(draw.client),
         }
     }
 
@@ -90,6 +98,7 @@ impl Work {
     pub(crate) fn telling(&self) -> Option<Arc<Telling>> {
         match self {
             Self::Scripts(scripts) => scripts.telling(),
+            Self::Lua(lua) => Some(lua.telling()),
             Self::Load(_) | Self::Queries(_) => None,
         }
     }
@@ -100,6 +109,7 @@ impl Work {
             Self::Scripts(scripts) => scripts.mode().to_string(),
             Self::Load(load) => load.mode(),
             Self::Queries(queries) => queries.mode(),
+            Self::Lua(lua) => lua.mode(),
         }
     }
 
@@ -107,15 +117,32 @@ impl Work {
     pub(crate) fn is_extended(&self) -> bool {
         match self {
             Self::Scripts(scripts) => scripts.mode() != QueryMode::Simple,
-            Self::Load(_) | Self::Queries(_) => true,
+            Self::Load(_) | Self::Queries(_) | Self::Lua(_) => true,
         }
     }
 
     /// Programs may have to wait for what other threads make, and are woken.
     pub(crate) fn waits(&self) -> bool {
         match self {
-            Self::Scripts(_) | Self::Queries(_) => false,
+            Self::Scripts(_) | Self::Queries(_) | Self::Lua(_) => false,
             Self::Load(_) => true,
+        }
+    }
+
+    /// Programs ask for their connections when they need them, and do something before and after transactions.
+    pub(crate) fn connects_late(&self) -> bool {
+        matches!(self, Self::Lua(_))
+    }
+
+    /// What a client does after an error, where the work decides that.
+    pub(crate) fn on_error(&self) -> Option<OnError> {
+        matches!(self, Self::Lua(_)).then_some(OnError::AbortClient)
+    }
+
+    /// The run is to end, and with it what computes without end.
+    pub(crate) fn end_soon(&self) {
+        if let Self::Lua(lua) = self {
+            lua.end_soon();
         }
     }
 
@@ -123,7 +150,7 @@ impl Work {
     pub(crate) fn is_load(&self) -> bool {
         match self {
             Self::Load(_) => true,
-            Self::Scripts(_) | Self::Queries(_) => false,
+            Self::Scripts(_) | Self::Queries(_) | Self::Lua(_) => false,
         }
     }
 
@@ -131,7 +158,7 @@ impl Work {
     pub(crate) fn load(&self) -> Option<&LoadWork> {
         match self {
             Self::Load(load) => Some(load),
-            Self::Scripts(_) | Self::Queries(_) => None,
+            Self::Scripts(_) | Self::Queries(_) | Self::Lua(_) => None,
         }
     }
 
@@ -141,13 +168,14 @@ impl Work {
             Self::Scripts(_) => None,
             Self::Load(load) => load.failure(),
             Self::Queries(queries) => queries.failure(),
+            Self::Lua(lua) => lua.failure(),
         }
     }
 
     /// What the account says besides, by key.
     pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
         match self {
-            Self::Scripts(_) => Map::new(),
+            Self::Scripts(_) | Self::Lua(_) => Map::new(),
             Self::Load(load) => load.account(),
             Self::Queries(queries) => queries.account(totals),
         }

@@ -3,6 +3,7 @@
 local host, OP, settings, world = ...
 local ffi = require("ffi")
 local yield = coroutine.yield
+local floor, ceil = math.floor, math.ceil
 
 local TYPES = {
    NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6,
@@ -184,7 +185,7 @@ function Parameter:set(value)
       self.value = nil
    elseif kind == "whole" then
       if type(value) == "number" then
-         self.value = value
+         self.value = value < 0 and ceil(value) or floor(value)
       else
          -- 64-bit numbers of C keep all their digits.
          local whole = type(value) == "cdata" and value or tonumber(value) or error("a number was expected", 2)

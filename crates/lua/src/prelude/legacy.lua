@@ -1,6 +1,6 @@
 -- The interface of sysbench 0.5, which 1.0 still offers: global functions, and one connection for each client.
 
-local host, OP, settings, api = ...
+local host, _, settings = ...
 
 local function legacy(globals, sysbench, tid)
    local con

@@ -1,6 +1,6 @@
 -- Histograms and the forms of reports that a script's hooks can choose.
 
-local host, OP, settings, api = ...
+local host, _, settings, _, api = ...
 
 local Histogram = { __tostring = function() return "<sb_histogram>" end }
 Histogram.__index = Histogram

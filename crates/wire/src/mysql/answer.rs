@@ -13,7 +13,10 @@ pub(super) const ERROR: u8 = 0xFF;
 
 /// What a server says of itself at the end of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Status(StatusFlags);
+pub(super) struct Status {
+    flags: StatusFlags,
+    affected: u64,
+}
 
 impl Status {
     /// From an OK packet; session state and remarks follow and are passed over.
@@ -22,9 +25,9 @@ impl Status {
         let mut read = || {
             reader.take(1)?;
             // Rows that were affected, and the last number that was generated.
+            let affected = reader.lenenc()?;
             reader.lenenc()?;
-            reader.lenenc()?;
-            reader.u16()
+            Some((reader.u16()?, affected))
         };
         Self::from_bits(read(), "OK packet")
     }
@@ -34,21 +37,27 @@ impl Status {
         let mut reader = Reader(payload);
         // Its begin, and the number of warnings.
         let bits = reader.take(3).and_then(|_| reader.u16());
-        Self::from_bits(bits, "EOF packet")
+        Self::from_bits(bits.map(|bits| (bits, 0)), "EOF packet")
     }
 
-    fn from_bits(bits: Option<u16>, what: &'static str) -> Result<Self, MysqlError> {
-        let bits = bits.ok_or(MysqlError::Malformed { what })?;
-        Ok(Self(StatusFlags::from_bits_retain(bits)))
+    fn from_bits(read: Option<(u16, u64)>, what: &'static str) -> Result<Self, MysqlError> {
+        let (bits, affected) = read.ok_or(MysqlError::Malformed { what })?;
+        let flags = StatusFlags::from_bits_retain(bits);
+        Ok(Self { flags, affected })
+    }
+
+    /// Rows that were changed.
+    pub(super) fn affected(self) -> u64 {
+        self.affected
     }
 
     pub(super) fn in_transaction(self) -> bool {
-        self.0.contains(StatusFlags::SERVER_STATUS_IN_TRANS)
+        self.flags.contains(StatusFlags::SERVER_STATUS_IN_TRANS)
     }
 
     /// Another result of the same command follows.
     pub(super) fn has_more(self) -> bool {
-        self.0.contains(StatusFlags::SERVER_MORE_RESULTS_EXISTS)
+        self.flags.contains(StatusFlags::SERVER_MORE_RESULTS_EXISTS)
     }
 }
 

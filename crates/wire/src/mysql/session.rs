@@ -38,7 +38,10 @@ pub enum Event<'a> {
     /// One row.
     Row(Row<'a>),
     /// A result is complete.
-    Done,
+    Done {
+        /// Rows that were changed.
+        affected: u64,
+    },
     /// A query, or all up to one [`Frontend::sync`], is answered.
     Answered {
         /// The session is in a transaction.

@@ -341,7 +341,8 @@ impl Session {
             Status::of_ok(payload)?
         };
         self.in_transaction = status.in_transaction();
-        on_event(Event::Done);
+        let affected = status.affected();
+        on_event(Event::Done { affected });
         if status.has_more() {
             self.awaits = Await::Result;
         } else {

@@ -1,0 +1,118 @@
+//! What programs do around their transactions, and connections that they ask for by themselves.
+
+use super::client::{Phase, Transaction};
+use super::{Stage, Worker};
+use crate::clock::now_ns;
+use crate::error::DriveError;
+use crate::io::{Poller, Slot};
+use crate::protocol::{Failure, Protocol};
+use crate::record::ErrorClass;
+use crate::workload::Part;
+
+impl<P: Protocol, I: Poller> Worker<P, I> {
+    /// Before the common start: each program's prologue.
+    pub(super) fn begin_programs(&mut self) -> Result<(), DriveError> {
+        self.idle.extend(self.waiting.drain(..));
+        let now = now_ns();
+        self.begin_parts(Part::Prologue, now);
+        self.await_parts(now)
+    }
+
+    /// When no transaction begins any more: each program's epilogue, unless the run was interrupted.
+    pub(super) fn end_programs(&mut self) -> Result<(), DriveError> {
+        if !self.config.connects_late || self.stage == Stage::Stopping || self.control.stop_asked()
+        {
+            return Ok(());
+        }
+        let now = now_ns();
+        self.drain_until_ns = now.saturating_add(self.config.timeout_ns);
+        self.begin_parts(Part::Epilogue, now);
+        self.await_parts(now)
+    }
+
+    fn begin_parts(&mut self, part: Part, now: u64) {
+        self.idle.clear();
+        for index in 0..self.clients.len() {
+            let slot = u32::try_from(index).unwrap_or(u32::MAX);
+            let client = &mut self.clients[slot as usize];
+            if client.phase == Phase::Gone {
+                continue;
+            }
+            if !client.program.begin_part(part) {
+                self.idle.push_back(slot);
+                continue;
+            }
+            client.transaction = Transaction {
+                intended_ns: now,
+                burn_in: true,
+                tries: 1,
+                active: true,
+                ..Transaction::default()
+            };
+            self.active += 1;
+            let begun = client.transaction.begun();
+            self.record.book_start(&begun, self.measuring);
+            self.advance(slot, now);
+        }
+    }
+
+    fn await_parts(&mut self, mut now: u64) -> Result<(), DriveError> {
+        while self.active > 0 {
+            self.connect_waiting(now);
+            now = self.turn(now)?;
+            if let Some(error) = self.fatal.take() {
+                return Err(error);
+            }
+            if self.control.stop_asked() {
+                self.cut_off_parts(now);
+            }
+        }
+        self.fatal.take().map_or(Ok(()), Err)
+    }
+
+    fn cut_off_parts(&mut self, now: u64) {
+        for index in 0..self.clients.len() {
+            if self.clients[index].transaction.active {
+                let slot = u32::try_from(index).unwrap_or(u32::MAX);
+                let failure = Failure::new(ErrorClass::Timeout, "interrupted");
+                self.cut_off(slot, now, &failure);
+            }
+        }
+    }
+
+    /// A failure before the common start: there will be none.
+    pub(super) fn fail_before_start(&mut self, failure: &Failure) {
+        self.fatal.get_or_insert(DriveError::BadSpec {
+            message: failure.message.clone(),
+            hint: String::new(),
+        });
+    }
+
+    /// A program asks for a connection.
+    pub(super) fn connect_for(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        client.connect_ns = now;
+        client.phase = Phase::Vacant;
+        self.waiting.push_back(slot);
+    }
+
+    /// A program gives its connection up.
+    pub(super) fn disconnect_for(&mut self, slot: Slot) {
+        let client = &mut self.clients[slot as usize];
+        self.connected -= usize::from(client.session.is_some());
+        client.was_connected = false; // the next one is no loss made good
+        client.phase = Phase::Vacant;
+        self.say_goodbye(slot);
+    }
+
+    /// A client wants no more, and what it has begun is no transaction.
+    pub(super) fn end_left(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        client.left = Some(0);
+        let begun = client.transaction.begun();
+        self.record.book_left(&begun, self.measuring);
+        self.ended = true;
+        self.release(slot);
+        self.note_rest(now);
+    }
+}

@@ -1,0 +1,363 @@
+//! A script in Lua as a program: its coroutine asks, and this says it in the words of the driver.
+
+mod answer;
+mod work;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use loadstone_lua::{Answer, Client, Fault, Request};
+
+use self::answer::Heard;
+pub(crate) use self::work::LuaWork;
+use self::work::Shared;
+use super::{End, LoadCount, Part, Place, Program, Readiness, Step};
+use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
+use crate::record::Operations;
+use crate::telling::{Kind, Line};
+
+/// How often a client looks whether others are as far as it needs.
+const LOOK_NS: u64 = 1_000_000;
+
+/// With what the script goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Nothing,
+    Flag(bool),
+    /// The answer to a statement.
+    Heard,
+    /// It waits for the next event, or the last one.
+    Event,
+    /// It waits for the end of `init()`,
+    Init,
+    /// for the end of all other clients,
+    Others,
+    /// or for a new connection.
+    Connection,
+}
+
+/// How far a client is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// Its script has not been loaded.
+    New,
+    /// Another event may begin; it is already counted.
+    Granted,
+    Ready,
+    /// No event begins any more.
+    Over,
+    /// The script has done its last.
+    Ended,
+}
+
+pub(crate) struct LuaProgram {
+    shared: Arc<Shared>,
+    lua: Client,
+    number: usize,
+    next: Next,
+    course: Course,
+    heard: Heard,
+    /// What its statements have done since somebody asked.
+    operations: Operations,
+    /// The statement counts, and is no ROLLBACK or prepare.
+    counts: bool,
+    /// Name of a prepared statement at the server.
+    name: String,
+    fault: Option<Fault>,
+}
+
+impl LuaProgram {
+    fn new(shared: Arc<Shared>, lua: Client, number: usize) -> Self {
+        Self {
+            shared,
+            lua,
+            number,
+            next: Next::Nothing,
+            course: Course::New,
+            heard: Heard::default(),
+            operations: Operations::default(),
+            counts: false,
+            name: String::new(),
+            fault: None,
+        }
+    }
+
+    /// Let the script go on with what it waits for; `None` where that has not come.
+    fn go_on(&mut self) -> Option<Request> {
+        let answer = match std::mem::replace(&mut self.next, Next::Nothing) {
+            Next::Nothing => Answer::Nothing,
+            Next::Flag(flag) => Answer::Flag(flag),
+            Next::Event => Answer::Flag(self.course != Course::Over),
+            Next::Connection => Answer::Flag(true),
+            Next::Init if !self.shared.script.is_initialized() => {
+                self.next = Next::Init;
+                return None;
+            }
+            Next::Others if !self.shared.script.others_ended() => {
+                self.next = Next::Others;
+                return None;
+            }
+            Next::Init | Next::Others => Answer::Flag(true),
+            Next::Heard => return Some(self.lua.resume(self.heard.answer(&self.shared.script))),
+        };
+        Some(self.lua.resume(answer))
+    }
+
+    /// Run until something must be awaited.
+    fn run(&mut self, mut frontend: Option<&mut impl Frontend>) -> Step {
+        loop {
+            let Some(request) = self.go_on() else {
+                return Step::Sleep { ns: LOOK_NS };
+            };
+            let step = match frontend.as_deref_mut() {
+                Some(frontend) => self.connected(request, frontend),
+                None => self.unconnected(request),
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    /// What a script asks for that has a connection.
+    fn connected(&mut self, request: Request, frontend: &mut impl Frontend) -> Option<Step> {
+        let sent = match request {
+            Request::Query | Request::Rollback => {
+                self.counts = request == Request::Query;
+                frontend.query(self.lua.sql())
+            }
+            Request::Prepare(number) => {
+                self.counts = false;
+                self.call(number);
+                (frontend.prepare(&self.name, self.lua.sql())).map(|()| frontend.sync())
+            }
+            Request::Execute(number) => {
+                self.counts = true;
+                self.call(number);
+                let values = self.lua.parameters().values();
+                (frontend.execute(&self.name, values)).map(|()| frontend.sync())
+            }
+            Request::Close(number) => {
+                self.counts = false;
+                self.call(number);
+                frontend
+                    .close_statement(&self.name)
+                    .map(|()| frontend.sync())
+            }
+            Request::Connect => {
+                self.next = Next::Flag(false);
+                return None;
+            }
+            Request::Disconnect => return Some(Step::Disconnect),
+            Request::Reconnect => {
+                self.operations.reconnects += 1;
+                self.next = Next::Connection;
+                return Some(Step::Disconnect);
+            }
+            other => return self.anyway(other),
+        };
+        Some(self.exchange(sent))
+    }
+
+    fn exchange(&mut self, sent: Result<(), Unencodable>) -> Step {
+        if let Err(error) = sent {
+            return self.fail(Fault::plain(error.0));
+        }
+        self.heard.clear();
+        self.lua.result.clear();
+        self.next = Next::Heard;
+        Step::Exchange { answers: 1 }
+    }
+
+    /// The name of a statement at the server.
+    fn call(&mut self, number: u32) {
+        self.name.clear();
+        // Writing to a String cannot fail.
+        let _ = write!(self.name, "s{number}");
+    }
+
+    /// What a script asks for that has none.
+    fn unconnected(&mut self, request: Request) -> Option<Step> {
+        match request {
+            Request::Connect => {
+                self.next = Next::Connection;
+                Some(Step::Connect)
+            }
+            Request::Disconnect | Request::Close(_) => None,
+            Request::Query
+            | Request::Rollback
+            | Request::Prepare(_)
+            | Request::Execute(_)
+            | Request::Reconnect => Some(self.fail(Fault::plain("there is no connection"))),
+            other => self.anyway(other),
+        }
+    }
+
+    /// What needs no connection.
+    fn anyway(&mut self, request: Request) -> Option<Step> {
+        match request {
+            Request::Next => {
+                self.next = Next::Event;
+                if self.course == Course::New {
+                    self.course = Course::Ready;
+                }
+                Some(Step::Done)
+            }
+            Request::Leave => {
+                self.course = Course::Over;
+                Some(Step::Leave)
+            }
+            Request::Last => {
+                self.course = Course::Over;
+                Some(Step::Done)
+            }
+            Request::Ended => {
+                self.end();
+                Some(Step::Done)
+            }
+            Request::AwaitInit => {
+                self.next = Next::Init;
+                None
+            }
+            Request::AwaitDone => {
+                self.next = Next::Others;
+                None
+            }
+            Request::Note {
+                query,
+                message,
+                number,
+            } => {
+                self.shared.note(&query, &message, number);
+                None
+            }
+            Request::Failed(fault) => Some(self.fail(fault)),
+            _ => None,
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) -> Step {
+        self.end();
+        let failure = Failure::script(self.words_of(&fault));
+        self.shared.fail(&failure.message);
+        self.fault = Some(fault);
+        Step::Failed(failure)
+    }
+
+    fn words_of(&self, fault: &Fault) -> String {
+        let number = self.number;
+        match fault.function.as_str() {
+            "" => format!("client {number}: {}", fault.message),
+            name => format!(
+                "client {number}: `{name}' function failed: {}",
+                fault.message
+            ),
+        }
+    }
+
+    /// The script has done its last.
+    fn end(&mut self) {
+        if self.course != Course::Ended && self.number != 0 {
+            self.shared.script.client_ended();
+        }
+        self.course = Course::Ended;
+    }
+
+    /// Lines for the user about the end of this client.
+    fn last_words(&self, failure: &Failure) -> Vec<Line> {
+        let mut lines = vec![Line::new(Kind::Error, failure.message.clone())];
+        let traceback = self.fault.as_ref().map(|fault| fault.traceback.trim());
+        if let Some(traceback) = traceback.filter(|traceback| !traceback.is_empty()) {
+            lines.push(Line::new(Kind::Detail, traceback));
+        }
+        lines
+    }
+}
+
+impl<P: Protocol> Program<P> for LuaProgram {
+    fn begin_part(&mut self, part: Part) -> bool {
+        match part {
+            Part::Prologue => true,
+            Part::Epilogue => {
+                let has_more = self.course != Course::Ended;
+                if has_more {
+                    self.course = Course::Over;
+                }
+                has_more
+            }
+        }
+    }
+
+    fn minds_itself(&self) -> bool {
+        true
+    }
+
+    fn ready(&mut self, _now_ns: u64) -> Readiness {
+        match self.course {
+            Course::Granted => Readiness::Ready,
+            Course::Ready if self.shared.may_begin(self.number) => {
+                self.course = Course::Granted;
+                Readiness::Ready
+            }
+            _ => Readiness::Ended,
+        }
+    }
+
+    fn begin(&mut self) -> usize {
+        self.course = Course::Ready;
+        0
+    }
+
+    fn retry(&mut self) {}
+
+    fn resume(&mut self, frontend: &mut P::Frontend<'_>, _statements: &mut Vec<u32>) -> Step {
+        self.run(Some(frontend))
+    }
+
+    fn resume_unconnected(&mut self) -> Step {
+        if self.next == Next::Connection {
+            return Step::Connect;
+        }
+        self.run(None::<&mut P::Frontend<'_>>)
+    }
+
+    fn message(&mut self, message: &Message<'_, P>) {
+        self.heard.message(message, &mut self.lua.result);
+    }
+
+    fn answered(&mut self, _failed: bool) -> Result<(), Failure> {
+        if self.counts {
+            self.heard.count(&self.lua.result, &mut self.operations);
+        }
+        Ok(())
+    }
+
+    fn sent(&self) -> &[u8] {
+        self.lua.sql()
+    }
+
+    fn take_operations(&mut self, into: &mut Operations) {
+        into.merge(&self.operations);
+        self.operations = Operations::default();
+    }
+
+    fn words(&mut self, failure: &Failure, _place: Option<&Place>, ends: bool) -> Vec<Line> {
+        if !ends {
+            return Vec::new();
+        }
+        if self.fault.is_none() {
+            self.shared.fail(&failure.message);
+        }
+        self.last_words(failure)
+    }
+
+    fn ended(&mut self, _end: &End<'_>) -> LoadCount {
+        LoadCount::default()
+    }
+
+    fn gone(&mut self) {
+        self.end();
+    }
+
+    fn reconnected(&mut self) {}
+}

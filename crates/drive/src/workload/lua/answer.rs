@@ -1,0 +1,75 @@
+//! What a server has answered to a script's statement.
+
+use loadstone_lua::{Answer, ResultRows, Script};
+
+use crate::clock::now_ns;
+use crate::protocol::{Columns as _, Message, Protocol, Row as _, SqlState};
+use crate::record::{ErrorClass, Operations, count_error};
+
+/// The end of one statement, or its failure.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    affected: u64,
+    failed: Option<(SqlState, u16)>,
+    words: String,
+}
+
+impl Heard {
+    /// Another statement is sent.
+    pub(super) fn clear(&mut self) {
+        self.affected = 0;
+        self.failed = None;
+    }
+
+    pub(super) fn message<P: Protocol>(
+        &mut self,
+        message: &Message<'_, P>,
+        result: &mut ResultRows,
+    ) {
+        match message {
+            Message::Columns(columns) => result.begin(columns.columns().count()),
+            Message::Row(row) => {
+                result.row();
+                row.values().for_each(|value| result.value(value));
+            }
+            Message::Done(end) if !result.has_columns() => self.affected = end.rows(),
+            Message::Error(error) => {
+                self.failed = Some((error.state, error.number));
+                self.words.clear();
+                self.words.push_str(&String::from_utf8_lossy(error.message));
+            }
+            _ => {}
+        }
+    }
+
+    /// Count it as what it was.
+    pub(super) fn count(&self, result: &ResultRows, operations: &mut Operations) {
+        match self.failed {
+            Some((state, _)) => {
+                let class = ErrorClass::Server(state);
+                count_error(&mut operations.ignored, class, now_ns(), || {
+                    self.words.clone()
+                });
+            }
+            None if result.has_columns() => operations.reads += 1,
+            None if self.affected > 0 => operations.writes += 1,
+            None => operations.others += 1,
+        }
+    }
+
+    /// As the script is to know it.
+    pub(super) fn answer<'a>(&'a self, script: &Script) -> Answer<'a> {
+        let Some((state, number)) = &self.failed else {
+            return Answer::Done {
+                affected: self.affected,
+            };
+        };
+        let state = std::str::from_utf8(state).unwrap_or("");
+        Answer::Error {
+            is_ignorable: script.is_ignorable(state, (*number).into()),
+            number: (*number).into(),
+            state,
+            message: &self.words,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A script in Lua as the work of a drive: what all its clients share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use loadstone_lua::random::Stream;
+use loadstone_lua::{Client, Script, ScriptSpec, describe};
+
+use super::LuaProgram;
+use crate::error::DriveError;
+use crate::protocol::Protocol;
+use crate::spec::DriveSpec;
+use crate::telling::{Kind, Line, Telling};
+use crate::workload::{Labels, Program, ScriptLabel};
+
+/// How long a script may compute after the run was asked to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the programs share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) script: Arc<Script>,
+    telling: Arc<Telling>,
+    /// The command is done by all clients, not by the first alone.
+    is_parallel: bool,
+    is_run: bool,
+    /// Why the first client failed that did.
+    failure: Mutex<Option<String>>,
+}
+
+impl Shared {
+    /// This client may begin an event, or the command; the event is counted.
+    pub(super) fn may_begin(&self, number: usize) -> bool {
+        if self.is_run {
+            return self.script.take_event();
+        }
+        self.is_parallel || number == 0
+    }
+
+    pub(super) fn fail(&self, why: &str) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// A statement has failed, and the script does not pass over it.
+    pub(super) fn note(&self, query: &str, message: &str, number: u32) {
+        let told = if self.script.spec().driver == "mysql" {
+            format!("error {number} ({message}) for query '{query}'")
+        } else {
+            format!("{message}\nfailed query was: {query}")
+        };
+        self.telling.tell(Line::new(Kind::Error, told));
+    }
+}
+
+/// The work of a drive.
+#[derive(Debug)]
+pub(crate) struct LuaWork {
+    shared: Arc<Shared>,
+    streams: Vec<Stream>,
+}
+
+impl LuaWork {
+    pub(crate) fn new(lua: &ScriptSpec, spec: &DriveSpec) -> Result<Self, DriveError> {
+        let refuse = |message: String| DriveError::bad_spec(message, "");
+        let is_run = lua.command == "run";
+        let is_parallel = is_run || Self::is_parallel(lua)?;
+        let telling = Arc::new(Telling::new(spec.tell.unwrap_or_default()));
+        let paper = Arc::clone(&telling);
+        let output = move |text: &str| paper.tell(Line::new(Kind::Output, text));
+        let script = Script::new(lua.clone(), spec.clients, Box::new(output))
+            .map_err(|fault| refuse(fault.message))?;
+        let shared = Shared {
+            script,
+            telling,
+            is_parallel,
+            is_run,
+            failure: Mutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            streams: Stream::of_clients(lua.seed, spec.clients),
+        })
+    }
+
+    /// Whether a command other than `run` is for all clients.
+    fn is_parallel(lua: &ScriptSpec) -> Result<bool, DriveError> {
+        let described = describe(lua.clone()).map_err(|fault| {
+            let place = match fault.line {
+                0 => fault.file.clone(),
+                line => format!("{}:{line}", fault.file),
+            };
+            DriveError::bad_spec(format!("{place}: {}", fault.message), "")
+        })?;
+        let command = &described["commands"][&lua.command];
+        if command.is_null() {
+            let message = format!("the script has no command {:?}", lua.command);
+            return Err(DriveError::bad_spec(message, ""));
+        }
+        Ok(command["parallel"] == true)
+    }
+
+    pub(crate) fn labels(&self) -> Labels {
+        let name = self.shared.script.spec().script.clone();
+        Labels {
+            scripts: vec![ScriptLabel { name, weight: 1 }],
+            statements: Vec::new(),
+        }
+    }
+
+    pub(crate) fn program<P: Protocol>(&self, client: usize) -> Box<dyn Program<P> + Send> {
+        let lua = Client::new(&self.shared.script, client, self.streams[client]);
+        Box::new(LuaProgram::new(Arc::clone(&self.shared), lua, client))
+    }
+
+    pub(crate) fn telling(&self) -> Arc<Telling> {
+        Arc::clone(&self.shared.telling)
+    }
+
+    pub(crate) fn mode(&self) -> String {
+        format!("lua-{}", self.shared.script.spec().ps_mode)
+    }
+
+    pub(crate) fn failure(&self) -> Option<String> {
+        let failure = &self.shared.failure;
+        failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The run is to end: so is what the script does not come back from within a short time.
+    pub(crate) fn end_soon(&self) {
+        let script = Arc::clone(&self.shared.script);
+        let watch = move || {
+            let before = script.turns();
+            thread::sleep(PATIENCE);
+            script.interrupt(&before);
+        };
+        // Without a thread for it, the script goes on until it comes back.
+        let _ = thread::Builder::new()
+            .name("lua-end".to_owned())
+            .spawn(watch);
+    }
+}

@@ -1,0 +1,187 @@
+"""Scripts written for sysbench, driven against a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from loadstone import _core
+
+if TYPE_CHECKING:
+    from support.sandbox import Database
+
+TRANSFER = """
+function thread_init()
+   con = sysbench.sql.driver():connect()
+   take = con:prepare("UPDATE accounts SET balance = balance - ? WHERE id = ?")
+   amount, id = take:bind_create(sysbench.sql.type.INT), take:bind_create(sysbench.sql.type.INT)
+   take:bind_param(amount, id)
+end
+function event()
+   con:query("BEGIN")
+   amount:set(2)
+   id:set(sysbench.rand.uniform(1, 10))
+   take:execute()
+   con:query_row("SELECT balance FROM accounts WHERE id = 1")
+   con:query("UPDATE accounts SET balance = balance WHERE id = -1")
+   con:query("COMMIT")
+end
+"""
+PREPARE = """
+sysbench.cmdline.options = {rows = {"Rows", 10}}
+function prepare()
+   local con = sysbench.sql.driver():connect()
+   con:query("CREATE TABLE accounts (id int PRIMARY KEY, balance int, note text)")
+   con:bulk_insert_init("INSERT INTO accounts VALUES")
+   for i = 1, sysbench.opt.rows do
+      con:bulk_insert_next(("(%d, 0, '%s')"):format(i, sysbench.rand.string("##-@@")))
+   end
+   con:bulk_insert_done()
+   print("prepared", sysbench.opt.rows)
+end
+"""
+
+
+def reached(database: Database) -> dict[str, Any]:
+    """Return how the core is told where the database is."""
+    there = database.server.connection
+    return {"host": str(there.host), "port": there.port, "user": there.user, "database": database.name}
+
+
+class Run:
+    """One drive of a script, to its end."""
+
+    def __init__(self, database: Database, source: str, clients: int = 1, **more: Any) -> None:
+        """Run all of it; `more` are settings of the drive, or of its script (`lua`)."""
+        lua = {"script": "t.lua", "source": source, "seed": 42, "percentile": 95} | more.pop("lua", {})
+        spec = {
+            "connection": reached(database),
+            "lua": lua,
+            "clients": clients,
+            "seed": 1,
+            "timeout_s": 20,
+        } | more
+        self.told: list[dict[str, str]] = []
+        drive = _core.Drive(json.dumps(spec))
+        drive.start()
+        try:
+            while (text := drive.wait(0.05)) is None:
+                self._read(drive)
+        finally:
+            self._read(drive)
+        self.account: dict[str, Any] = json.loads(text)
+
+    def _read(self, drive: _core.Drive) -> None:
+        self.told += json.loads(drive.progress()).get("told") or []
+
+    @property
+    def printed(self) -> str:
+        """What the script wrote."""
+        return "".join(line["text"] for line in self.told if line["kind"] == "output")
+
+    @property
+    def complaints(self) -> str:
+        """What went wrong, with the traceback."""
+        return "\n".join(line["text"] for line in self.told if line["kind"] in {"error", "detail"})
+
+    @property
+    def operations(self) -> dict[str, Any]:
+        """Statements by what they did."""
+        operations: dict[str, Any] = self.account["operations"]
+        return operations
+
+
+@pytest.fixture
+def accounts(database: Database) -> Database:
+    """Make the accounts by a script's own command."""
+    run = Run(database, PREPARE, lua={"command": "prepare", "options": {"rows": 10}})
+    assert (run.account["state"], run.printed) == ("complete", "prepared\t10\n")
+    return database
+
+
+def test_statements_do_what_the_counts_say(accounts: Database) -> None:
+    run = Run(accounts, TRANSFER, clients=3, lua={"events": 30})
+    assert run.account["counts"]["done"] == 30
+    counts = {name: run.operations[name] for name in ("reads", "writes", "others", "reconnects", "ignored")}
+    assert counts == {"reads": 30, "writes": 30, "others": 90, "reconnects": 0, "ignored": []}
+    assert run.operations["percentile_ns"] > 0
+    assert accounts.value("select -sum(balance) from accounts") == 60
+
+
+def test_a_client_draws_the_same_numbers_whatever_the_number_of_threads(accounts: Database) -> None:
+    source = "function event() print(sysbench.tid, sysbench.rand.default(1, 1000)) end"
+    drawn = [
+        sorted(
+            Run(accounts, source, clients=4, threads=threads, transactions_per_client=5).printed.splitlines()
+        )
+        for threads in (1, 3)
+    ]
+    assert len(drawn[0]) == 20
+    assert drawn[0] == drawn[1]
+
+
+def test_an_event_begins_again_after_a_unique_violation(accounts: Database) -> None:
+    source = """
+    function thread_init() con = sysbench.sql.driver():connect() end
+    function event()
+       tries = (tries or 0) + 1
+       con:query("BEGIN")
+       con:query("INSERT INTO accounts VALUES (" .. (tries == 1 and 1 or 11) .. ")")
+       con:query("COMMIT")
+    end
+    """
+    run = Run(accounts, source, lua={"events": 1})
+    assert run.account["counts"]["done"] == 1
+    (ignored,) = run.operations["ignored"]
+    assert (ignored["sqlstate"], ignored["count"]) == ("23505", 1)
+    assert accounts.value("select count(*) from accounts") == 11
+
+
+BROKEN = """con = nil
+function event() end
+function {function}()
+   sysbench.sql.driver():connect():query("SELECT nothing")
+end
+"""
+SAID = "client 0: `{name}' function failed: t.lua:4: SQL error, errno = 0, state = '42703'"
+
+
+def test_a_failure_names_client_place_and_statement(accounts: Database) -> None:
+    run = Run(accounts, BROKEN.format(function="event"), lua={"events": 1})
+    assert run.account["state"] == "aborted"
+    assert SAID.format(name="thread_run") in run.account["reason"]
+    assert "t.lua:4: in function" in run.complaints
+    assert "failed query was: SELECT nothing" in run.complaints
+
+
+def test_a_failure_before_the_start_is_an_error_at_once(accounts: Database) -> None:
+    with pytest.raises(_core.DriveError) as raised:
+        Run(accounts, BROKEN.format(function="thread_init"), lua={"events": 1})
+    assert SAID.format(name="thread_init") in raised.value.args[0]
+
+
+def test_a_loop_without_end_is_stopped_with_the_run(accounts: Database) -> None:
+    source = "function event() print('begun') while true do end end"
+    lua = {"script": "t.lua", "source": source, "events": 1}
+    spec = {"connection": reached(accounts), "lua": lua, "clients": 1, "seed": 1}
+    drive = _core.Drive(json.dumps(spec))
+    drive.start()
+    while not (json.loads(drive.progress()).get("told") or []):
+        assert drive.wait(0.01) is None
+    drive.stop()
+    text = drive.wait(20)
+    assert text is not None
+    assert "interrupted" in json.loads(text)["reason"]
+
+
+def test_what_a_script_declares_is_told_before_anything_runs() -> None:
+    described = json.loads(_core.lua_script(json.dumps({"script": "t.lua", "source": PREPARE})))
+    assert described["commands"] == {"prepare": {"parallel": False}}
+    assert described["options"] == [
+        {"name": "rows", "description": "Rows", "default": "10", "type": "double"}
+    ]
+    with pytest.raises(_core.ScriptError) as raised:
+        _core.lua_script(json.dumps({"script": "t.lua", "source": "\nlocal x ="}))
+    assert raised.value.args[1:3] == ("t.lua", 2)
