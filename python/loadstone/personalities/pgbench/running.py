@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import ExitCode, RunFailedError
@@ -82,9 +83,12 @@ def _results_folder(options: Options, address: Address, err: Write) -> Iterator[
         with driver_folder(options.out) as folder:
             yield folder
         return
-    from loadstone.personalities.pgbench.reporting.folder import report_folder  # noqa: PLC0415 - its libraries
+    # The libraries of reports.
+    from loadstone.personalities.pgbench.reporting.folder import Reported, report_folder  # noqa: PLC0415
+    from loadstone.personalities.pgbench.reporting.planned import SCENARIO, plan_of  # noqa: PLC0415
 
-    with report_folder(options.report, options, address, err) as report:
+    plan = partial(plan_of, options)
+    with report_folder(options.report, Reported(SCENARIO, options.arguments, plan, address), err) as report:
         yield report
 
 

@@ -1,15 +1,17 @@
-"""The run folder of `--report`: the same documents as `loadstone run` writes, and the same page."""
+"""The run folder of `--report`: the same documents as `loadstone run` writes, and the same page.
+
+It is for every command line that is another program's: `Reported` says what differs.
+"""
 
 from __future__ import annotations
 
 import time
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.host import environment
-from loadstone.personalities.pgbench.complaint import PROGRAM
-from loadstone.personalities.pgbench.reporting.planned import SCENARIO, plan_of
 from loadstone.personalities.pgbench.reporting.server import ReportedServer
 from loadstone.personalities.pgbench.results_folder import Measurement
 from loadstone.plan.plan import plan_to_json
@@ -22,13 +24,13 @@ from loadstone.signals import InterruptedRun
 from loadstone.target import server_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from loadstone.model import Drive
-    from loadstone.personalities.pgbench.options import Options
     from loadstone.personalities.pgbench.server import Address
-    from loadstone.plan.model import PlannedPhase
+    from loadstone.plan.model import Plan, PlannedPhase
+    from loadstone.target import Target
 
     Write = Callable[[str], object]
 
@@ -37,8 +39,20 @@ Ending = tuple[str, str | None]
 _STOPPED: Ending = ("interrupted", "stopped by a signal")
 
 
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A command line whose run is kept."""
+
+    program: str
+    """How its messages begin, and the name of its scenario."""
+    arguments: Sequence[str]
+    plan: Callable[[Drive, Target], Plan]
+    """The plan of one phase that the drive makes."""
+    address: Address
+
+
 @contextmanager
-def report_folder(wanted: Path, options: Options, address: Address, err: Write) -> Iterator[ReportFolder]:
+def report_folder(wanted: Path, reported: Reported, err: Write) -> Iterator[ReportFolder]:
     """Begin a run folder, and end it however the run ends.
 
     Raises LoadstoneError where there cannot be one; where nothing was measured, none is left.
@@ -49,11 +63,11 @@ def report_folder(wanted: Path, options: Options, address: Address, err: Write) 
     begin_run(
         folder,
         origin,
-        ["loadstone", "pgbench", *options.arguments],
-        scenarios=[SCENARIO],
+        ["loadstone", reported.program, *reported.arguments],
+        scenarios=[reported.program],
         size=None,
     )
-    report = ReportFolder(folder, options, address, err)
+    report = ReportFolder(folder, reported, err)
     try:
         yield report
     except InterruptedRun as stop:
@@ -77,13 +91,13 @@ def report_folder(wanted: Path, options: Options, address: Address, err: Write) 
 class ReportFolder:
     """The folder while the run goes on."""
 
-    def __init__(self, folder: RunFolder, options: Options, address: Address, err: Write) -> None:
+    def __init__(self, folder: RunFolder, reported: Reported, err: Write) -> None:
         """Use a run folder that has begun."""
         self.measured = False
         """Whether a drive has left something to report."""
         self._folder = folder
-        self._options = options
-        self._address = address
+        self._reported = reported
+        self._address = reported.address
         self._err = err
         self._reason: str | None = None
         self._ended = False
@@ -93,7 +107,7 @@ class ReportFolder:
         """Record server, machine and plan, then watch them while the drive goes on."""
         learn(dict(drive.variables))
         target = server_target(self._address.engine().name, self._address.connection)
-        plan = plan_of(self._options, drive, target)
+        plan = self._reported.plan(drive, target)
         self._folder.write_text("plan.json", plan_to_json(plan))
         with closing(ReportedServer(self._address, target, self._folder)) as server:
             server.folder.write_target(server.describe())
@@ -110,7 +124,7 @@ class ReportFolder:
             end_run(self._folder, code, self._reason if code else None)
             self._write_report()
         except LoadstoneError as error:
-            self._err(f"{PROGRAM}: error: there is no report: {error.message}\n")
+            self._err(f"{self._reported.program}: error: there is no report: {error.message}\n")
             return code or error.exit_code
         return code
 
@@ -119,10 +133,10 @@ class ReportFolder:
         from loadstone.report import write_report  # noqa: PLC0415
 
         def warn(text: str) -> None:
-            self._err(f"{PROGRAM}: warning: {text}\n")
+            self._err(f"{self._reported.program}: warning: {text}\n")
 
         page = write_report(self._folder.path, warn)
-        self._err(f"{PROGRAM}: report: {page}\n")
+        self._err(f"{self._reported.program}: report: {page}\n")
 
     def _record_environment(self, clients: int) -> None:
         facts = environment.collect({"results": self._folder.path}, clients=clients)

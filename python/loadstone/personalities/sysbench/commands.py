@@ -1,0 +1,84 @@
+"""From the command line to what is to be done: the script loaded, its options read, its command begun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone import _core
+from loadstone.errors import ExitCode
+from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
+from loadstone.personalities.sysbench.definitions import lines
+from loadstone.personalities.sysbench.limits import limits_of
+from loadstone.personalities.sysbench.log import Log
+from loadstone.personalities.sysbench.options import finish
+from loadstone.personalities.sysbench.running import Job, call, run
+from loadstone.personalities.sysbench.scripts import STDIN, Found, Script, find, load, read_stdin
+from loadstone.personalities.sysbench.texts import header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loadstone.personalities.sysbench.options import CommandLine
+    from loadstone.signals import Signals
+
+    Write = Callable[[str], object]
+
+_BUILT_IN_COMMANDS = ("prepare", "cleanup")
+_SHOWS_TRACEBACK = 3
+
+
+def perform_command(line: CommandLine, signals: Signals, out: Write, err: Write) -> int:
+    """Load the script and do what the command line says; raises LoadstoneError, EndedError."""
+    limits = limits_of(line.settings, out)
+    log = Log(out, limits.verbosity)
+    log.text(header())
+    named = line.script not in (None, "-")
+    found = find(line.script or "") if named else read_stdin()
+    script = _loaded(found, line, log, err)
+    log.plain(script.output)
+    if line.command is None or not named:
+        return ExitCode.OK
+    finish(line, script.options, is_legacy=not script.declares)
+    job = Job(line, script, limits, log, signals, err)
+    return _dispatch(job, line.command)
+
+
+def _loaded(found: Found, line: CommandLine, log: Log, err: Write) -> Script:
+    command = None if found.script == STDIN else line.command
+    try:
+        return load(found, line, command)
+    except _core.ScriptError as error:
+        message, file, number, _, traceback = error.args
+        log.text(f"{file}:{number}: {message}" if number else str(message), "fatal")
+        if traceback and line.settings.integer("verbosity") >= _SHOWS_TRACEBACK:
+            err(f"{traceback}\n")
+        raise EndedError(ExitCode.BAD_INPUT) from error
+
+
+def _dispatch(job: Job, command: str) -> int:
+    script = job.script
+    if command in script.commands:
+        return call(job, command, is_parallel=script.commands[command])
+    if command == "help":
+        return _help(job)
+    if command in _BUILT_IN_COMMANDS:
+        if command not in script.functions:
+            raise _not_implemented(script, command)
+        return call(job, command, is_parallel=False)
+    if command == "run":
+        return run(job)
+    raise ComplaintError(f"Unknown command: {command}")
+
+
+def _help(job: Job) -> int:
+    script = job.script
+    if "help" in script.functions:
+        return call(job, "help", is_parallel=False)
+    if not script.declares:
+        raise _not_implemented(script, "help")
+    job.log.plain(f"{script.found.name} options:\n{lines(script.options)}")
+    return ExitCode.OK
+
+
+def _not_implemented(script: Script, command: str) -> ComplaintError:
+    return ComplaintError(f"'{script.found.name}' test does not implement the '{command}' command.")

@@ -1,0 +1,62 @@
+"""What the driver says while it runs: the script's own output, errors, and where the run has got to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from loadstone.personalities.sysbench.log import Level, Log
+
+    Write = Callable[[str], object]
+
+_LEVELS: dict[str, Level] = {
+    "fatal": "fatal",
+    "error": "fatal",
+    "alert": "alert",
+    "warning": "warning",
+    "note": "warning",
+    "notice": "notice",
+    "info": "info",
+    "debug": "debug",
+}
+_SHOWS_TRACEBACK = 3
+
+
+class Messages:
+    """Shows the driver's lines in order, and the run's own between them."""
+
+    def __init__(self, log: Log, err: Write, verbosity: int, banner: Iterable[str] = ()) -> None:
+        """Show `banner` once `init()` is over."""
+        self.failed = False
+        """Whether something was said that ends a run."""
+        self._log = log
+        self._err = err
+        self._verbosity = verbosity
+        self._banner: list[str] | None = list(banner) or None
+
+    def write(self, lines: Sequence[Mapping[str, str]]) -> None:
+        """Show lines (`kind`, `text`)."""
+        for line in lines:
+            self._line(line["kind"], line["text"])
+
+    def begin(self) -> None:
+        """Show what is said before the clients begin, unless it was."""
+        if self._banner is not None:
+            for text in (*self._banner, "Initializing worker threads...\n"):
+                self._log.text(text)
+            self._banner = None
+
+    def _line(self, kind: str, text: str) -> None:
+        if kind == "print":
+            self._log.plain(text)
+        elif kind == "initialized":
+            self.begin()
+        elif kind in ("traceback", "detail"):
+            if self._verbosity >= _SHOWS_TRACEBACK:
+                self._err(f"{text.rstrip()}\n")
+        else:
+            level = _LEVELS.get(kind, "notice")
+            self.failed |= level == "fatal"
+            self._log.text(text.rstrip("\n"), level)

@@ -1,0 +1,57 @@
+"""The plan of a sysbench command line with `--report`: one scenario with one phase."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadstone.personalities.pgbench.reporting.folder import Reported
+from loadstone.personalities.pgbench.server import Address
+from loadstone.personalities.sysbench.complaint import PROGRAM, ComplaintError
+from loadstone.personalities.sysbench.connection import connection_of
+from loadstone.personalities.sysbench.texts import VERSION
+from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
+
+if TYPE_CHECKING:
+    from loadstone.model import Drive, Value
+    from loadstone.personalities.sysbench.running import Job
+    from loadstone.target import Target
+
+_KEY = "001-sysbench"
+_GENERAL = ("threads", "events", "time", "rate", "rand_type", "db_driver")
+
+
+def reported(job: Job) -> Reported:
+    """Return what a run folder needs of a command line; raises ComplaintError where there can be none."""
+    if job.driver != "pgsql":
+        raise ComplaintError(
+            "--report is there for --db-driver=pgsql only", "Leave it out: the figures are printed as ever."
+        )
+    address = Address(connection_of(job.settings, job.driver))
+    return Reported(PROGRAM, job.line.arguments, partial(plan_of, job), address)
+
+
+def plan_of(job: Job, drive: Drive, target: Target) -> Plan:
+    """Return the plan; its only phase is the drive."""
+    title = job.script.found.name
+    phase = PlannedPhase(key=_KEY, id=PROGRAM, scenario=PROGRAM, title=title, workload=ScriptWorkload(drive))
+    scenario = PlannedScenario(
+        id=PROGRAM,
+        version=VERSION,
+        title=f"{PROGRAM}: {title}",
+        why="A sysbench command line, run with --report.",
+        source=None,
+        parameters=_parameters(job),
+        folder=Path.cwd(),
+    )
+    planned = PlannedTarget(target.id, target.engine, target.url, (phase,), target.label)
+    return Plan(size="", seed=drive.seed, repeats=1, scenarios=(scenario,), targets=(planned,))
+
+
+def _parameters(job: Job) -> dict[str, Value]:
+    """Return what the command line chose: the options of a run, and all of the script's."""
+    own = (option.name for option in job.script.options)
+    values = {name: job.settings.value(name) for name in (*_GENERAL, *own)}
+    texts = {name: ",".join(value) if isinstance(value, list) else value for name, value in values.items()}
+    return {name: value for name, value in texts.items() if value is not None}

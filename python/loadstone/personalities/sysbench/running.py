@@ -1,0 +1,206 @@
+"""Commands of a script on the driver: runs, with their figures, and all others."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadstone.errors import ExitCode, RunFailedError
+from loadstone.model import Drive, Pace
+from loadstone.personalities.pgbench.results_folder import driver_folder
+from loadstone.personalities.sysbench.banner import banner
+from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
+from loadstone.personalities.sysbench.connection import connection_of
+from loadstone.personalities.sysbench.definitions import DRIVERS
+from loadstone.personalities.sysbench.messages import Messages
+from loadstone.personalities.sysbench.progress import Progress
+from loadstone.personalities.sysbench.results import print_beyond, print_results
+from loadstone.personalities.sysbench.scripts import script_document
+from loadstone.signals import InterruptedRun
+from loadstone.workload.drive import drive_document, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from loadstone.model import Connection
+    from loadstone.personalities.pgbench.results_folder import ResultsFolder
+    from loadstone.personalities.sysbench.limits import Limits
+    from loadstone.personalities.sysbench.log import Log
+    from loadstone.personalities.sysbench.options import CommandLine
+    from loadstone.personalities.sysbench.scripts import Script
+    from loadstone.personalities.sysbench.settings import Settings
+    from loadstone.signals import Signals
+
+    Write = Callable[[str], object]
+
+LONGEST_S = 3600.0
+"""Longest wait for one answer: no longer latency is recorded. sysbench itself waits without limit."""
+_SEED_MASK = 2**63 - 1
+_PS_MODES = ("auto", "disable")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that a command needs."""
+
+    line: CommandLine
+    script: Script
+    limits: Limits
+    log: Log
+    signals: Signals
+    err: Write
+
+    @property
+    def settings(self) -> Settings:
+        """The options."""
+        return self.line.settings
+
+    @property
+    def driver(self) -> str:
+        """The name of the database driver."""
+        return self.settings.string("db-driver") or "mysql"
+
+    @property
+    def ps_mode(self) -> str:
+        """Whether statements are prepared."""
+        return self.settings.string("db-ps-mode") or "auto"
+
+
+def call(job: Job, command: str, *, is_parallel: bool) -> int:
+    """Run a command that is not `run`, by one client or by all; returns the exit status."""
+    if is_parallel:
+        job.log.text("Initializing worker threads...\n")
+    clients = job.limits.threads if is_parallel else 1
+    drive = Drive(scripts=(), clients=clients, timeout_s=LONGEST_S, seed=_seed(job.limits))
+    document = _document(job, drive, None, command)
+    messages = Messages(job.log, job.err, job.limits.verbosity)
+    account = _performed(job, document, None, messages)
+    return _status(job, account, messages)
+
+
+def run(job: Job) -> int:
+    """Run the script's events and print what was measured; returns the exit status."""
+    with _results_folder(job) as folder:
+        drive = _drive(job)
+        with folder.measuring(drive) as measurement:
+            document = _document(job, drive, measurement.path, "run")
+            messages = Messages(job.log, job.err, job.limits.verbosity, banner(job.limits))
+            progress = Progress(job.limits, job.log)
+            account = measurement.account = _performed(job, document, progress, messages)
+        code = _status(job, account, messages)
+        if not messages.failed:
+            job.log.text("Done.\n", "info")
+            print_results(job.limits, account, job.log)
+            print_beyond(job.limits, account, job.log, job.err)
+        return folder.end(ExitCode(code))
+
+
+def _results_folder(job: Job) -> AbstractContextManager[ResultsFolder]:
+    wanted = job.settings.string("report")
+    if wanted is None:
+        return driver_folder(None)
+    # The libraries of reports.
+    from loadstone.personalities.pgbench.reporting.folder import report_folder  # noqa: PLC0415
+    from loadstone.personalities.sysbench.planned import reported  # noqa: PLC0415
+
+    return report_folder(Path(wanted), reported(job), job.err)
+
+
+def _performed(
+    job: Job, document: dict[str, Any], progress: Progress | None, messages: Messages
+) -> dict[str, Any]:
+    """Run the drive; what the script prints and what the driver says comes in between, in order."""
+
+    def show(seen: dict[str, Any]) -> None:
+        if progress is not None:
+            progress.show(seen, messages)
+
+    try:
+        return perform(document, job.signals, show, tell=messages.write)
+    except RunFailedError as error:
+        if not messages.failed:
+            job.log.text(error.message, "fatal")
+        if error.hint:
+            job.err(f"sysbench: hint: {error.hint}\n")
+        raise EndedError(ExitCode.BAD_INPUT) from error
+
+
+def _status(job: Job, account: dict[str, Any], messages: Messages) -> int:
+    if account.get("output_error"):
+        job.err(f"sysbench: not everything was recorded: {account['output_error']}\n")
+    if job.signals.received is not None:
+        return InterruptedRun(job.signals.received).exit_code
+    return ExitCode.BAD_INPUT if messages.failed or account["state"] == "aborted" else ExitCode.OK
+
+
+def _seed(limits: Limits) -> int:
+    return limits.seed or time.monotonic_ns() & _SEED_MASK
+
+
+def _drive(job: Job) -> Drive:
+    limits = job.limits
+    return Drive(
+        scripts=(),
+        clients=limits.threads,
+        threads=min(limits.load_threads, limits.threads) or None,
+        duration_s=float(limits.time_s) if limits.time_s else None,
+        warmup_s=limits.warmup_s,
+        pace=Pace("poisson", limits.rate_per_s) if limits.rate_per_s else Pace(),
+        timeout_s=LONGEST_S,
+        seed=_seed(limits),
+    )
+
+
+def _document(job: Job, drive: Drive, folder: Path | None, command: str) -> dict[str, Any]:
+    document = drive_document(drive, _connection(job, command), folder) | {
+        "lua": _lua(job, command, drive.seed),
+        "interval_s": float(job.limits.report_interval_s or 1),
+        "tell": {"errors": True, "steps": False, "counts": True, "times": False},
+    }
+    del document["scripts"]
+    if job.driver == "mysql":
+        document["connection"]["protocol"] = "mysql"
+    return document
+
+
+def _connection(job: Job, command: str) -> Connection:
+    """Return where to connect; raises ComplaintError as a script would that asks for the driver."""
+    if job.driver not in DRIVERS:
+        raise _no_driver(f"invalid database driver name: '{job.driver}'", command)
+    if job.ps_mode not in _PS_MODES:
+        raise _no_driver(f"Invalid value for db-ps-mode: {job.ps_mode}", command)
+    return connection_of(job.settings, job.driver)
+
+
+def _no_driver(why: str, command: str) -> ComplaintError:
+    function = "thread_init" if command == "run" else command
+    return ComplaintError(
+        f"{why}\nFATAL: `{function}' function failed: failed to initialize the DB driver", fatal=True
+    )
+
+
+def _lua(job: Job, command: str, seed: int) -> dict[str, Any]:
+    settings = job.settings
+    ignored = {"ignore_errors": settings.listed("mysql-ignore-errors")} if job.driver == "mysql" else {}
+    return (
+        script_document(job.script.found, job.line)
+        | ignored
+        | {
+            "command": command,
+            "driver": job.driver,
+            "events": job.limits.events,
+            "percentile": float(job.limits.percentile) or None,
+            "seed": seed,
+            "ps_mode": job.ps_mode,
+            "rand": {
+                "type": job.limits.distribution,
+                "spec_iter": settings.integer("rand-spec-iter"),
+                "spec_pct": settings.integer("rand-spec-pct"),
+                "spec_res": settings.integer("rand-spec-res"),
+                "pareto_h": settings.double("rand-pareto-h"),
+            },
+        }
+    )

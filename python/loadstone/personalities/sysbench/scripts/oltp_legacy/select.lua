@@ -1,0 +1,11 @@
+-- One row by its key, with the old interface: its other column.
+local folder = string.match(test, "(.*/)")
+if folder then
+  dofile(folder .. "common.lua")
+else
+  require("common")
+end
+
+function event()
+  db_query("SELECT pad FROM " .. any_table() .. " WHERE id=" .. any_id())
+end
