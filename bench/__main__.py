@@ -23,6 +23,7 @@ from bench import (
     query_times,
     rows,
     startup,
+    sysbench,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 PARTS = (
     "peer",
     "pgbench",
+    "sysbench",
     "initialization",
     "startup",
     "ceiling",
@@ -63,6 +65,9 @@ def main() -> int:
         default=[],
         help=f"of pgbench: only rows with these words, of each kind: {' '.join(pgbench.words())}",
     )
+    parser.add_argument(
+        "--mysql-socket", help="of sysbench: socket of a MySQL or MariaDB, root without password"
+    )
     given = parser.parse_args()
     rounds = given.rounds or 5
     print(f"machine: {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}\n")
@@ -71,6 +76,7 @@ def main() -> int:
         "pgbench": lambda: pgbench.run(
             given.target, given.rounds, given.seconds, pgbench.QUICK if given.quick else given.pick
         ),
+        "sysbench": lambda: sysbench.run(given.target, given.rounds or 3, given.seconds, given.mysql_socket),
         "initialization": lambda: initialization.run(given.target, rounds),
         "startup": lambda: startup.run(given.target, rounds),
         "ceiling": lambda: ceiling.run(rounds),

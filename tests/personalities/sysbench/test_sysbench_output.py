@@ -130,21 +130,19 @@ def test_a_run_begins_with_its_options() -> None:
 
 def test_what_a_script_prints_first_comes_before_the_run() -> None:
     said, out, _ = messages()
-    said.write([{"kind": "print", "text": "init\n"}, {"kind": "initialized", "text": ""}])
-    said.write([{"kind": "print", "text": "thread_init\n"}])
+    said.write([{"kind": "output", "text": "init\n"}, {"kind": "initialized", "text": ""}])
+    said.write([{"kind": "output", "text": "thread_init\n"}])
     said.begin()
     assert "".join(out) == "init\nabout the run\nInitializing worker threads...\n\nthread_init\n"
 
 
 def test_a_failure_is_in_the_log_and_its_traceback_beside_it() -> None:
     said, out, err = messages()
-    said.write(
-        [{"kind": "fatal", "text": "x.lua:3: no\n"}, {"kind": "traceback", "text": "stack traceback:"}]
-    )
+    said.write([{"kind": "fatal", "text": "x.lua:3: no\n"}, {"kind": "detail", "text": "stack traceback:"}])
     assert ("".join(out), "".join(err), said.failed) == ("FATAL: x.lua:3: no\n", "stack traceback:\n", True)
 
 
 def test_a_quiet_run_shows_no_traceback() -> None:
     said, _, err = messages(verbosity=0)
-    said.write([{"kind": "traceback", "text": "stack traceback:"}])
+    said.write([{"kind": "detail", "text": "stack traceback:"}])
     assert err == []

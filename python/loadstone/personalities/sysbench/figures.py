@@ -15,16 +15,16 @@ _NS = 1e9
 _MS = 1e6
 
 
-def interval_of(row: Document, start_ns: int) -> Interval:
-    """Return the figures of one of the driver's intervals."""
-    response = row["response"] or {}
+def interval_of(row: Document, start_ns: int, threads: int) -> Interval:
+    """Return the figures of one of the driver's intervals, of a run with so many threads."""
+    operations = row["operations"]
     return Interval(
         at_s=(row["end_ns"] - start_ns) / _NS,
         length_s=max(row["end_ns"] - row["start_ns"], 1) / _NS,
-        threads=row["connected"],
+        threads=row["connected"] or threads,
         events=row["done"],
-        percentile_ms=(response.get("percentile_ns") or 0) / _MS,
-        sql=_sql(row),
+        percentile_ms=(operations["percentile_ns"] or 0) / _MS,
+        sql=_sql(operations) if row["connected"] else None,
         queue=row.get("queue"),
         concurrency=row.get("running") or 0,
     )
@@ -32,32 +32,29 @@ def interval_of(row: Document, start_ns: int) -> Interval:
 
 def totals_of(account: Document) -> Totals:
     """Return the figures of a whole run, without the warm-up."""
-    response = account["response"]
+    response, operations = account["response"], account["operations"]
     length_s = max(account["end_ns"] - account["measure_ns"], 1) / _NS
     mean_ms = (response["mean_ns"] or 0.0) / _MS
     return Totals(
         length_s=length_s,
         total_s=length_s,
         events=account["counts"]["done"],
-        sql=_sql(account),
+        sql=_sql(operations) if account["connect"]["latency"]["count"] else None,
         min_ms=(response["min_ns"] or 0) / _MS,
         mean_ms=mean_ms,
         max_ms=(response["max_ns"] or 0) / _MS,
-        percentile_ms=(account.get("percentile_ns") or 0) / _MS,
+        percentile_ms=(operations["percentile_ns"] or 0) / _MS,
         sum_ms=mean_ms * response["count"],
         clients=[ClientTotal(c["events"], c["busy_ns"] / _NS) for c in account.get("fairness") or []],
     )
 
 
-def _sql(document: Document) -> SqlCounts | None:
-    """Return the statements by what they did; None where the script has used no database."""
-    counts = document.get("sql")
-    if counts is None:
-        return None
+def _sql(operations: Document) -> SqlCounts:
+    """Return the statements by what they did."""
     return SqlCounts(
-        reads=counts["reads"],
-        writes=counts["writes"],
-        others=counts["others"],
-        errors=counts["ignored"],
-        reconnects=counts["reconnects"],
+        reads=operations["reads"],
+        writes=operations["writes"],
+        others=operations["others"],
+        errors=sum(error["count"] for error in operations["ignored"]),
+        reconnects=operations["reconnects"],
     )

@@ -49,11 +49,11 @@ class Messages:
             self._banner = None
 
     def _line(self, kind: str, text: str) -> None:
-        if kind == "print":
+        if kind == "output":
             self._log.plain(text)
         elif kind == "initialized":
             self.begin()
-        elif kind in ("traceback", "detail"):
+        elif kind == "detail":
             if self._verbosity >= _SHOWS_TRACEBACK:
                 self._err(f"{text.rstrip()}\n")
         else:

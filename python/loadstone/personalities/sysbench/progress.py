@@ -41,7 +41,7 @@ class Progress:
             self._row(row, start_ns)
 
     def _row(self, row: Mapping[str, Any], start_ns: int) -> None:
-        interval = interval_of(row, start_ns)
+        interval = interval_of(row, start_ns, self._limits.threads)
         asked_s = self._limits.report_interval_s
         if not asked_s or interval.length_s < asked_s * _FULL or row["start_ns"] < self._shown_ns:
             return

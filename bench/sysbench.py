@@ -1,0 +1,165 @@
+"""sysbench's workloads: `loadstone sysbench` beside the installed sysbench, the same command line, in turns.
+
+CPU and memory are those of the client's process from its start to its end; the CPU of a run of one event for
+each client, which is start, connecting and preparing, is measured apart and taken off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadstone.private_server import EmbeddedServer, ServerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OURS = Path(sys.executable).with_name("loadstone")
+WORKLOADS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
+CLIENTS = (1, 8, 64, 512)
+TABLES = ("--tables=4", "--table-size=20000")
+PREPARED = ("--tables=10", "--table-size=100000")
+CPU_AIM = 0.5
+MEMORY_AIM = 0.1
+PREPARE_AIM = 3.0
+_DATABASE = "sbtest"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one side."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mib: float
+    events: int
+    tps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server, and the two programs."""
+
+    title: str
+    options: tuple[str, ...]
+    sides: tuple[tuple[str, ...], tuple[str, ...]]
+    seconds: float
+
+
+def run(target: str, rounds: int, seconds: float | None, socket: str | None) -> None:
+    """Print the tables of PostgreSQL, and of the MySQL or MariaDB behind `socket`."""
+    peer = shutil.which("sysbench")
+    if peer is None:
+        print("sysbench is not installed: the comparison is left out (Debian: sysbench)\n")
+        return
+    sides = ((peer,), (str(OURS), "sysbench"))
+    with EmbeddedServer(ServerSpec(name=target, clients=2 * max(CLIENTS))) as server:
+        there = server.connection
+        place = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
+        account = (f"--pgsql-user={there.user}", f"--pgsql-db={there.database}")
+        _measure(Place(server.build.version, (*place, *account), sides, seconds or 5.0), rounds)
+    if socket is None:
+        print("MySQL and MariaDB are left out: --mysql-socket names a server\n")
+        return
+    options = (
+        "--db-driver=mysql",
+        f"--mysql-socket={socket}",
+        "--mysql-user=root",
+        f"--mysql-db={_DATABASE}",
+    )
+    _measure(Place("MySQL or MariaDB", options, sides, seconds or 5.0), rounds)
+
+
+def _measure(place: Place, rounds: int) -> None:
+    _prepare_table(place, rounds)
+    _once(place, 0, (*TABLES, "oltp_read_write", "prepare"))
+    _events_table(place, rounds)
+    _once(place, 0, (*TABLES, "oltp_read_write", "cleanup"))
+
+
+def _events_table(place: Place, rounds: int) -> None:
+    print(f"### sysbench's workloads on {place.title}: {rounds} rounds of {place.seconds:g} s, medians\n")
+    print(
+        "| workload | clients | sysbench tps | ours tps | ratio | sysbench CPU µs/event | ours | ratio "
+        "| sysbench MiB | ours | ratio |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for workload, clients in itertools.product(WORKLOADS, CLIENTS):
+        limits = (f"--threads={clients}", "--rand-seed=1")
+        short = (*TABLES, *limits, "--time=0", f"--events={clients}", workload, "run")
+        long = (*TABLES, *limits, f"--time={place.seconds:.0f}", workload, "run")
+        starts = [statistics.median(_once(place, side, short).cpu_s for _ in range(3)) for side in (0, 1)]
+        runs: tuple[list[Run], list[Run]] = ([], [])
+        for side in _turns(rounds):
+            runs[side].append(_once(place, side, long))
+        tps = [statistics.median(r.tps for r in side) for side in runs]
+        cpu = [
+            statistics.median((r.cpu_s - start) / max(1, r.events) * 1e6 for r in side)
+            for side, start in zip(runs, starts, strict=True)
+        ]
+        memory = [statistics.median(r.memory_mib for r in side) for side in runs]
+        print(
+            f"| {workload} | {clients} | {_pair(tps, 0)} | {_pair(cpu, 1)} | {_pair(memory, 1)} |", flush=True
+        )
+    print(
+        f"\naims: tps ratio at least 1, CPU at most {CPU_AIM}, memory at 512 clients at most {MEMORY_AIM}\n"
+    )
+
+
+def _prepare_table(place: Place, rounds: int) -> None:
+    print(f"### prepare on {place.title}: {' '.join(PREPARED)}, {rounds} rounds in turns, medians\n")
+    print("| threads | sysbench s | ours s | ratio | sysbench CPU s | ours | ratio |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    for threads in (1, 2):
+        runs: tuple[list[Run], list[Run]] = ([], [])
+        for side in _turns(rounds):
+            words = (*PREPARED, f"--threads={threads}", "oltp_read_write")
+            runs[side].append(_once(place, side, (*words, "prepare")))
+            _once(place, side, (*words, "cleanup"))
+        wall = [statistics.median(r.wall_s for r in side) for side in runs]
+        cpu = [statistics.median(r.cpu_s for r in side) for side in runs]
+        print(f"| {threads} | {_pair(wall, 2)} | {_pair(cpu, 2)} |", flush=True)
+    print(f"\naim: ours at least {PREPARE_AIM:g} times as fast\n")
+
+
+def _pair(values: list[float], digits: int) -> str:
+    theirs, ours = values
+    return f"{theirs:,.{digits}f} | {ours:,.{digits}f} | {ours / theirs if theirs else 0:.2f}"
+
+
+def _turns(rounds: int) -> Iterator[int]:
+    """Name the sides, ABBA: neither is always the first of its pair."""
+    for number in range(rounds):
+        yield from (0, 1) if number % 2 == 0 else (1, 0)
+
+
+def _once(place: Place, side: int, words: tuple[str, ...]) -> Run:
+    """Run one side; ends the program where that fails."""
+    with tempfile.TemporaryFile("w+") as said:
+        before = time.monotonic()
+        process = subprocess.Popen([*place.sides[side], *place.options, *words], stdout=said, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        wall_s = time.monotonic() - before
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        text = said.read()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(place.sides[side])} {' '.join(words)} failed:\n{text}")
+    events = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", text)
+    return Run(
+        wall_s=wall_s,
+        cpu_s=used.ru_utime + used.ru_stime,
+        memory_mib=used.ru_maxrss / 1024,
+        events=int(events[1]) if events else 0,
+        tps=float(events[2]) if events else 0.0,
+    )
