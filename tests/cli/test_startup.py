@@ -58,6 +58,8 @@ DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-0
         ("history", "add", "--help"),
         ("pgbench", "--version"),
         ("pgbench", "--help"),
+        ("sysbench", "--version"),
+        ("sysbench", "--help"),
         ("tsbs", "generate-data", *DATA),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),

@@ -12,8 +12,8 @@ _FAILED = 2
 _ADDRESS_SPACE = 400 << 20
 """Below it, a library that we need tries again for ever."""
 
-_PGBENCH = "pgbench"
-"""A link of this name to our executable makes it pgbench: in scripts that call no other."""
+_PROGRAMS = ("pgbench", "sysbench")
+"""A link of such a name to our executable makes it that program: in scripts that call no other."""
 
 
 def main() -> None:
@@ -38,8 +38,9 @@ def main() -> None:
 
 
 def _main() -> None:
-    if sys.argv[0].rpartition("/")[2] == _PGBENCH:
-        sys.argv[1:1] = [_PGBENCH]
+    name = sys.argv[0].rpartition("/")[2]
+    if name in _PROGRAMS:
+        sys.argv[1:1] = [name]
     from loadstone.cli.process_title import hide_passwords
 
     hide_passwords()

@@ -33,6 +33,7 @@ VERBS = (
     "report",
     "run",
     "scenarios",
+    "sysbench",
     "tsbs",
 )
 """Each is a module of this package with a `command`."""

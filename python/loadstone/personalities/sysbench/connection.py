@@ -54,6 +54,7 @@ def _mysql(settings: Settings) -> Connection:
         database=settings.string("mysql-db") or "",
         password=password,
         sslmode="require" if settings.flag("mysql-ssl") else "disable",
+        protocol="mysql",
     )
 
 

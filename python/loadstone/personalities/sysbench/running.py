@@ -161,8 +161,6 @@ def _document(job: Job, drive: Drive, folder: Path | None, command: str) -> dict
         "tell": {"errors": True, "steps": False, "counts": True, "times": False},
     }
     del document["scripts"]
-    if job.driver == "mysql":
-        document["connection"]["protocol"] = "mysql"
     return document
 
 

@@ -1,0 +1,18 @@
+"""`loadstone sysbench`: the arguments are sysbench's."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from loadstone.cli.group import Foreign
+from loadstone.cli.output import write_notice, write_out
+
+
+@click.command("sysbench", cls=Foreign)
+def command(arguments: tuple[str, ...]) -> None:
+    """Run sysbench's scripts, with sysbench's options."""
+    from loadstone.personalities import sysbench
+
+    sys.exit(sysbench.main(arguments, write_out, write_notice))
