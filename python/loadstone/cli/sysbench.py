@@ -15,4 +15,9 @@ def command(arguments: tuple[str, ...]) -> None:
     """Run sysbench's scripts, with sysbench's options."""
     from loadstone.personalities import sysbench
 
-    sys.exit(sysbench.main(arguments, write_out, write_notice))
+    sys.exit(sysbench.main(arguments, write_out, write_notice, _write_text))
+
+
+def _write_text(text: str) -> None:
+    # The help has names of options that look like passwords.
+    click.echo(text, nl=False)

@@ -20,7 +20,7 @@ CHECKPOINTS_MAX = 256
 PERCENTILE_MAX = 100
 DISTRIBUTIONS = ("uniform", "gaussian", "special", "pareto")
 _OLD = {"max-requests": "events", "max-time": "time"}
-_FIFTY_PERCENT = 20
+_DEFAULT_PART = 20
 """Without a value, --forced-shutdown is this part of the time."""
 
 
@@ -98,7 +98,7 @@ def _threads(settings: Settings, out: Write) -> int:
 def _grace(settings: Settings, time_s: int) -> int | None:
     text = settings.string("forced-shutdown")
     if text is None:
-        return time_s // _FIFTY_PERCENT
+        return time_s // _DEFAULT_PART
     if text.lower() == "off":
         return None
     match = re.fullmatch(r"\s*([0-9]+)(%?)", text)

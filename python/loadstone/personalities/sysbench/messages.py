@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _LEVELS: dict[str, Level] = {
     "debug": "debug",
 }
 _SHOWS_TRACEBACK = 3
+_CLIENT = re.compile(r"client ([0-9]+): ")
 
 
 class Messages:
@@ -59,4 +61,13 @@ class Messages:
         else:
             level = _LEVELS.get(kind, "notice")
             self.failed |= level == "fatal"
-            self._log.text(text.rstrip("\n"), level)
+            self._log.text(self._without_client(text.rstrip("\n")), level)
+
+    def _without_client(self, text: str) -> str:
+        """Return a message as sysbench has it; which client it was goes to standard error."""
+        found = _CLIENT.match(text)
+        if found is None:
+            return text
+        if self._verbosity >= _SHOWS_TRACEBACK:
+            self._err(f"sysbench: client {found[1]} has failed:\n")
+        return text[found.end() :]

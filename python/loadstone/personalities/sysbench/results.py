@@ -34,7 +34,7 @@ def print_beyond(limits: Limits, account: Account, log: Log, err: Write) -> None
         value = "-" if value_ns is None else f"{value_ns / 1e6:.3f}"
         log.text(f"p{percentile:g} (ms): {value:>37}")
     dropped = account["counts"]["dropped"]
-    if dropped:
+    if dropped and limits.rate_per_s:
         err(
             f"sysbench: {dropped} events were due and did not begin before the end: "
             f"the rate is more than {limits.threads} clients can keep up with\n"

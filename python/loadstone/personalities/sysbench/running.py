@@ -71,7 +71,7 @@ class Job:
 
 def call(job: Job, command: str, *, is_parallel: bool) -> int:
     """Run a command that is not `run`, by one client or by all; returns the exit status."""
-    if is_parallel:
+    if is_parallel and job.limits.threads > 1:
         job.log.text("Initializing worker threads...\n")
     clients = job.limits.threads if is_parallel else 1
     drive = Drive(scripts=(), clients=clients, timeout_s=LONGEST_S, seed=_seed(job.limits))
@@ -167,16 +167,16 @@ def _document(job: Job, drive: Drive, folder: Path | None, command: str) -> dict
 def _connection(job: Job, command: str) -> Connection:
     """Return where to connect; raises ComplaintError as a script would that asks for the driver."""
     if job.driver not in DRIVERS:
-        raise _no_driver(f"invalid database driver name: '{job.driver}'", command)
+        raise _no_driver(job, f"invalid database driver name: '{job.driver}'", command)
     if job.ps_mode not in _PS_MODES:
-        raise _no_driver(f"Invalid value for db-ps-mode: {job.ps_mode}", command)
+        raise _no_driver(job, f"Invalid value for db-ps-mode: {job.ps_mode}", command)
     return connection_of(job.settings, job.driver)
 
 
-def _no_driver(why: str, command: str) -> ComplaintError:
-    function = "thread_init" if command == "run" else command
+def _no_driver(job: Job, why: str, command: str) -> ComplaintError:
+    function, name = "thread_init" if command == "run" else command, job.script.found.name
     return ComplaintError(
-        f"{why}\nFATAL: `{function}' function failed: failed to initialize the DB driver", fatal=True
+        f"{why}\nFATAL: `{function}' function failed: {name}: failed to initialize the DB driver", fatal=True
     )
 
 

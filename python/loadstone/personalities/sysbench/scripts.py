@@ -100,7 +100,8 @@ def _bundled(name: str) -> str:
 
 def load(found: Found, line: CommandLine, command: str | None) -> Script:
     """Load a script; raises `_core.ScriptError`."""
-    report = json.loads(_core.lua_script(json.dumps(script_document(found, line) | {"command": command})))
+    named = {} if command is None else {"command": command}
+    report = json.loads(_core.lua_script(json.dumps(script_document(found, line) | named)))
     return Script(
         found=found,
         options=tuple(_option(option) for option in report["options"]),
