@@ -67,7 +67,7 @@ def run(target: str, rounds: int, seconds: float | None, socket: str | None) -> 
         there = server.connection
         place = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
         account = (f"--pgsql-user={there.user}", f"--pgsql-db={there.database}")
-        _measure(Place(server.build.version, (*place, *account), sides, seconds or 5.0), rounds)
+        _measure(Place(str(server.build), (*place, *account), sides, seconds or 5.0), rounds)
     if socket is None:
         print("MySQL and MariaDB are left out: --mysql-socket names a server\n")
         return

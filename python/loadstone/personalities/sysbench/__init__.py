@@ -27,7 +27,8 @@ __all__ = ["main"]
 def main(arguments: Sequence[str], out: Write, err: Write, answer: Write | None = None) -> int:
     """Do what sysbench would with these arguments; log and results go to `out`, complaints to `err`.
 
-    `answer` takes texts that are always the same, and have no secrets. Returns the exit status: 0, 1 (wrong use, or what was asked has failed), 130 or 143 (a signal).
+    `answer` takes texts that are always the same, and have no secrets.
+    Returns the exit status: 0, 1 (wrong use, or what was asked has failed), 130 or 143 (a signal).
     """
     try:
         line = parse(arguments, err)

@@ -23,6 +23,8 @@ _LEVELS: dict[str, Level] = {
     "debug": "debug",
 }
 _SHOWS_TRACEBACK = 3
+_NOT_SAID = "Run was aborted due to an error"
+"""The driver's own summary, which pgbench has and sysbench does not."""
 _CLIENT = re.compile(r"client ([0-9]+): ")
 
 
@@ -51,6 +53,8 @@ class Messages:
             self._banner = None
 
     def _line(self, kind: str, text: str) -> None:
+        if text.startswith(_NOT_SAID):
+            return
         if kind == "output":
             self._log.plain(text)
         elif kind == "initialized":
