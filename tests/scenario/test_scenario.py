@@ -51,6 +51,11 @@ published = [{ metric = "tps", value = 10, unit = "1/s", when = { index = "brin"
 """
 
 
+def _finding(keys: str) -> tuple[str, str, str]:
+    table = f'[[finding]]\nquestion = "Which?"\n{keys}\n\n[[phase]]\nid = "prepare"'
+    return '[[phase]]\nid = "prepare"', table, ""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.sql").write_text("create table t{{ clients }} (a int);")
@@ -148,6 +153,15 @@ BROKEN = [
     ),
     ('kind = "sql"', 'kind = "sq"', "", 'phase[0].kind: "sq" is not', "One of sql"),
     ("", "", "create table {{ tabel }} ()", "there is no parameter `tabel`", "Parameters"),
+    (*_finding('compare = "rates"\nparameter = "clients"'), "finding[0].parameter: no phase sweeps", "index"),
+    (*_finding('compare = "rates"'), "finding[0].parameter: only", "Add it"),
+    (*_finding('compare = "knee"\nparameter = "index"'), "finding[0].parameter: only", "remove it"),
+    (*_finding('compare = "rate"'), 'finding[0].compare: "rate" is not', "rates, sizes: of the values"),
+    (
+        *_finding('compare = "knee"\nphases = ["gone"]'),
+        "finding[0].phases[0]: there is no phase",
+        "prepare, go",
+    ),
 ]
 
 

@@ -16,6 +16,7 @@ from loadstone.results.documents.base import Counts, Stats, WarmupCounts
 from loadstone.results.documents.drive import ClientCpu, Connect, Failure, Loop, Pace, Script, TimedStatement
 from loadstone.results.documents.phase import BeforeAfter, Check, Published, Relation, Sizes, Statement
 from loadstone.results.documents.run import (
+    PlannedFinding,
     PlannedPhase,
     PlannedScenario,
     PlannedSource,
@@ -96,6 +97,8 @@ class Run:
     hostname: str = "bench-01"
     debug_build: bool = False
     events: tuple[dict[str, Any], ...] = ()
+    repeats: int = 1
+    findings: tuple[PlannedFinding, ...] = ()
     unreached: int = 0
     """How many of the last phases are planned but have no folder."""
 
@@ -398,10 +401,11 @@ def _plan(run: Run) -> documents.Plan:
         why="Sensors append; the query is what an index on the time costs.",
         source=source,
         parameters={"clients": 8, "duration": 20},
+        findings=list(run.findings),
     )
     phases = [_planned(number, phase) for number, phase in enumerate(run.phases, 1)]
     targets = [PlannedTarget(target.id, "postgres", phases) for target in run.targets]
-    return documents.Plan("small", 1, 1, [scenario], targets)
+    return documents.Plan("small", 1, run.repeats, [scenario], targets)
 
 
 def _planned(number: int, phase: Phase) -> PlannedPhase:

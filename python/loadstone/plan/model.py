@@ -187,6 +187,16 @@ class PlannedTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedFinding:
+    """A question that the report answers as sentences."""
+
+    question: str
+    compare: str
+    parameter: str | None
+    phases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedScenario:
     """What the report must say of a scenario that is run."""
 
@@ -197,6 +207,7 @@ class PlannedScenario:
     source: Source | None
     parameters: Mapping[str, Value]
     folder: Path
+    findings: tuple[PlannedFinding, ...] = ()
     private_server: PrivateServer = field(default_factory=PrivateServer)
 
 

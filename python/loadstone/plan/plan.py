@@ -15,7 +15,14 @@ import msgspec
 from loadstone._core import ScriptError, check_script
 from loadstone.errors import LoadstoneError
 from loadstone.model import LOAD_FILES, SIZES, TargetName, Value
-from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
+from loadstone.plan.model import (
+    Plan,
+    PlannedFinding,
+    PlannedPhase,
+    PlannedScenario,
+    PlannedTarget,
+    ScriptWorkload,
+)
 from loadstone.plan.phase import planned_phase
 from loadstone.plan.workloads import measured_seconds, needs_of
 from loadstone.results import documents
@@ -302,6 +309,10 @@ def _planned_scenario(scenario: Scenario, settings: _Settings, known: Mapping[st
         source=scenario.source,
         parameters=dict(settings.values),
         folder=scenario.folder,
+        findings=tuple(
+            PlannedFinding(finding.question, finding.compare, finding.parameter, finding.phases)
+            for finding in scenario.findings
+        ),
         private_server=private_server_of(scenario, str(known["size"]), {**settings.values, **known}),
     )
 

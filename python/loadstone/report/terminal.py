@@ -13,6 +13,7 @@ from rich.text import Text
 
 from loadstone.report import formats, storage
 from loadstone.report.chunks import chunks
+from loadstone.report.findings import findings
 from loadstone.report.fitted import Fitted
 from loadstone.report.headline import columns, headline
 from loadstone.report.naming import phase_title, target_label, target_names, variant_words
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from loadstone.report.chunks import Chunk
+    from loadstone.report.findings import Finding
     from loadstone.report.headline import HeadlineRow
     from loadstone.results.documents.summary import Group as GroupFigures
     from loadstone.results.documents.summary import (
@@ -56,9 +58,18 @@ def summary_table(figures: Summary) -> RenderableType:
     steps = [part for chunk in chunks(summary) if (part := _steps(chunk, summary))]
     held = _storage(summary)
     more = [*plain_queries_table(summary, target_names(summary)), *steps, *([held] if held else [])]
+    more += [_finding(finding) for finding in findings(summary)]
     if not summary.groups and more:
         return Group(*more)
     return Group(_rates(summary), *more) if more else _rates(summary)
+
+
+def _finding(finding: Finding) -> Text:
+    """Return a question and its answer as lines."""
+    lines = [Text(finding.question, style="bold"), *(Text(f"- {one.text}") for one in finding.sentences)]
+    if finding.next_step:
+        lines.append(Text(f"  {finding.next_step}", style="dim"))
+    return Text("\n").join([*lines, Text()])
 
 
 def _rates(summary: Summary) -> Fitted:
@@ -97,6 +108,7 @@ def headline_json(summary: Summary) -> Json:
         "steps": [_steps_json(phase, phase.steps) for phase in summary.phases if phase.steps],
         "storage": [_storage_json(*costs) for costs in storage.costs(summary)],
         **plain_queries_json(summary),
+        "findings": msgspec.to_builtins(findings(summary)),
         "warnings": msgspec.to_builtins(summary.warnings),
         "skipped": msgspec.to_builtins(summary.skipped),
     }

@@ -12,6 +12,7 @@ import msgspec
 from loadstone.report import formats, grid, overlay, plain_queries, sections, steps, storage, transactions
 from loadstone.report.charts import choice, machine
 from loadstone.report.chunks import Labelled, chunks
+from loadstone.report.findings import findings
 from loadstone.report.headline import columns, headline
 from loadstone.report.naming import phase_label, phase_title, target_label, target_names
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from loadstone.report.charts import Chart
+    from loadstone.report.findings import Finding
     from loadstone.report.grid import GridBlock
     from loadstone.report.headline import HeadlineBlock, HeadlineColumns
     from loadstone.report.overlay import Overlay
@@ -131,6 +133,7 @@ class Content:
     verdict: list[Verdict]
     several_targets: bool
     has_repeats: bool
+    findings: list[Finding]
     headline: list[HeadlineBlock]
     shown: HeadlineColumns
     hardware: list[PlannedSource]
@@ -169,6 +172,7 @@ def view(summary: Summary) -> Content:
         verdict=summary.verdict,
         several_targets=several,
         has_repeats=any(group.repeats > 1 for group in summary.groups),
+        findings=findings(summary),
         headline=figures,
         shown=columns(figures),
         hardware=[scenario.source for scenario in summary.scenarios if scenario.source],

@@ -50,6 +50,9 @@ _ONLY = {
 }
 """Keys that only phases of some kinds can have, by kind."""
 
+_OF_VALUES = ("rates", "sizes")
+"""What a finding compares between the values of a parameter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -62,6 +65,17 @@ class Phase:
     body: Mapping[str, Any]
     sweep: tuple[Mapping[str, Value], ...]
     """The variants: values of the swept parameters; empty when nothing is swept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A question that the report answers as sentences, from comparisons of one kind."""
+
+    question: str
+    compare: str
+    parameter: str | None = None
+    phases: tuple[str, ...] = ()
+    """Those that count; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,7 @@ class Scenario:
     private_server: Mapping[str, Any]
     """The table [private_server] as written, its templates not yet filled in."""
     phases: tuple[Phase, ...]
+    findings: tuple[Finding, ...]
     folder: Path
     files: Mapping[str, str]
     """Texts of the SQL files and scripts that phases name."""
@@ -117,6 +132,7 @@ def load_scenario(folder: Path) -> Scenario:
     }
     raise_problems(str(path), list(_parameter_problems(document, parameters)))
     raise_problems(str(path), list(_phase_problems(document, parameters)))
+    raise_problems(str(path), list(_finding_problems(document)))
     phases = tuple(_phase(index, table, parameters) for index, table in enumerate(document["phase"]))
     files = _read_files(folder, phases)
     texts = [*_private_texts(document), *(found for phase in phases for found in templates_in(phase))]
@@ -138,6 +154,10 @@ def load_scenario(folder: Path) -> Scenario:
         },
         private_server=document.get("private_server", {}),
         phases=phases,
+        findings=tuple(
+            Finding(**table | {"phases": tuple(table.get("phases", ()))})
+            for table in document.get("finding", ())
+        ),
         folder=folder,
         files=files,
     )
@@ -258,6 +278,24 @@ def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parame
         for key in ("published", "curves"):
             for place, figure in enumerate(table.get(key, ())):
                 yield from _value_problems(figure.get("when", {}), parameters, (*path, key, place, "when"))
+
+
+def _finding_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+    ids = [table["id"] for table in document["phase"]]
+    swept = {name for table in document["phase"] for name in _swept_names(table)}
+    for index, finding in enumerate(document.get("finding", ())):
+        where, parameter = key_path(("finding", index, "parameter")), finding.get("parameter")
+        of_values = finding["compare"] in _OF_VALUES
+        if of_values != (parameter is not None):
+            having = " and ".join(f'compare = "{kind}"' for kind in _OF_VALUES)
+            yield Problem(where, f"only {having} have a parameter", "Add it, or remove it.")
+        elif of_values and parameter not in swept:
+            known = ", ".join(sorted(swept)) or "none"
+            yield Problem(where, f"no phase sweeps `{parameter}`", f"Swept: {known}.")
+        for place, phase in enumerate(finding.get("phases", ())):
+            if phase not in ids:
+                at = key_path(("finding", index, "phases", place))
+                yield Problem(at, f"there is no phase `{phase}`", f"Phases: {', '.join(ids)}.")
 
 
 def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:

@@ -61,7 +61,9 @@ def compare_targets(
         base = first.get(_identity(group, ""))
         if base is not None and base is not group:
             ours, bases = (_by_repeat(one, phases) for one in (group, base))
-            group.ratio_to_first = _paired_ratio(ours, bases) or _ratio(headline_of(group), headline_of(base))
+            group.ratio_to_first = _paired_ratio(ours, bases) or rate_ratio(
+                headline_of(group), headline_of(base)
+            )
 
 
 def _by_repeat(group: Group, phases: Sequence[PhaseFigures]) -> dict[tuple[int, int], float]:
@@ -194,8 +196,8 @@ def _named_rate(group: Group, name: str) -> GroupRate | None:
     return {"rows_per_s": group.rows_per_s, "metrics_per_s": group.metrics_per_s}.get(name, group.tps)
 
 
-def _ratio(a: Rate | None, b: Rate | None) -> RateRatio | None:
-    """Return one rate over another."""
+def rate_ratio(a: Rate | None, b: Rate | None) -> RateRatio | None:
+    """Return one rate over another, with its interval where both have an error."""
     if not a or not b or not a.value or not b.value:
         return None
     if a.relative_se is None or b.relative_se is None:
@@ -310,15 +312,16 @@ def _relate(rows: Sequence[SweepRow], parameters: int) -> str:
 
     Returns the value of that row.
     """
-    wanted = [_neutral([row.values[at] for row in rows]) for at in range(parameters)]
+    wanted = [neutral([row.values[at] for row in rows]) for at in range(parameters)]
     base = next((row for row in rows if row.values == wanted), rows[0])
     for row in rows:
         if row is not base:
-            row.ratio = _ratio(row.rate, base.rate)
+            row.ratio = rate_ratio(row.rate, base.rate)
     return base.value
 
 
-def _neutral(values: Sequence[Value]) -> Value:
+def neutral(values: Sequence[Value]) -> Value:
+    """Return the value that others are compared with: "none" (or off), where there is one, else the first."""
     return next((v for v in values if str(v).lower() in {"none", "off", "false", "0"}), values[0])
 
 

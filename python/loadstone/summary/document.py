@@ -211,6 +211,7 @@ def _scenario(scenario: PlannedScenario) -> ScenarioFigures:
         why=scenario.why,
         source=scenario.source,
         parameters=scenario.parameters,
+        findings=scenario.findings,
     )
 
 

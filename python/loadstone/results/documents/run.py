@@ -63,6 +63,19 @@ class PlannedSource(Struct, frozen=True):
     cores: Annotated[Amount | None, Meta(description="of the machine of the published figures")] = None
 
 
+class PlannedFinding(Struct, frozen=True):
+    """A question of a scenario that the report answers as sentences."""
+
+    question: str
+    compare: Annotated[
+        str, Meta(description="what answers it: rates, sizes, targets, queries, knee or scaling")
+    ]
+    parameter: Annotated[str | None, Meta(description="of rates and sizes: the swept parameter")] = None
+    phases: Annotated[list[str], Meta(description="ids of those that count; empty: all")] = msgspec.field(
+        default_factory=list
+    )
+
+
 class PlannedScenario(Struct, frozen=True):
     """A scenario in plan.json."""
 
@@ -72,6 +85,9 @@ class PlannedScenario(Struct, frozen=True):
     why: Words = None
     source: PlannedSource | None = None
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    findings: Annotated[
+        list[PlannedFinding], Meta(description="questions that the report answers as sentences")
+    ] = msgspec.field(default_factory=list)
 
 
 class PlannedRows(Struct, frozen=True):

@@ -17,6 +17,7 @@ from loadstone.scenario.tables.base import (
     Value,
     Version,
 )
+from loadstone.scenario.tables.finding import Finding
 from loadstone.scenario.tables.phase import Phase
 
 
@@ -107,6 +108,10 @@ class Scenario(Table):
         Meta(description="One table [[phase]] for each phase, in order."),
     ]
     source: Source | UnsetType = UNSET
+    finding: Annotated[
+        Annotated[list[Finding], Meta(min_length=1)] | UnsetType,
+        Meta(description="One table [[finding]] for each question that the report answers as sentences."),
+    ] = UNSET
     requires: Requires | UnsetType = UNSET
     parameters: Annotated[
         dict[ParameterName, Parameter] | UnsetType,

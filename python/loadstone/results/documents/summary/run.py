@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
-from loadstone.results.documents.run import PlannedSource, Run
+from loadstone.results.documents.run import PlannedFinding, PlannedSource, Run
 from loadstone.results.documents.summary.loads import StepsFigures
 from loadstone.results.documents.summary.machine import Resources
 from loadstone.results.documents.summary.phases import Grid, Group, PhaseFigures, ScalingFigures, Sweep
@@ -35,6 +36,7 @@ class ScenarioFigures(Figures, kw_only=True):
     why: Value
     source: PlannedSource | None
     parameters: Annotated[dict[str, object], Meta(description="values by name")]
+    findings: list[PlannedFinding] = msgspec.field(default_factory=list)
 
 
 class TargetFigures(Target, kw_only=True, frozen=True):

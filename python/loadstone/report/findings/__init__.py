@@ -1,0 +1,86 @@
+"""What a run found, as sentences: each sentence is made from a comparison, most with an interval.
+
+The scenario names the questions (`[[finding]]`) and never the words of an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from loadstone.report.findings import curves, queries, swept, targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from loadstone.report.findings.words import Sentence
+    from loadstone.results.documents.run import PlannedFinding
+    from loadstone.results.documents.summary import Summary
+    from loadstone.results.documents.summary.run import ScenarioFigures
+
+MOST = 7
+"""Sentences of one run: what a reader takes in before looking at figures."""
+ENOUGH_REPEATS = 3
+_REPEATED = ("rates", "targets")
+"""Comparisons whose unit is the repeat."""
+
+_ANSWERS: dict[str, Callable[[Summary, str | None, PlannedFinding], Iterator[Sentence]]] = {
+    "rates": swept.rates,
+    "sizes": swept.sizes,
+    "targets": targets.rates,
+    "queries": queries.times,
+    "knee": curves.knees,
+    "scaling": curves.laws,
+}
+
+
+@dataclass(slots=True)
+class Finding:
+    """A question with its answer in sentences, and what would decide what was not decided."""
+
+    question: str
+    sentences: list[Sentence] = field(default_factory=list)
+    next_step: str = ""
+
+
+def findings(summary: Summary) -> list[Finding]:
+    """Return the answers to the scenarios' questions: at most seven sentences, the clearest first."""
+    asked = [(scenario, finding) for scenario in summary.scenarios for finding in scenario.findings]
+    found = [_answered(summary, scenario, finding) for scenario, finding in asked]
+    answered = [finding for finding in found if finding.sentences]
+    kept = _clearest(answered)
+    for finding in answered:
+        left = [sentence for sentence in finding.sentences if id(sentence) in kept]
+        if len(left) < len(finding.sentences):
+            count = len(finding.sentences) - len(left)
+            more = f"{count} more comparison{'' if count == 1 else 's'} of this kind: see the tables."
+            finding.next_step = f"{finding.next_step} {more}".strip()
+        finding.sentences = left
+    return [finding for finding in answered if finding.sentences]
+
+
+def _clearest(found: list[Finding]) -> set[int]:
+    """Choose the sentences that stay: one of each question in turn, large and decided differences first."""
+    queues = [sorted(finding.sentences, key=lambda one: -one.weight) for finding in found]
+    turns = [queue[turn] for turn in range(MOST) for queue in queues if turn < len(queue)]
+    return {id(sentence) for sentence in turns[:MOST]}
+
+
+def _answered(summary: Summary, scenario: ScenarioFigures, asked: PlannedFinding) -> Finding:
+    answer = _ANSWERS.get(asked.compare)
+    found = Finding(asked.question, list(answer(summary, scenario.id, asked)) if answer else [])
+    if found.sentences and asked.compare in _REPEATED:
+        found.next_step = _to_decide(summary, found)
+    return found
+
+
+def _to_decide(summary: Summary, found: Finding) -> str:
+    repeats = summary.plan.repeats
+    if not isinstance(repeats, int) or repeats < ENOUGH_REPEATS:
+        return (
+            "Indicative: each side ran once or twice, and an interval inside one run does not show how runs "
+            f"differ. To decide, run it again with --repeat {ENOUGH_REPEATS + 2}."
+        )
+    if all(sentence.decided for sentence in found.sentences):
+        return ""
+    return f"To decide what was not shown, repeat more often (--repeat {4 * repeats} halves the intervals)."

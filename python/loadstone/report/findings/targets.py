@@ -1,0 +1,36 @@
+"""How the targets of a run differ from the first, in rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadstone.report import formats
+from loadstone.report.findings.words import of_ratio
+from loadstone.report.naming import phase_title, target_label, variant_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loadstone.report.findings.words import Sentence
+    from loadstone.results.documents.run import PlannedFinding
+    from loadstone.results.documents.summary import Summary
+
+
+def rates(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iterator[Sentence]:
+    """Compare each phase and variant of a later target with the first target's."""
+    if len(summary.targets) < 2:  # noqa: PLR2004 - nothing to compare
+        return
+    first = target_label(summary, summary.targets[0].id)
+    for group in summary.groups:
+        counts = not asked.phases or group.id in asked.phases
+        if group.scenario == scenario and counts and group.ratio_to_first:
+            place = ", ".join(
+                part
+                for part in (
+                    phase_title(group, summary),
+                    variant_words(group, summary),
+                    target_label(summary, group.target),
+                )
+                if part
+            )
+            yield of_ratio(place, formats.unit(group.kind, group.headline), first, group.ratio_to_first)

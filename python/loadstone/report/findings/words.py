@@ -1,0 +1,51 @@
+"""Sentences about ratios: what was shown, with its interval, or that nothing was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from loadstone.report import formats
+
+
+@dataclass(slots=True)
+class Sentence:
+    """One sentence of an answer."""
+
+    text: str
+    decided: bool = True
+    weight: float = 0.0
+    """The size of the difference, less than 0 where undecided: the largest stay when there are too many."""
+
+
+class Interval(Protocol):
+    """A ratio with its interval, where there is one."""
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+
+    @property
+    def low(self) -> float | None:
+        """Lower end."""
+
+    @property
+    def high(self) -> float | None:
+        """Upper end."""
+
+
+def of_ratio(subject: str, what: str, base: str, ratio: Interval, more: str = "") -> Sentence:
+    """Say how `what` of a subject differs from that of the base: `index = brin: rows/s −13 % …`."""
+    change = formats.change(ratio.value)
+    if ratio.low is None or ratio.high is None:
+        text = (
+            f"{subject}: {what} {change} against {base}, but too little was measured for an interval{more}."
+        )
+        return Sentence(text, decided=False, weight=-1.0)
+    between = f"{formats.change(ratio.low)} … {formats.change(ratio.high)}"
+    if ratio.low <= 1 <= ratio.high:
+        text = f"{subject}: no difference of {what} from {base} was shown ({change}, {between}){more}."
+        return Sentence(text, decided=False, weight=-1.0)
+    weight = abs(math.log(ratio.value)) if ratio.value > 0 else 0.0
+    return Sentence(f"{subject}: {what} {change} against {base} ({between}){more}.", weight=weight)
