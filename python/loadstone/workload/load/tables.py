@@ -122,10 +122,10 @@ def drop_made(control: Control, answers: NamedTables, wanted: Sequence[str], don
 def open_ledger(control: Control, answers: NamedTables, about: Mapping[str, Any]) -> None:
     """Make the ledger of a load that is described by `about`."""
     ledger = answers.qualified(LEDGER)
-    columns = "batch bigint primary key, rows bigint not null, about text"
+    columns = 'batch bigint primary key, "rows" bigint not null, about text'
     control.execute(f"create table {ledger} ({columns})")
     text = literal(json.dumps(about, sort_keys=True))
-    control.execute(f"insert into {ledger} (batch, rows, about) values ({_ABOUT}, 0, {text})")
+    control.execute(f'insert into {ledger} (batch, "rows", about) values ({_ABOUT}, 0, {text})')
 
 
 def reopen_ledger(
@@ -161,8 +161,8 @@ def reopen_ledger(
 def committed(control: Control, answers: NamedTables) -> Committed:
     """Read what is booked."""
     rows = control.execute(
-        "select min(batch) as first, max(batch) as last, count(*) as batches, sum(rows) as rows "
-        "from (select batch, rows, batch - row_number() over (order by batch) as gap "
+        'select min(batch) as first, max(batch) as last, count(*) as batches, sum("rows") as "rows" '
+        'from (select batch, "rows", batch - row_number() over (order by batch) as gap '
         f"from {answers.qualified(LEDGER)} where batch >= 0) as booked group by gap order by 1"
     ).fetchall()
     return Committed(

@@ -39,7 +39,7 @@ def checks(
         yield _content(control, answers, name, content)
         return
     table = answers.qualified(name)
-    row = control.execute(f"select count(*) as rows from {table}").fetchone() or {}
+    row = control.execute(f'select count(*) as "rows" from {table}').fetchone() or {}
     wanted = content.rows if content.generated else committed
     yield {
         "name": f"{name} contains the rows that were loaded",

@@ -106,7 +106,7 @@ impl Tables {
     pub(crate) fn ledger_sql(&self, number: u64, rows: u64) -> Option<String> {
         let ledger = self.ledger.as_ref()?;
         Some(format!(
-            "INSERT INTO {ledger} (batch, rows) VALUES ({number}, {rows})"
+            "INSERT INTO {ledger} (batch, \"rows\") VALUES ({number}, {rows})"
         ))
     }
 
