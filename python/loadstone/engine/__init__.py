@@ -76,6 +76,8 @@ class Engine(ABC):
     """Short names of private servers begin with it (`pg`, `pg17`, `pg:/path/to/bin`); None: it has none."""
     short_names: tuple[str, ...] = ()
     """Targets without a colon that mean a private server, which `place` knows by empty text."""
+    sql_dialect = ""
+    """Whose files of scenarios it runs where there are some (scenario/dialects.py); empty: PostgreSQL's."""
     status = "not yet run"
     """`verified against …` or `not yet run`, printed by `loadstone engines`."""
     in_process = False

@@ -29,6 +29,7 @@ from loadstone.results import documents
 from loadstone.results.labels import distinct_labels
 from loadstone.results.older import renamed
 from loadstone.results.redact import is_telling, learn
+from loadstone.scenario.dialects import in_dialect
 from loadstone.scenario.parameter import nearest
 from loadstone.scenario.private_server import private_server_of
 
@@ -63,6 +64,8 @@ class PlanTarget:
     server_version: str | None = None
     wire: bool = True
     lacks: frozenset[str] = frozenset()
+    dialect: str = ""
+    """Whose files of a scenario it runs, where there are some (scenario/dialects.py)."""
     name: TargetName | None = None
 
 
@@ -99,20 +102,13 @@ def make_plan(
     """
     _check_request(scenarios, targets, size, repeats)
     settings = _settings(scenarios, size, overrides or {})
-    variants = [
-        variant
-        for scenario in scenarios
-        for repeat in range(1, repeats + 1)
-        for variant in _variants(
-            scenario, settings[scenario.id], {"size": size, "seed": seed + repeat - 1, "repeat": repeat}
-        )
+    known: list[dict[str, Value]] = [
+        {"size": size, "seed": seed + repeat - 1, "repeat": repeat} for repeat in range(1, repeats + 1)
     ]
-    numbered = [
-        dataclasses.replace(
-            variant, phase=dataclasses.replace(variant.phase, key=_key(number, variant.phase))
-        )
-        for number, variant in enumerate(variants, 1)
-    ]
+    numbered = {
+        dialect: _numbered([in_dialect(scenario, dialect) for scenario in scenarios], settings, known)
+        for dialect in dict.fromkeys(target.dialect for target in targets)
+    }
     plan = Plan(
         size=size,
         seed=seed,
@@ -122,7 +118,7 @@ def make_plan(
             for scenario in scenarios
         ),
         targets=tuple(
-            _planned_target(target, label, numbered)
+            _planned_target(target, label, numbered[target.dialect])
             for target, label in zip(targets, _labels(targets), strict=True)
         ),
     )
@@ -247,6 +243,26 @@ def _addressed(scenarios: Sequence[Scenario], asked: str) -> list[tuple[Scenario
     )
 
 
+def _numbered(
+    scenarios: Sequence[Scenario],
+    settings: Mapping[str, _Settings],
+    repeats: Sequence[Mapping[str, Value]],
+) -> list[_Variant]:
+    """Return all phases in all variants, with their keys: the same in every dialect."""
+    variants = (
+        variant
+        for scenario in scenarios
+        for known in repeats
+        for variant in _variants(scenario, settings[scenario.id], known)
+    )
+    return [
+        dataclasses.replace(
+            variant, phase=dataclasses.replace(variant.phase, key=_key(number, variant.phase))
+        )
+        for number, variant in enumerate(variants, 1)
+    ]
+
+
 def _variants(scenario: Scenario, settings: _Settings, known: Mapping[str, Value]) -> Iterator[_Variant]:
     """Yield the scenario's phases once, each in all its variants."""
     seed = int(known["seed"])
@@ -338,7 +354,7 @@ def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
     missing = [
         name
         for name in variant.capabilities
-        if (name in target.lacks if known is None else name not in known)
+        if (name in target.lacks if known is None else known.isdisjoint(name.split("|")))
     ]
     words = " and ".join(dict.fromkeys(_capability(name) for name in missing))
     return f"{target.engine_name} does not support {words}" if missing else None
@@ -347,8 +363,8 @@ def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
 def _capability(name: str) -> str:
     if name == LOAD_FILES:
         return "import of CSV, text or binary files"
-    kind, _, what = name.rpartition(":")
-    return f"{kind} {what}" if kind else name
+    words = (part.rpartition(":") for part in name.split("|"))
+    return " or ".join(f"{kind} {what}" if kind else what for kind, _, what in words)
 
 
 def _version(text: str) -> tuple[int, ...]:

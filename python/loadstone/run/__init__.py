@@ -50,6 +50,7 @@ def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
             t.engine,
             t.url,
             wire=engine_named(t.engine).wire is not None,
+            dialect=engine_named(t.engine).sql_dialect,
             lacks=engine_named(t.engine).tables.lacks,
             name=t.name(engine_named(t.engine).title),
         )
@@ -234,6 +235,7 @@ class _Run:
                 s.engine.capabilities(s.control),
                 s.engine.postgres_version(s.identity),
                 wire=s.opened.connection is not None,
+                dialect=s.engine.sql_dialect,
                 name=s.opened.name,
             )
             for s in servers

@@ -69,7 +69,8 @@ def refuse_shell(plan: Plan) -> None:
     folders = {scenario.id: scenario.folder for scenario in plan.scenarios if scenario.folder not in ours}
     found = dict.fromkeys(
         f"{where}, line {command['line']}: {visible(' '.join(command['text'].split()))}"
-        for phase in plan.targets[0].phases
+        for target in plan.targets
+        for phase in target.phases
         if isinstance(phase.workload, ScriptWorkload) and phase.scenario in folders
         for where, script in parsed_scripts(folders[phase.scenario], phase.workload.drive)
         for command in script["commands"]

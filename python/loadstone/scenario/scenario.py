@@ -13,6 +13,7 @@ from loadstone.model import PhaseKind, Source, Value
 from loadstone.results.redact import learn
 from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
 from loadstone.scenario.checking import scenario_problems
+from loadstone.scenario.dialects import dialect_files
 from loadstone.scenario.load import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.scenario.parameter import Parameter, nearest
 from loadstone.scenario.queries import is_plain, published_problems, query_problems
@@ -98,7 +99,7 @@ class Scenario:
     findings: tuple[Finding, ...]
     folder: Path
     files: Mapping[str, str]
-    """Texts of the SQL files and scripts that phases name."""
+    """Texts of the SQL files and scripts that phases name; those of a dialect by `dialect/name`."""
 
 
 def find_scenario(name: str) -> Scenario:
@@ -396,12 +397,17 @@ def _read_files(folder: Path, phases: tuple[Phase, ...]) -> dict[str, str]:
             there = sorted(file.name for file in folder.glob(f"*{path.suffix}"))
             hint = f"{nearest(name, there)}Files there: {', '.join(there) or 'none'}."
             raise_problems(str(folder / SCENARIO_FILE), [Problem(where, f"there is no file {name}", hint)])
-        try:
-            files[name] = path.read_text(encoding="utf-8")
-            learn(files[name])
-        except (OSError, UnicodeDecodeError) as error:
-            raise _unreadable(path, error) from error
-    return files
+        files[name] = _text_of(path)
+    return files | {name: _text_of(path) for name, path in dialect_files(folder, files).items()}
+
+
+def _text_of(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
+    learn(text)
+    return text
 
 
 def _private_texts(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
