@@ -171,6 +171,10 @@ class TimeSeriesDialect(LoadDialect):
             f"{', '.join(map(quoted, columns))}, {terms} as s from {self.qualified(table['name'])}) as r"
         )
 
+    def read_fingerprint(self, control: Control, table: Table) -> Mapping[str, Any]:
+        """Ask for the fingerprint, and return its columns."""
+        return control.execute(self.fingerprint(table)).fetchone() or {}
+
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk."""
         row = control.execute(_SIZE.format(table=literal(self.qualified(table)))).fetchone() or {}

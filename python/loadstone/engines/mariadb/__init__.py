@@ -47,6 +47,7 @@ class MariaDB(WireEngine):
     title = "MariaDB"
     schemes = ("mariadb", "mysql")
     short_names = ("mariadb",)
+    sql_dialect = "mysql"
     errors = (ServerError,)
     status = "verified against MariaDB 10.11, on Linux; MySQL not yet run"
     needs = f"for a private server, Debian's package {PACKAGE}"
@@ -251,6 +252,7 @@ class MariaDB(WireEngine):
         """Tell what scenarios may require."""
         words = {
             "sql",
+            "time series",
             "load",
             "query",
             "btree",

@@ -161,6 +161,16 @@ def refresh(control: MariaControl, schema: str, table: str) -> None:
     control.texts(f"analyze table {qualified(schema, table)}")
 
 
+def table_bytes(control: MariaControl, schema: str, table: str) -> tuple[int, int]:
+    """Return the bytes of a table's rows and of its secondary indexes, counted anew."""
+    refresh(control, schema, table)
+    row = control.execute(
+        "select data_length as data, index_length as indexes from information_schema.tables "
+        f"where table_schema = {literal(schema)} and table_name = {literal(table)}"
+    ).fetchone() or {"data": 0, "indexes": 0}
+    return int(row["data"] or 0), int(row["indexes"] or 0)
+
+
 def _relation(row: Any, kind: str, name: str, size: object, estimate: object) -> RelationSize:
     return {
         "name": str(name),

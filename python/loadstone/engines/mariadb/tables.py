@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LONG = ("text", "json")
 _FLOATS = ("float32", "float64")
-_EPOCH = "timestamp'1970-01-01 00:00:00'"
+EPOCH = "timestamp'1970-01-01 00:00:00'"
 KEEPING = " engine=InnoDB default charset=utf8mb4 collate=utf8mb4_bin"
 _BACK = {
     "datetime": "timestamp", "date": "date", "smallint": "int16", "tinyint": "bool", "int": "int32",
@@ -56,10 +56,7 @@ class MariaTables(TableDialect):
 
     def where_made(self, control: Control) -> MariaTables:
         """Return the same answers for the database where the connection makes its tables."""
-        row = control.execute("select database() as name").fetchone() or {}
-        if row.get("name") is None:
-            raise LoadstoneError("the target's URL names no database", "Write mariadb://host/database.")
-        return self.within(str(row["name"]))
+        return self.within(where_made(control))
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a table, if it is there."""
@@ -148,7 +145,7 @@ class MariaTables(TableDialect):
 
     def microseconds(self, column: str) -> str:
         """Return an expression for a time as whole microseconds since 1970."""
-        return f"timestampdiff(microsecond, {_EPOCH}, {column})"
+        return f"timestampdiff(microsecond, {EPOCH}, {column})"
 
     def as_text(self, column: Column) -> str:
         """Return a value as the fingerprint's text; a NULL is a backslash and N."""
@@ -206,12 +203,15 @@ class MariaTables(TableDialect):
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes, as InnoDB's statistics have it once they are made anew."""
-        facts.refresh(mariadbs(control), self.schema or "", table)
-        row = control.execute(
-            "select data_length as data, index_length as indexes from information_schema.tables "
-            f"where table_schema = {self.schema_text} and table_name = {literal(table)}"
-        ).fetchone() or {"data": 0, "indexes": 0}
-        return TableSize(int(row["data"] or 0), int(row["indexes"] or 0), 0)
+        return TableSize(*facts.table_bytes(mariadbs(control), self.schema or "", table), 0)
+
+
+def where_made(control: Control) -> str:
+    """Return the database where the connection makes its tables. Raises LoadstoneError."""
+    row = control.execute("select database() as name").fetchone() or {}
+    if row.get("name") is None:
+        raise LoadstoneError("the target's URL names no database", "Write mariadb://host/database.")
+    return str(row["name"])
 
 
 def _joined(parts: list[str]) -> list[str]:

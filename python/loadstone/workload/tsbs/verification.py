@@ -32,8 +32,7 @@ def checks(
 
 def fingerprint(control: Control, series: TimeSeriesDialect, table: Table) -> dict[str, Any]:
     """Read a table's fingerprint in the form of the core's."""
-    row = control.execute(series.fingerprint(table)).fetchone() or {}
-    return plain(row, _NUMBERS)
+    return plain(series.read_fingerprint(control, table), _NUMBERS)
 
 
 def check_table(
@@ -47,7 +46,7 @@ def check_table(
 
 
 def _check_tags(control: Control, series: TimeSeriesDialect, name: str, expected: int) -> Check:
-    statement = "select count(*) as rows, coalesce(min(id), 1) as first, coalesce(max(id), 0) as last "
+    statement = 'select count(*) as "rows", coalesce(min(id), 1) as first, coalesce(max(id), 0) as last '
     statement += f"from {series.qualified(name)}"
     row = control.execute(statement).fetchone() or {}
     actual = f"{row['rows']:,} rows, ids {row['first']} to {row['last']}"

@@ -29,6 +29,10 @@ class Dialect:
     """How a time literal says that it is in UTC."""
     contains: str = '{column} @> \'{{"{key}": "{value}"}}\''
     """Whether a JSON column holds this text under this key."""
+    mean_age: str = "avg(age({}, {}))"
+    """The mean of the spans from the second of two times to the first."""
+    texts: str = ""
+    """The folder of `texts` with those that this dialect writes otherwise."""
 
 
 def _time_bucket(width: str, column: str) -> str:
@@ -42,7 +46,14 @@ _PECULIAR: dict[str, dict[str, str]] = {
         "integer_division": "//",
         "offset": "+00",
         "contains": 'json_contains({column}, \'{{"{key}": "{value}"}}\')',
-    }
+    },
+    "mariadb": {
+        "integer_division": "div",
+        "offset": "",
+        "contains": "json_value({column}, '$.{key}') = '{value}'",
+        "mean_age": "sec_to_time(avg(timestampdiff(microsecond, {1}, {0})) / 1000000)",
+        "texts": "mysql",
+    },
 }
 """What differs from PostgreSQL beside the bucket, by the engine's name."""
 

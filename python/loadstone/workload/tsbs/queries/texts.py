@@ -49,7 +49,7 @@ class _Macro:
 
 def render(kind: Kind, parameters: Parameters, dialect: Dialect, layout: Layout) -> str:
     """Return a query's text."""
-    return _text(_file(kind, layout)).format_map(_values(kind, parameters, dialect, layout))
+    return _text(_file(kind, layout), dialect.texts).format_map(_values(kind, parameters, dialect, layout))
 
 
 @cache
@@ -69,8 +69,10 @@ def renderer(kind: Kind, dialect: Dialect, layout: Layout) -> Callable[[Paramete
 
 
 @cache
-def _text(name: str) -> str:
-    path = resources.files("loadstone.workload.tsbs.queries") / "texts" / f"{name}.sql"
+def _text(name: str, folder: str) -> str:
+    texts = resources.files("loadstone.workload.tsbs.queries") / "texts"
+    own = texts / folder / f"{name}.sql"
+    path = own if folder and own.is_file() else texts / f"{name}.sql"
     return path.read_text("utf-8").removesuffix("\n")
 
 
@@ -91,7 +93,7 @@ def _values(kind: Kind, parameters: Parameters, dialect: Dialect, layout: Layout
         "periods": kind.periods,
         "div": dialect.integer_division,
         "bucket": _Macro(lambda given: dialect.bucket(*given.split("|"))),
-        "mean_age": _Macro(lambda given: "avg(age({}, {}))".format(*given.split("|"))),
+        "mean_age": _Macro(lambda given: dialect.mean_age.format(*given.split("|"))),
         **(_devops(kind, parameters, dialect, layout) if kind.family == "devops" else {}),
         **(_iot(parameters, dialect, layout) if kind.family == "iot" else {}),
     }

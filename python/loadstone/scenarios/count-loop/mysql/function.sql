@@ -1,0 +1,2 @@
+-- No function: the client counts in a loop.
+do 0;

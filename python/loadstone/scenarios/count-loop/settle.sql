@@ -1,0 +1,1 @@
+{{ 'vacuum analyze' if vacuum else 'analyze' }} loadstone.table_{{ table }}

@@ -1,0 +1,6 @@
+SELECT {tag_as:t.name}, {tag_as:t.driver}, d.current_load
+		FROM tags t INNER JOIN diagnostics d ON d.tags_id = t.id
+			AND d.time = (SELECT max(l.time) FROM diagnostics l WHERE l.tags_id = t.id)
+		WHERE {tag:t.name} IS NOT NULL
+		AND d.current_load/{number:t.load_capacity} > 0.9
+		AND {tag:t.fleet} = '{fleet}'
