@@ -54,7 +54,7 @@ def findings(summary: Summary) -> list[Finding]:
         if len(left) < len(finding.sentences):
             count = len(finding.sentences) - len(left)
             more = f"{count} more comparison{'' if count == 1 else 's'} of this kind: see the tables."
-            finding.next_step = f"{finding.next_step} {more}".strip()
+            finding.next_step = f"{more} {finding.next_step}".strip()
         finding.sentences = left
     return [finding for finding in answered if finding.sentences]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from loadstone.results.documents.run import PlannedFinding
     from loadstone.results.documents.summary import Summary, Sweep, SweepRow
 
-_MUCH_SMALLER = 0.67
+_MUCH_SMALLER = 0.5
 """A part of the largest index from which on it is worth a word."""
 
 
