@@ -20,6 +20,7 @@ from loadstone.ab.documents import Experiment
 from loadstone.results import documents
 from loadstone.results.documents.summary import Summary
 from loadstone.results.documents.written import ADDED
+from loadstone.slo.documents import Slo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "probe.jsonl": documents.Probed,
     "summary.json": Summary,
     "ab.json": Experiment,
+    "slo.json": Slo,
 }
 UNITS = {
     "_bytes_per_s": "bytes/s",

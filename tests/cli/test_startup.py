@@ -56,6 +56,7 @@ DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-0
         ("export", "--help"),
         ("history", "--help"),
         ("history", "add", "--help"),
+        ("slo", "--help"),
         ("pgbench", "--version"),
         ("pgbench", "--help"),
         ("sysbench", "--version"),

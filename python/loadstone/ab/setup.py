@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from loadstone.plan.model import Plan, PlannedPhase
     from loadstone.workload.drive import Progress
 
-_OVERHEAD_S = 4.0
+OVERHEAD_S = 4.0
 """Copying, starting and stopping a server, beside the phases and the control."""
 
 
@@ -59,10 +59,10 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
         given["out"], f"{make_run_id(read_clocks().started_at, ['ab'])}-{plan.scenarios[0].id}"
     )
     bench = Bench(
-        request, parts, folder.path, free_port(), _sized(plan, folder.path, given["storage"]),
-        {name for one in arms for name in one.parameters}, _Quiet(),
+        request, parts, folder.path, free_port(), sized_for(plan, folder.path, given["storage"]),
+        {name for one in arms for name in one.parameters}, Quiet(),
     )  # fmt: skip
-    seconds = estimated_seconds(plan) + 2 * EACH_S + _OVERHEAD_S
+    seconds = estimated_seconds(plan) + 2 * EACH_S + OVERHEAD_S
     looks = given["looks"] or looks_until(given["max_blocks"])
     return Experiment(
         bench, arms, Limits(looks, given["max_time"]), given["matters"], say, plan, seconds, noise
@@ -91,7 +91,7 @@ def _plans(request: Request, arms: Sequence[Arm], parts: Parts) -> list[Plan]:
     return plans
 
 
-def _sized(plan: Plan, folder: Path, storage: Path | None) -> dict[str, str]:
+def sized_for(plan: Plan, folder: Path, storage: Path | None) -> dict[str, str]:
     """Return settings sized once, for servers of all arms; empty where a scenario limits their memory."""
     if any(scenario.private_server.memory_bytes for scenario in plan.scenarios):
         return {}
@@ -99,7 +99,7 @@ def _sized(plan: Plan, folder: Path, storage: Path | None) -> dict[str, str]:
     return sized_settings(max(clients, 1), storage or folder)
 
 
-class _Quiet:
+class Quiet:
     """A listener that shows nothing: an experiment says itself where it is."""
 
     def said(self, message: str) -> None:

@@ -93,10 +93,10 @@ class Bench:
         except LoadstoneError as error:
             error.message = f"arm {arm.name}: {error.message}"
             raise
-        _refuse_failed(arm, outcome)
+        refuse_failed(arm, outcome)
 
 
-def _refuse_failed(arm: Arm, outcome: Outcome) -> None:
+def refuse_failed(arm: Arm, outcome: Outcome) -> None:
     """Raise what ended a run of an arm before its end."""
     code = outcome.exit_code
     if code in _SIGNALS:

@@ -33,6 +33,7 @@ VERBS = (
     "report",
     "run",
     "scenarios",
+    "slo",
     "sysbench",
     "tsbs",
 )

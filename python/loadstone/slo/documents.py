@@ -1,0 +1,67 @@
+"""The types of slo.json (meaning: docs/highest-load.md)."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from loadstone.results.documents.summary.units import Figure, Share, Value
+
+FORMAT = 1
+NAME = "slo.json"
+
+Kind = Literal["closed loop", "short", "whole"]
+
+
+class Trial(Struct, kw_only=True):
+    """A fresh server on a fresh copy of the loaded data, driven at one load."""
+
+    number: int
+    kind: Annotated[Kind, Meta(description="only whole ones decide")]
+    rate: Annotated[Figure | None, Meta(description="transactions per second, Poisson; null: closed loop")]
+    seconds: Annotated[Figure, Meta(description="measured window")]
+    folder: Annotated[str, Meta(description="its run folder, below that of slo.json")]
+    should: Annotated[int, Meta(description="transactions that should have begun in the window")]
+    in_time: Annotated[list[int], Meta(description="those done within each limit")]
+    failed: int
+    misses: Annotated[list[str], Meta(description="limits that were not kept, the worst first")]
+    done_per_s: Figure
+    p50_ms: Figure | None = None
+    p99_ms: Figure | None = None
+    p999_ms: Figure | None = None
+    cpu_server: Annotated[Share | None, Meta(description="of all cores")] = None
+    cpu_client: Share | None = None
+    note: str | None = None
+
+
+class Slo(Struct, kw_only=True):
+    """slo.json: every trial, and the bounds that they give; replaced as a whole after each trial."""
+
+    format: int
+    loadstone: str
+    id: str
+    state: Literal["running", "complete", "failed", "interrupted"]
+    reason: str | None = None
+    started_at: str
+    ended_at: str | None = None
+    command: list[str]
+    scenario: str
+    phase: str
+    size: str
+    seed: int
+    target: str
+    parameters: dict[str, str]
+    settings: dict[str, Value]
+    limits: list[str]
+    errors: Share | None
+    required: Annotated[Figure | None, Meta(description="`--require`, transactions per second")] = None
+    capacity: Annotated[Figure | None, Meta(description="rate of the closed loop")] = None
+    found: Annotated[
+        Literal["found", "all kept", "none kept", "not decided"], Meta(description="how far the bounds go")
+    ] = "not decided"
+    lower: Annotated[Figure | None, Meta(description="highest load found to keep the limits")] = None
+    upper: Annotated[Figure | None, Meta(description="next load, found not to keep them")] = None
+    binds: Annotated[str | None, Meta(description="the limit that `upper` misses most")] = None
+    irregular: Annotated[list[Figure], Meta(description="loads below `lower` that do not keep them")] = field(
+        default_factory=list
+    )
+    trials: list[Trial] = field(default_factory=list)

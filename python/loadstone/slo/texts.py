@@ -1,0 +1,138 @@
+"""What a search says: before it starts, after each trial, its answer and its curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from loadstone.report import formats
+from loadstone.report.fitted import Fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from loadstone.slo.documents import Slo, Trial
+    from loadstone.slo.limits import Limit
+
+HEADS = ("Load, 1/s", "Trials", "Kept", "In time", "Done, 1/s", "p50, ms", "p99, ms", "p99.9, ms", "Failed",
+         "Server CPU", "Client CPU")  # fmt: skip
+_OVERHEAD_S = 5.0
+
+
+def before(document: Slo, window_s: float, most: int) -> Iterator[str]:
+    """Yield what is going to happen, and how long it may take."""
+    errors = "" if document.errors is None else f", at most {formats.percent(document.errors)} failed"
+    yield f"{document.target}, {document.scenario}, {document.phase}: {', '.join(document.limits)}{errors}"
+    longest = most * (window_s + _OVERHEAD_S)
+    yield (
+        f"at most {most} trials, the whole ones of {formats.duration(window_s)} or longer: up to about "
+        f"{formats.duration(round(longest))}; the answer is exact to a step of 5 %"
+    )
+
+
+def after_trial(trial: Trial, limits: Sequence[Limit]) -> str:
+    """Say what a trial found."""
+    if trial.rate is None:
+        return f"trial {trial.number}, closed loop: {formats.rate(trial.done_per_s)}/s"
+    shares = ", ".join(
+        f"{_share(done, trial.should)} within {one.text.partition('=')[2].strip()}"
+        for one, done in zip(limits, trial.in_time, strict=True)
+    )
+    verdict = f"missed {', '.join(trial.misses)}" if trial.misses else "kept"
+    return f"trial {trial.number}, {trial.kind}, {formats.rate(trial.rate)}/s: {shares}: {verdict}"
+
+
+def answer(document: Slo) -> str:
+    """Return the answer as a sentence."""
+    limits = ", ".join(document.limits)
+    lower, upper = (
+        None if one is None else f"{formats.rate(one)}/s" for one in (document.lower, document.upper)
+    )
+    if document.found == "found":
+        share = (document.lower or 0) / document.capacity if document.capacity else None
+        return (
+            f"{limits} is kept at {lower} and not at {upper}, which misses {document.binds}; "
+            f"{lower} is {formats.percent(share)} of the closed loop"
+        )
+    if document.found == "all kept":
+        return f"{limits} is kept at {lower}, the rate of the closed loop: there is no higher load to try"
+    if document.found == "none kept":
+        return f"{limits} is not kept at any load from {upper} on"
+    known = [f"kept at {lower}"] if lower else []
+    known += [f"not kept at {upper}"] if upper else []
+    ended = f" ({document.reason})" if document.reason else ""
+    return f"{limits}: not decided{ended}{'; ' if known else ''}{', '.join(known)}"
+
+
+def curve(document: Slo) -> list[list[str]]:
+    """Return the cells of each load under `HEADS`, lowest load first; trials of a load are added up."""
+    loads: dict[float, list[Trial]] = {}
+    for trial in document.trials:
+        if trial.rate is not None:
+            loads.setdefault(trial.rate, []).append(trial)
+    return [_line(rate, trials) for rate, trials in sorted(loads.items())]
+
+
+def _line(rate: float, trials: Sequence[Trial]) -> list[str]:
+    should = sum(trial.should for trial in trials)
+    in_time = [sum(trial.in_time[at] for trial in trials) for at in range(len(trials[0].in_time))]
+    shares = ", ".join(_share(one, should) for one in in_time)
+    whole = [trial for trial in trials if trial.kind == "whole"]
+    kept = sum(not trial.misses for trial in whole)
+    seconds = sum(trial.seconds for trial in trials)
+    return [
+        formats.rate(rate), str(len(trials)), f"{kept}/{len(whole)}" if whole else formats.NONE, shares,
+        formats.rate(sum(trial.done_per_s * trial.seconds for trial in trials) / seconds),
+        formats.digits(_median([trial.p50_ms for trial in trials])),
+        formats.digits(_median([trial.p99_ms for trial in trials])),
+        formats.digits(_median([trial.p999_ms for trial in trials])),
+        str(sum(trial.failed for trial in trials)),
+        formats.percent(_median([trial.cpu_server for trial in trials])),
+        formats.percent(_median([trial.cpu_client for trial in trials])),
+    ]  # fmt: skip
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{formats.digits(100 * part / whole, 4)} %" if whole else formats.NONE
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    return known[(len(known) - 1) // 2] if known else None
+
+
+def notes(document: Slo) -> Iterator[str]:
+    """Yield what a reader must know beside the answer."""
+    if document.irregular:
+        loads = ", ".join(f"{formats.rate(load)}/s" for load in document.irregular)
+        yield f"Irregular: {loads} did not keep the limits, though a higher load did."
+    for trial in document.trials:
+        if trial.note:
+            yield f"Trial {trial.number}: {trial.note}."
+
+
+def screen(document: Slo) -> RenderableType:
+    """Return answer and curve for the terminal."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in HEADS:
+        table.add_column(head, justify="right", no_wrap=True)
+    for cells in curve(document):
+        table.add_row(*cells)
+    lines = [Text(f"! {note}", style="yellow") for note in notes(document)]
+    return Group(
+        Fitted(table, less=("Client CPU", "Failed", "p50, ms")), *lines, Text(answer(document), style="bold")
+    )
+
+
+def markdown(document: Slo) -> str:
+    """Return answer and curve for a pull request."""
+    lines = [f"### Loadstone: {answer(document)}", "", *(f"- {note}" for note in notes(document)), ""]
+    lines += [f"| {' | '.join(HEADS)} |", f"|{' --: |' * len(HEADS)}"]
+    lines += [f"| {' | '.join(cells)} |" for cells in curve(document)]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,170 @@
+"""The search against servers with a known knee: queues simulated exactly, with stalls, growth and noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadstone.slo.limits import Limit, Observed, limit
+from loadstone.slo.search import MOST_TRIALS, STEP, Answer, Search, grid
+
+P99 = limit("p99=20ms")
+CAPACITY = 1000.0
+"""Of an M/M/1 queue, transactions per second."""
+TRUTH = CAPACITY - math.log(100) / 0.020
+"""Its response times are exponential with the rate that is left: p99 = ln 100 / (capacity - load)."""
+REPEATS = 60
+
+
+@dataclass
+class Queue:
+    """One worker, exponential service times: the times by Lindley's recursion, as sums and running maxima."""
+
+    rng: np.random.Generator
+    noise: float = 0.0
+    """Spread of the capacity from trial to trial."""
+    growth: float = 0.0
+    """What a trial takes from the capacity of all later ones."""
+    stall_s: float = 0.0
+    """Every ten seconds it stands still for so long."""
+    capacity: float = CAPACITY
+    rates: list[float] = field(default_factory=list)
+
+    def observe(self, rate: float, seconds: float, limits: tuple[Limit, ...] = (P99,)) -> Observed:
+        capacity = self.capacity * math.exp(self.rng.normal(0, self.noise))
+        count = self.rng.poisson(rate * seconds)
+        arrivals = np.sort(self.rng.uniform(0, seconds, count))
+        service = self.rng.exponential(1 / capacity, count)
+        if self.stall_s:
+            ends = np.flatnonzero(np.diff(arrivals // 10) > 0)
+            service[ends] += self.stall_s
+        worked = np.cumsum(service)
+        done = worked + np.maximum.accumulate(arrivals - (worked - service))
+        self.capacity *= 1 - self.growth
+        self.rates.append(rate)
+        response = (done - arrivals) * 1e9
+        return Observed(count, tuple(int((response <= one.ns).sum()) for one in limits))
+
+    def answer(self) -> Answer:
+        def keeps(rate: float, *, whole: bool) -> bool:
+            seconds = max(30.0, P99.seconds_for(rate)) / (1 if whole else 3)
+            return self.observe(rate, seconds).keeps((P99,), None)
+
+        return Search(grid(CAPACITY), keeps).run()
+
+
+def answers(noise: float = 0.0, growth: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how many steps of the grid answers are off the truth, and how many trials they took."""
+    found = [Queue(np.random.default_rng(seed), noise, growth).answer() for seed in range(REPEATS)]
+    steps = [math.log(one.lower / TRUTH) / math.log(STEP) for one in found if one.lower]
+    assert len(steps) >= 0.75 * REPEATS
+    return np.array(steps), np.array([one.trials for one in found])
+
+
+def test_a_known_knee_is_found_within_a_step_in_nine_of_ten_searches() -> None:
+    steps, trials = answers()
+    # The answer is the grid's load below the truth, so it is off by half a step in the mean.
+    assert np.mean((steps > -1.5) & (steps < 0.5)) >= 0.9
+    assert trials.max() <= MOST_TRIALS
+
+
+def test_noise_widens_the_answers_and_does_not_move_them() -> None:
+    steps, trials = answers(noise=0.10)
+    assert abs(np.mean(steps) + 0.5) < 0.5
+    assert np.std(steps) < 1.8
+    assert trials.max() <= MOST_TRIALS
+
+
+def test_growth_between_trials_lowers_the_answer_by_no_more_than_it_takes() -> None:
+    steps, _ = answers(growth=0.001)
+    assert -1.5 < np.mean(steps) < -0.5
+
+
+def test_stalls_that_cost_more_than_the_limit_allows_are_seen() -> None:
+    """A stall of 0.3 s every ten seconds holds up about 3 % of the transactions: no load keeps p99."""
+    found = Queue(np.random.default_rng(1), stall_s=0.3).answer()
+    assert found.state in ("none kept", "not decided")
+    assert found.lower is None or found.lower < 0.1 * TRUTH
+
+
+def stepwise(boundary: float) -> tuple[Search, list[tuple[float, bool]]]:
+    made: list[tuple[float, bool]] = []
+
+    def keeps(rate: float, *, whole: bool) -> bool:
+        made.append((rate, whole))
+        return rate <= boundary
+
+    return Search(grid(1000.0), keeps), made
+
+
+@given(st.floats(5, 1200))
+def test_a_sharp_boundary_is_found_exactly(boundary: float) -> None:
+    search, made = stepwise(boundary)
+    found = search.run()
+    loads = grid(1000.0)
+    expected = max((load for load in loads if load <= boundary), default=None)
+    assert found.lower == expected
+    assert found.state == ("all kept" if boundary >= 1000 else "found")
+    assert found.upper == next((load for load in loads if load > boundary), None)
+    assert len(made) == found.trials <= MOST_TRIALS
+    whole = [rate for rate, is_whole in made if is_whole]
+    assert {found.lower, found.upper} - {None} == set(whole), "whole trials are made at the boundary alone"
+    assert made[0][0] < 100, "small loads first"
+
+
+def test_nothing_is_kept() -> None:
+    search, _ = stepwise(0.0)
+    found = search.run()
+    assert (found.state, found.lower) == ("none kept", None)
+    assert found.upper == grid(1000.0)[0]
+
+
+def test_loads_at_the_boundary_are_interleaved() -> None:
+    search, made = stepwise(700.0)
+    search.run()
+    whole = [rate for rate, is_whole in made if is_whole]
+    assert whole[0] != whole[1]
+    assert whole[::2] == [whole[0]] * 3
+
+
+def test_short_trials_never_bound_the_answer() -> None:
+    """Here short trials keep everything, and whole ones only what is below 900."""
+    found = Search(grid(1000.0), lambda rate, *, whole: not whole or rate < 900).run()
+    assert found.lower is not None
+    assert found.lower < 900 <= (found.upper or 0)
+
+
+def test_too_few_trials_leave_it_undecided() -> None:
+    search, _ = stepwise(700.0)
+    search.most = 10
+    assert search.run().state == "not decided"
+
+
+def test_an_irregular_load_is_reported() -> None:
+    search = Search(grid(1000.0), lambda rate, *, whole: rate > 0 or whole)
+    search.votes = {3: [False] * 3, 5: [True] * 3, 6: [False] * 3}
+    found = search.answer()
+    assert (found.state, found.irregular) == ("found", [search.loads[3]])
+
+
+@pytest.mark.parametrize("text", ["p99", "99=20ms", "p99=20", "p0=1ms", "p99=0ms", "p100=1ms", "p99=-1ms"])
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="p"):
+        limit(text)
+
+
+def test_limits_count_against_all_that_should_have_begun() -> None:
+    assert limit("p99.9 = 0.1s") == Limit(0.9990000000000001, 100_000_000, "p99.9 = 0.1s")
+    limits = (limit("p99=20ms"), limit("p50=1ms"))
+    assert Observed(1000, (990, 500)).keeps(limits, None)
+    assert Observed(1000, (989, 400)).misses(limits, None) == ["p50=1ms", "p99=20ms"]
+    assert Observed(1000, (900, 499)).misses(limits, None) == ["p99=20ms", "p50=1ms"]
+    assert Observed(1000, (989, 500)).misses(limits, None) == ["p99=20ms"]
+    assert Observed(1000, (1000, 1000), 2).misses(limits, 0.001) == ["errors"]
+    assert not Observed(0, (0, 0)).keeps(limits, None)
+    assert limits[0].seconds_for(1000) == pytest.approx(3)
