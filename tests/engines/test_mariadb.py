@@ -222,6 +222,43 @@ def test_a_server_that_refuses_is_quoted(opened: OpenTarget, change: dict[str, s
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("user", "sslmode"),
+    [("plain", "disable"), ("plain", "require"), ("elliptic", "disable"), ("elliptic", "prefer")],
+)
+def test_every_log_in_of_a_control_connection(mariadb_server: MariaDB, user: str, sslmode: str) -> None:
+    mariadb_server.sql(
+        """create or replace user plain@'%' identified via mysql_native_password using password('p@:/');
+        create or replace user elliptic@'%' identified via ed25519 using password('p@:/');
+        grant all on test.* to plain@'%', elliptic@'%'"""
+    )
+    url = f"mariadb://{user}:p%40%3A%2F@127.0.0.1:{mariadb_server.port}/test?sslmode={sslmode}"
+    there = parse_target(url).connection
+    assert there is not None
+    with closing(MARIA.connect(there)) as found:
+        encrypted = MARIA.text_value(
+            found,
+            "select variable_value <> '' from information_schema.session_status "
+            "where variable_name = 'ssl_cipher'",
+        )
+    assert encrypted == ("0" if sslmode == "disable" else "1")
+    with pytest.raises(LoadstoneError, match="Access denied"):
+        MARIA.connect(replace(there, password="wrong"))
+
+
+def test_load_data_is_refused_before_anything_is_touched_where_the_server_would(
+    mariadb_server: MariaDB, control: MariaControl
+) -> None:
+    mariadb_server.sql("set global local_infile = off")
+    try:
+        for dialect in (MARIA.tables, MARIA.series):
+            with pytest.raises(LoadstoneError, match="local_infile is off"):
+                dialect.refuse_method(control, "copy_text")
+            dialect.refuse_method(control, "insert")
+    finally:
+        mariadb_server.sql("set global local_infile = on")
+
+
 def test_too_many_clients_are_refused(control: MariaControl) -> None:
     with pytest.raises(LoadstoneError, match=r"100000 clients are requested.*max_connections"):
         MARIA.refuse_too_many_clients(control, 100_000)

@@ -21,6 +21,10 @@ class LoadDialect(NamedTables):
     methods: tuple[LoadMethod, ...] = ("copy_binary", "copy_text", "insert")
     """How rows can be loaded, the best way first."""
 
+    def refuse_method(self, control: Control, method: LoadMethod) -> None:
+        """Raise LoadstoneError when the server is set so that rows cannot be sent like this."""
+        del control, method
+
     def library(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> Clients | None:
         """Return what clients behind a library load with; None where rows go by the wire protocol.
 

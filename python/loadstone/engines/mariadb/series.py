@@ -23,24 +23,21 @@ from loadstone.engine.dialect.timeseries import (
 )
 from loadstone.engines.mariadb import facts
 from loadstone.engines.mariadb.control import mariadbs
-from loadstone.engines.mariadb.tables import EPOCH, KEEPING, where_made
+from loadstone.engines.mariadb.loads import EPOCH, KEEPING, MariaLoads
 from loadstone.errors import LoadstoneError
 from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Self
 
     from loadstone.engine.control import Control
     from loadstone.engine.dialect.timeseries import Column, Dataset, Table, TableOptions
-    from loadstone.model import LoadMethod, SeriesTables
+    from loadstone.model import SeriesTables
 
 
-class MariaSeries(TimeSeriesDialect):
+class MariaSeries(MariaLoads, TimeSeriesDialect):
     """What MariaDB does in its own way."""
 
-    title = "MariaDB"
-    methods: tuple[LoadMethod, ...] = ("copy_text", "insert")
     json_type = "longtext"
     types: Mapping[str, str] = {
         "timestamp": "datetime(6)",
@@ -51,18 +48,6 @@ class MariaSeries(TimeSeriesDialect):
         "text": "varchar(255)",
         "bool": "boolean",
     }
-
-    def where_made(self, control: Control) -> Self:
-        """Return the same answers for the database where the connection makes its tables."""
-        return self.within(where_made(control))
-
-    def drop(self, name: str) -> str:
-        """Return the statement that drops a table, if it is there."""
-        return f"drop table if exists {self.qualified(name)}"
-
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        return f"timestampdiff(microsecond, {EPOCH}, {column})"
 
     def bucket(self, width: str, column: str) -> str:
         """Return an expression for the begin of the bucket that holds a time."""

@@ -9,7 +9,7 @@ from loadstone.engine.dialect.partitions import is_split, ranges
 from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
 from loadstone.engines.mariadb import facts
 from loadstone.engines.mariadb.control import mariadbs
-from loadstone.errors import LoadstoneError
+from loadstone.engines.mariadb.loads import KEEPING, MariaLoads
 from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
@@ -18,23 +18,19 @@ if TYPE_CHECKING:
     from loadstone.engine.control import Control
     from loadstone.engine.dialect.tables import RowTable, TableOptions
     from loadstone.engine.dialect.timeseries import Column
-    from loadstone.model import LoadMethod, PlainTable
+    from loadstone.model import PlainTable
 
 _LONG = ("text", "json")
 _FLOATS = ("float32", "float64")
-EPOCH = "timestamp'1970-01-01 00:00:00'"
-KEEPING = " engine=InnoDB default charset=utf8mb4 collate=utf8mb4_bin"
 _BACK = {
     "datetime": "timestamp", "date": "date", "smallint": "int16", "tinyint": "bool", "int": "int32",
     "bigint": "int64", "float": "float32", "double": "float64", "longtext": "text", "varchar": "text",
 }  # fmt: skip
 
 
-class MariaTables(TableDialect):
+class MariaTables(MariaLoads, TableDialect):
     """What MariaDB does in its own way."""
 
-    title = "MariaDB"
-    methods: tuple[LoadMethod, ...] = ("copy_text", "insert")
     takes_files = False
     index_methods: tuple[str, ...] | None = ("btree",)
     compressions = ()
@@ -54,14 +50,6 @@ class MariaTables(TableDialect):
     }
     null_text = r"'\N'"
 
-    def where_made(self, control: Control) -> MariaTables:
-        """Return the same answers for the database where the connection makes its tables."""
-        return self.within(where_made(control))
-
-    def drop(self, name: str) -> str:
-        """Return the statement that drops a table, if it is there."""
-        return f"drop table if exists {self.qualified(name)}"
-
     def offers(self, control: Control) -> frozenset[str]:
         """Tell what scenarios may require of plain tables."""
         del control
@@ -69,14 +57,7 @@ class MariaTables(TableDialect):
         return frozenset(offered | {f"form:{form}" for form in self.forms})
 
     def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
-        """Raise LoadstoneError when the server cannot make the table as wished; touches nothing."""
-        row = control.execute("select @@global.local_infile as value").fetchone() or {}
-        if not row.get("value"):
-            raise LoadstoneError(
-                "the server refuses LOAD DATA LOCAL (local_infile is off)",
-                "Turn it on (set global local_infile = on), or load with the method insert.",
-            )
-        del table, wishes
+        """Refuse nothing more: what MariaDB does not have is known without asking."""
 
     def columns(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> str:
         """Return the definitions of a table's columns and its primary key."""
@@ -143,10 +124,6 @@ class MariaTables(TableDialect):
             found.append("two more partitions contain rows outside the range of the data")
         return tuple(found)
 
-    def microseconds(self, column: str) -> str:
-        """Return an expression for a time as whole microseconds since 1970."""
-        return f"timestampdiff(microsecond, {EPOCH}, {column})"
-
     def as_text(self, column: Column) -> str:
         """Return a value as the fingerprint's text; a NULL is a backslash and N."""
         name, kind = quoted(column["name"]), column["type"]
@@ -204,14 +181,6 @@ class MariaTables(TableDialect):
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes, as InnoDB's statistics have it once they are made anew."""
         return TableSize(*facts.table_bytes(mariadbs(control), self.schema or "", table), 0)
-
-
-def where_made(control: Control) -> str:
-    """Return the database where the connection makes its tables. Raises LoadstoneError."""
-    row = control.execute("select database() as name").fetchone() or {}
-    if row.get("name") is None:
-        raise LoadstoneError("the target's URL names no database", "Write mariadb://host/database.")
-    return str(row["name"])
 
 
 def _joined(parts: list[str]) -> list[str]:

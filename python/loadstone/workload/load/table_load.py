@@ -96,6 +96,7 @@ class _TableLoader(Loader[TableDialect]):
             notes.append("each INSERT ends before the next one begins, so pipelining has no effect")
         self.dialect.refuse_wishes(self.table, self.bulk.table, self.where)
         self.dialect.refuse(control, self.table, self.bulk.table)
+        self.dialect.refuse_method(control, self.bulk.method)
         return notes
 
     def _fit(self, control: Control) -> None:

@@ -84,6 +84,7 @@ class _TimeSeriesLoader(Loader[TimeSeriesDialect]):
 
     def refuse(self, control: Control) -> list[str]:
         self.dialect.refuse(control)
+        self.dialect.refuse_method(control, self.load.method)
         return []
 
     def about(self) -> dict[str, Any]:
