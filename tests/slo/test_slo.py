@@ -15,9 +15,10 @@ from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode
 from loadstone.model import Drive, Pace, Script
 from loadstone.slo import texts
-from loadstone.slo.documents import Slo
+from loadstone.slo.documents import Slo, Trial
 from loadstone.slo.experiment import SloSearch
 from loadstone.slo.limits import limit
+from loadstone.slo.page import page
 from loadstone.slo.search import STEP, Search, grid
 from loadstone.slo.trial import observed
 from loadstone.workload.calibrate import null_server
@@ -117,6 +118,28 @@ def test_a_required_load(
 def test_answers_in_a_sentence(changes: dict[str, Any], words: str) -> None:
     assert words in texts.answer(document(**changes))
     assert words in texts.markdown(document(**changes))
+
+
+def test_the_page_has_the_curve_once_for_each_load() -> None:
+    def trial(number: int, rate: float | None, in_time: int) -> Trial:
+        return Trial(
+            number=number, kind="whole" if rate else "closed loop", rate=rate, seconds=30, folder="",
+            should=1000,
+            in_time=[in_time], failed=0, misses=[] if in_time >= 990 else ["p99=20ms"], done_per_s=900,
+            p50_ms=1.0, p99_ms=19.0,
+        )  # fmt: skip
+
+    trials = [trial(1, None, 1000), *(trial(at, 700, 995) for at in (2, 3, 4)), trial(5, 735, 900)]
+    found = document(trials=trials, found="found", lower=700, upper=735, binds="p99=20ms", scenario="<own>")
+    assert [cells[:4] for cells in texts.curve(found)] == [
+        ["700", "3", "3/3", "99.50 %"],
+        ["735", "1", "0/1", "90.00 %"],
+    ]
+    html = page(found, pytest.fail)
+    assert "kept at 700/s and not at 735/s" in html
+    assert "Misses over load" in html
+    assert "&lt;own&gt;" in html
+    assert "<own>" not in html
 
 
 @pytest.mark.parametrize(

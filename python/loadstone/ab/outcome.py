@@ -48,6 +48,10 @@ def _run_side(experiment: Experiment, at: int, block: int) -> RunSide:
     arm = experiment.arms[at]
     folder = experiment.folder / experiment.blocks[block][arm.name].document.folder
     summary = read_summary(folder)
+    for phase in summary.phases:  # what an arm has of its own does not tell its phases from the other's
+        phase.variant = {
+            name: value for name, value in phase.variant.items() if name not in experiment.bench.ignored
+        }
     return RunSide(arm.name, folder, summary, summary.targets[0], arm.label)
 
 

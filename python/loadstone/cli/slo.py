@@ -147,6 +147,7 @@ def _conclude(search: SloSearch, form: str) -> ExitCode:
     from loadstone.cli.output import write_out
     from loadstone.results.json_files import to_json
     from loadstone.slo import texts
+    from loadstone.slo.page import page
 
     document = search.document
     forms = {
@@ -155,6 +156,7 @@ def _conclude(search: SloSearch, form: str) -> ExitCode:
         "json": lambda: to_json(msgspec.to_builtins(document), indent=1) + "\n",
     }
     write_form(search.folder / "slo.md", forms["markdown"]())
+    write_form(search.folder / "slo.html", page(document, terminal.say))
     write_out(forms[form]())
     terminal.say(f"{texts.answer(document)}; {search.folder}")
     if search.trouble is not None:

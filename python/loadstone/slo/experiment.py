@@ -95,7 +95,7 @@ class SloSearch:
         self.document.trials.append(found)
         self._conclude()
         self._write()
-        self.say(texts.after_trial(found, self.bench.limits))
+        self.say(texts.after_trial(found, self.document.limits))
         return found
 
     def _conclude(self) -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from loadstone.slo.documents import Slo, Trial
-    from loadstone.slo.limits import Limit
 
 HEADS = ("Load, 1/s", "Trials", "Kept", "In time", "Done, 1/s", "p50, ms", "p99, ms", "p99.9, ms", "Failed",
          "Server CPU", "Client CPU")  # fmt: skip
@@ -36,12 +35,12 @@ def before(document: Slo, window_s: float, most: int) -> Iterator[str]:
     )
 
 
-def after_trial(trial: Trial, limits: Sequence[Limit]) -> str:
+def after_trial(trial: Trial, limits: Sequence[str]) -> str:
     """Say what a trial found."""
     if trial.rate is None:
         return f"trial {trial.number}, closed loop: {formats.rate(trial.done_per_s)}/s"
     shares = ", ".join(
-        f"{_share(done, trial.should)} within {one.text.partition('=')[2].strip()}"
+        f"{_share(done, trial.should)} within {one.partition('=')[2].strip()}"
         for one, done in zip(limits, trial.in_time, strict=True)
     )
     verdict = f"missed {', '.join(trial.misses)}" if trial.misses else "kept"
@@ -72,11 +71,16 @@ def answer(document: Slo) -> str:
 
 def curve(document: Slo) -> list[list[str]]:
     """Return the cells of each load under `HEADS`, lowest load first; trials of a load are added up."""
+    return [_line(rate, trials) for rate, trials in by_load(document).items()]
+
+
+def by_load(document: Slo) -> dict[float, list[Trial]]:
+    """Return the trials of each load, the lowest first."""
     loads: dict[float, list[Trial]] = {}
     for trial in document.trials:
         if trial.rate is not None:
             loads.setdefault(trial.rate, []).append(trial)
-    return [_line(rate, trials) for rate, trials in sorted(loads.items())]
+    return dict(sorted(loads.items()))
 
 
 def _line(rate: float, trials: Sequence[Trial]) -> list[str]:
@@ -89,12 +93,12 @@ def _line(rate: float, trials: Sequence[Trial]) -> list[str]:
     return [
         formats.rate(rate), str(len(trials)), f"{kept}/{len(whole)}" if whole else formats.NONE, shares,
         formats.rate(sum(trial.done_per_s * trial.seconds for trial in trials) / seconds),
-        formats.digits(_median([trial.p50_ms for trial in trials])),
-        formats.digits(_median([trial.p99_ms for trial in trials])),
-        formats.digits(_median([trial.p999_ms for trial in trials])),
+        formats.digits(median([trial.p50_ms for trial in trials])),
+        formats.digits(median([trial.p99_ms for trial in trials])),
+        formats.digits(median([trial.p999_ms for trial in trials])),
         str(sum(trial.failed for trial in trials)),
-        formats.percent(_median([trial.cpu_server for trial in trials])),
-        formats.percent(_median([trial.cpu_client for trial in trials])),
+        formats.percent(median([trial.cpu_server for trial in trials])),
+        formats.percent(median([trial.cpu_client for trial in trials])),
     ]  # fmt: skip
 
 
@@ -102,7 +106,8 @@ def _share(part: int, whole: int) -> str:
     return f"{formats.digits(100 * part / whole, 4)} %" if whole else formats.NONE
 
 
-def _median(values: Sequence[float | None]) -> float | None:
+def median(values: Sequence[float | None]) -> float | None:
+    """Return the lower median of the values that are known."""
     known = sorted(value for value in values if value is not None)
     return known[(len(known) - 1) // 2] if known else None
 
