@@ -162,6 +162,48 @@ def test_a_failure_before_the_start_is_an_error_at_once(accounts: Database) -> N
     assert SAID.format(name="thread_init") in raised.value.args[0]
 
 
+WRONG_USE = """
+function event()
+   print(pcall(sysbench.sql.driver, "none"))
+   local con = sysbench.sql.driver():connect()
+   print(pcall(con.prepare, con, "SELECT nothing"))
+   local none = con:query("UPDATE accounts SET balance = 1 WHERE id = 1")
+   print(none == nil, none, pcall(none.free, none))
+   con:disconnect()
+   print(pcall(con.query, con, "SELECT 1"))
+   con = sysbench.sql.driver():connect()
+   print(con:query_row("SELECT balance, NULL, note FROM accounts WHERE id = 1"))
+end
+function thread_done() con = nil end
+"""
+
+
+def test_wrong_use_is_an_error_that_the_script_can_catch(accounts: Database) -> None:
+    run = Run(accounts, WRONG_USE, lua={"events": 1})
+    assert run.account["state"] == "complete"
+    note = accounts.value("select note from accounts where id = 1")
+    assert run.printed.splitlines() == [
+        "false\tfailed to initialize the DB driver",
+        "false\tSQL API error",
+        "true\t<sql_result>\tfalse\tdb_free_results() failed",
+        "false\tt.lua:9: SQL API error",
+        f"1\tnil\t{note}",
+    ]
+    assert 'PQprepare() failed: ERROR:  column "nothing" does not exist' in run.complaints
+
+
+def test_a_script_without_a_database_needs_none_and_may_catch_that_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, database: Database
+) -> None:
+    nowhere = reached(database) | {"host": "/none"}
+    monkeypatch.setattr(f"{__name__}.reached", lambda _: nowhere)
+    source = "function event() print(pcall(sysbench.sql.driver().connect, sysbench.sql.driver())) end"
+    run = Run(database, source, lua={"events": 1})
+    assert run.printed == "false\tconnection creation failed\n"
+    assert "Connection to database failed" in run.complaints
+    assert Run(database, "function event() end", clients=3, lua={"events": 9}).account["counts"]["done"] == 9
+
+
 def test_a_loop_without_end_is_stopped_with_the_run(accounts: Database) -> None:
     source = "function event() print('begun') while true do end end"
     lua = {"script": "t.lua", "source": source, "events": 1}

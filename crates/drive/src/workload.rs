@@ -164,6 +164,11 @@ pub(crate) trait Program<P: Protocol> {
         false
     }
 
+    /// The connection that it asked for could not be made: true when it goes on without.
+    fn refused(&mut self, _failure: &Failure) -> bool {
+        false
+    }
+
     /// Run without a connection until one is needed.
     fn resume_unconnected(&mut self) -> Step {
         Step::Connect

@@ -34,15 +34,6 @@ pub enum Request {
     AwaitDone,
     /// The event begins again after an error that may be ignored.
     Restart,
-    /// A statement's failure that nobody ignores: the statement, and the server's words and number.
-    Note {
-        /// The statement.
-        query: String,
-        /// The server's words.
-        message: String,
-        /// Its number.
-        number: u32,
-    },
     /// No more events, and the one just begun counts for nothing.
     Leave,
     /// What was begun has ended, and there is no more.
@@ -60,6 +51,8 @@ pub enum Answer<'a> {
     Nothing,
     /// Yes or no.
     Flag(bool),
+    /// No connection could be made: why.
+    Refused(&'a str),
     /// The statement is done: its rows are in [`Client::result`], or so many rows were changed.
     Done {
         /// Rows that were changed, where the statement has no result.

@@ -36,7 +36,7 @@ pub fn describe(spec: ScriptSpec) -> Result<Value, ScriptFault> {
     let name = spec.script.clone();
     let printed = Arc::new(Mutex::new(String::new()));
     let paper = Arc::clone(&printed);
-    let output = Box::new(move |text: &str| {
+    let output = Box::new(move |_, text: &str| {
         paper
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -30,7 +30,6 @@ enum Op {
     Reconnect,
     Rollback,
     Restart,
-    Note,
     Leave,
     Last,
     AwaitInit,
@@ -50,7 +49,6 @@ const OPS: &[(&CStr, Op)] = &[
     (c"RECONNECT", Op::Reconnect),
     (c"ROLLBACK", Op::Rollback),
     (c"RESTART", Op::Restart),
-    (c"NOTE", Op::Note),
     (c"LEAVE", Op::Leave),
     (c"LAST", Op::Last),
     (c"AWAIT_INIT", Op::AwaitInit),
@@ -350,11 +348,6 @@ impl Engine {
             Op::Disconnect => Request::Disconnect,
             Op::Reconnect => Request::Reconnect,
             Op::Restart => Request::Restart,
-            Op::Note => Request::Note {
-                query: stack.text(3),
-                message: stack.text(4),
-                number: small(stack.number(5)),
-            },
             Op::Leave => Request::Leave,
             Op::Last => Request::Last,
             Op::AwaitInit => Request::AwaitInit,
@@ -434,6 +427,11 @@ fn push_answer(stack: Stack, client: &Client, answer: Answer<'_>) -> c_int {
         Answer::Flag(flag) => {
             stack.push_bool(flag);
             1
+        }
+        Answer::Refused(why) => {
+            stack.push_nil();
+            stack.push_bytes(why.as_bytes());
+            2
         }
         Answer::Done { .. } if client.result.has_columns() => {
             stack.push_number(1.0);

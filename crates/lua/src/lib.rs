@@ -19,5 +19,5 @@ mod tests;
 pub use self::client::{Answer, Client, Fault, Request};
 pub use self::describe::{ScriptFault, describe};
 pub use self::result::{Parameters, ResultRows};
-pub use self::script::{Output, Script};
+pub use self::script::{Output, Script, Told};
 pub use self::spec::ScriptSpec;

@@ -9,7 +9,7 @@ use mlua_sys as lua;
 
 use crate::client::Client;
 use crate::random::{self, Distributions};
-use crate::script::Script;
+use crate::script::{Script, Told};
 use crate::stack::Stack;
 
 /// What the functions work on: the client that runs now.
@@ -35,6 +35,8 @@ pub(crate) const NATIVES: &[(&CStr, lua::lua_CFunction)] = &[
     (c"bits", entry::<Bits>),
     (c"string", entry::<Text>),
     (c"write", entry::<Write>),
+    (c"fatal", entry::<Fatal>),
+    (c"alert", entry::<Alert>),
     (c"initialized", entry::<Initialized>),
     (c"result_number", entry::<ResultNumber>),
     (c"fetch_row", entry::<FetchRow>),
@@ -98,9 +100,11 @@ natives! {
     };
     Write = |context, stack| {
         let text = String::from_utf8_lossy(stack.bytes(1).unwrap_or_default());
-        (context.script.output)(&text);
+        (context.script.output)(Told::Printed, &text);
         0
     };
+    Fatal = |context, stack| told(context, stack, Told::Fatal);
+    Alert = |context, stack| told(context, stack, Told::Alert);
     Initialized = |context, _| {
         context.script.initialized();
         0
@@ -162,6 +166,12 @@ fn drawn(
     let draws = unsafe { &(*script).distributions };
     let value = client(context).map_or(low, |client| draw(draws, &mut client.stream, low, high));
     number(stack, f64::from(value))
+}
+
+fn told(context: &mut Context, stack: Stack, what: Told) -> c_int {
+    let text = String::from_utf8_lossy(stack.bytes(1).unwrap_or_default());
+    (context.script.output)(what, &text);
+    0
 }
 
 fn number(stack: Stack, value: f64) -> c_int {

@@ -8,8 +8,19 @@ use crate::engine::Interrupt;
 use crate::random::{Distributions, Unique};
 use crate::spec::{Ignorable, ScriptSpec};
 
-/// Takes what a script prints.
-pub type Output = Box<dyn Fn(&str) + Send + Sync>;
+/// What a text is that goes to the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The script has printed it; it has the ends of its lines.
+    Printed,
+    /// A line about an error of the database.
+    Fatal,
+    /// A line about a wrong use of the interface.
+    Alert,
+}
+
+/// Takes what a script prints, and what is to be told of it.
+pub type Output = Box<dyn Fn(Told, &str) + Send + Sync>;
 
 /// A script with the values of its options.
 pub struct Script {

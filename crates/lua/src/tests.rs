@@ -27,7 +27,7 @@ fn spec(source: &str, more: &Value) -> ScriptSpec {
 fn play_clients(source: &str, more: &Value, clients: usize) -> Vec<Played> {
     let printed = Arc::new(Mutex::new(String::new()));
     let paper = Arc::clone(&printed);
-    let output = move |text: &str| paper.lock().unwrap().push_str(text);
+    let output = move |_, text: &str| paper.lock().unwrap().push_str(text);
     let script = Script::new(spec(source, more), clients, Box::new(output)).unwrap();
     let streams = Stream::of_clients(42, clients);
     let mut all = Vec::new();
@@ -145,19 +145,20 @@ fn results_are_read_row_by_row() {
             print(con:query_row('SELECT 2'))
             print(con:query('INSERT'))
             print(pcall(rs.fetch_row, rs))
+            print(con:query('INSERT') == nil)
             return true
          end"
     );
     let played = played(&source);
     assert_eq!(played.fault, None);
-    let printed = "2\t3\t1\tnil\tx\n2\tnil\tx\nnil\n1\tnil\tx\nnil\nfalse\t";
+    let printed = "2\t3\t1\tnil\tx\n2\tnil\tx\nnil\n1\tnil\tx\n<sql_result>\nfalse\t";
     assert!(played.printed.starts_with(printed), "{}", played.printed);
     assert!(
         played.printed.contains("this result is gone"),
         "{}",
         played.printed
     );
-    assert_eq!(played.asked, ["SELECT 1", "SELECT 2", "INSERT"]);
+    assert_eq!(played.asked, ["SELECT 1", "SELECT 2", "INSERT", "INSERT"]);
 }
 
 #[test]
@@ -372,7 +373,7 @@ fn a_loop_without_end_is_interrupted_from_outside() {
     let script = Script::new(
         spec("function event() while true do end end", &json!({})),
         1,
-        Box::new(|_| {}),
+        Box::new(|_, _| {}),
     )
     .unwrap();
     let mut client = Client::new(&script, 0, Stream::of_clients(1, 1)[0]);

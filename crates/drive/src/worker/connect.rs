@@ -164,6 +164,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let said = exchange.farewell.take().or(exchange.failure.take());
         let failure = said.unwrap_or(failure);
         let place = exchange.place.take();
+        if matches!(phase, Phase::Connecting | Phase::LoggingIn)
+            && self.clients[slot as usize].program.refused(&failure)
+        {
+            return self.advance(slot, now);
+        }
         if self.stage == Stage::Connecting {
             let address = self.connector.endpoint.text.clone();
             let hint = Config::connect_hint(&failure);

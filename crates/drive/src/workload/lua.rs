@@ -32,8 +32,10 @@ enum Next {
     Init,
     /// for the end of all other clients,
     Others,
-    /// or for a new connection.
+    /// or for a new connection,
     Connection,
+    /// which could not be made.
+    Refused,
 }
 
 /// How far a client is.
@@ -64,6 +66,8 @@ pub(crate) struct LuaProgram {
     /// Name of a prepared statement at the server.
     name: String,
     fault: Option<Fault>,
+    /// Why it got no connection.
+    refusal: String,
 }
 
 impl LuaProgram {
@@ -79,6 +83,7 @@ impl LuaProgram {
             counts: false,
             name: String::new(),
             fault: None,
+            refusal: String::new(),
         }
     }
 
@@ -89,6 +94,7 @@ impl LuaProgram {
             Next::Flag(flag) => Answer::Flag(flag),
             Next::Event => Answer::Flag(self.course != Course::Over),
             Next::Connection => Answer::Flag(true),
+            Next::Refused => Answer::Refused(&self.refusal),
             Next::Init if !self.shared.script.is_initialized() => {
                 self.next = Next::Init;
                 return None;
@@ -223,14 +229,6 @@ impl LuaProgram {
                 self.next = Next::Others;
                 None
             }
-            Request::Note {
-                query,
-                message,
-                number,
-            } => {
-                self.shared.note(&query, &message, number);
-                None
-            }
             Request::Failed(fault) => Some(self.fail(fault)),
             _ => None,
         }
@@ -290,6 +288,15 @@ impl<P: Protocol> Program<P> for LuaProgram {
 
     fn minds_itself(&self) -> bool {
         true
+    }
+
+    fn refused(&mut self, failure: &Failure) -> bool {
+        let waits = self.next == Next::Connection;
+        if waits {
+            self.refusal.clone_from(&failure.message);
+            self.next = Next::Refused;
+        }
+        waits
     }
 
     fn ready(&mut self, _now_ns: u64) -> Readiness {

@@ -13,6 +13,26 @@ local ERRORS = { NONE = 0, IGNORABLE = 1, FATAL = 2 }
 local RESTART_EVENT = 1
 local sql = { type = TYPES, error = ERRORS }
 
+-- Where a statement has no result: what is equal to nil, but has the methods of a result, as a null pointer has.
+ffi.cdef("typedef struct { int unused; } loadstone_no_result;")
+local NO_RESULT = ffi.cast(ffi.typeof("loadstone_no_result *"), nil)
+
+local function not_freed()
+   host.alert("attempt to free an invalid result set")
+   error("db_free_results() failed", 0)
+end
+
+ffi.metatype("loadstone_no_result", {
+   __index = {
+      free = not_freed,
+      fetch_row = function()
+         host.alert("attempt to fetch row from an invalid result set")
+         return nil
+      end,
+   },
+   __tostring = function() return "<sql_result>" end,
+})
+
 -- Results: their rows stay in the core until the connection's next statement.
 
 local Result = {}
@@ -27,6 +47,9 @@ function Result:fetch_row()
 end
 
 function Result:free()
+   if self.number ~= host.result_number() then
+      return not_freed()
+   end
    self.number = -1
    return true
 end
@@ -37,16 +60,34 @@ local Connection = {}
 Connection.__index = Connection
 Connection.__tostring = function() return "<sql_connection>" end
 
+-- By pcall() with the method itself, the place is that of the call of pcall().
 local function opened(self)
    if not self.is_open then
-      error("the connection is closed", 3)
+      host.alert("attempt to use an already closed connection")
+      self.error = ERRORS.FATAL
+      error("SQL API error", 4)
+   end
+end
+
+-- What sysbench says of a statement that fails, before any hook is asked.
+local function complain(self, query, prepared)
+   if settings.driver == "mysql" then
+      local call = prepared and "mysql_stmt_execute()" or "mysql_drv_query()"
+      host.fatal(string.format("%s returned error %d (%s) for query '%s'", call, self.sql_errno, self.sql_errmsg, query))
+   elseif prepared == "prepare" then
+      host.fatal("PQprepare() failed: ERROR:  " .. self.sql_errmsg)
+   else
+      host.fatal((prepared and "PQexecPrepared() failed: 7 " or "PQexec() failed: 7 ") .. self.sql_errmsg)
+      if not prepared then
+         host.fatal("failed query was: " .. query)
+      end
    end
 end
 
 -- The answer to a statement: a result with rows, nil without, an error thrown where it failed.
-local function answered(self, statement, status, a, b, c, d)
+local function answered(self, query, prepared, status, a, b, c, d)
    if status == 1 then
-      return setmetatable({ nrows = a, nfields = b, number = c, statement = statement }, Result)
+      return setmetatable({ nrows = a, nfields = b, number = c }, Result)
    end
    if status == 0 then
       self.error = ERRORS.NONE
@@ -54,7 +95,9 @@ local function answered(self, statement, status, a, b, c, d)
    end
    -- 2: a failure, a: ignorable or fatal
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = a, b, c, d
-   if a == ERRORS.IGNORABLE and settings.driver == "pgsql" then
+   if a == ERRORS.FATAL then
+      complain(self, query, prepared)
+   elseif settings.driver == "pgsql" then
       yield(OP, host.ROLLBACK)
    end
    return nil
@@ -66,7 +109,7 @@ local function raise(self, query, level)
       return
    end
    if self.sql_state == nil or self.sql_errmsg == nil then
-      error("SQL API error", level + 1)
+      error("SQL API error", level + 2)
    end
    local described = {
       connection = self,
@@ -80,7 +123,6 @@ local function raise(self, query, level)
       described.errcode = RESTART_EVENT
       error(described)
    end
-   yield(OP, host.NOTE, query, self.sql_errmsg, self.sql_errno)
    error(string.format("SQL error, errno = %d, state = '%s': %s",
       self.sql_errno, self.sql_state, self.sql_errmsg), level + 1)
 end
@@ -94,16 +136,19 @@ end
 
 function Connection:query(query)
    opened(self)
-   local result = answered(self, nil, yield(OP, host.QUERY, query))
-   if result == nil and self.error ~= 0 then
-      raise(self, query, 2)
+   local result = answered(self, query, false, yield(OP, host.QUERY, query))
+   if result == nil then
+      if self.error ~= 0 then
+         raise(self, query, 2)
+      end
+      return NO_RESULT
    end
    return result
 end
 
 function Connection:query_row(query)
    opened(self)
-   local result = answered(self, nil, yield(OP, host.QUERY, query))
+   local result = answered(self, query, false, yield(OP, host.QUERY, query))
    if result == nil then
       raise(self, query, 2)
       return nil
@@ -126,8 +171,12 @@ local function flush(self)
    if host.bulk_is_empty() then
       return
    end
-   answered(self, nil, yield(OP, host.BULK))
-   raise(self, "<bulk insert>", 3)
+   answered(self, "<bulk insert>", false, yield(OP, host.BULK))
+   if self.error ~= ERRORS.NONE then
+      -- Its rows are lost, so that the event could not begin again.
+      host.bulk_end()
+      error("bulk insert failed: " .. self.sql_errmsg, 3)
+   end
 end
 
 function Connection:bulk_insert_next(values)
@@ -138,7 +187,8 @@ function Connection:bulk_insert_next(values)
       state = host.bulk_add(values)
    end
    if state == nil then
-      error("bulk_insert_next() before bulk_insert_init()", 2)
+      host.alert("attempt to call bulk_insert_next() before bulk_insert_init()")
+      error("db_bulk_insert_next() failed", 2)
    elseif not state then
       error("one row is longer than the 512 KB of one insert", 2)
    end
@@ -156,11 +206,18 @@ function Connection:disconnect()
    if self.is_open then
       self.is_open = false
       yield(OP, host.DISCONNECT)
+   else
+      host.alert("attempt to close an already closed connection")
    end
    return true
 end
 
 function Connection:reconnect()
+   if settings.driver == "pgsql" then
+      -- As in sysbench, whose driver cannot.
+      host.alert("reconnect is not supported by the current driver")
+      return true
+   end
    opened(self)
    yield(OP, host.RECONNECT)
    self.epoch = self.epoch + 1
@@ -286,8 +343,10 @@ end
 -- At first, and again after a reconnection.
 local function prepare(self)
    local con = self.connection
-   answered(con, nil, yield(OP, host.PREPARE, self.id, self.query))
-   raise(con, self.query, 3)
+   answered(con, self.query, "prepare", yield(OP, host.PREPARE, self.id, self.query))
+   if con.error ~= ERRORS.NONE then
+      error("SQL API error", 0)
+   end
    self.epoch = con.epoch
 end
 
@@ -302,12 +361,15 @@ function Statement:execute()
       if self.wanted ~= self.count then
          error("the statement has " .. self.wanted .. " parameters, and " .. self.count .. " are bound", 2)
       end
-      result = answered(con, self, yield(OP, host.EXECUTE, self.id, values_of(self.parameters, self.count)))
+      result = answered(con, "<prepared statement>", true, yield(OP, host.EXECUTE, self.id, values_of(self.parameters, self.count)))
    else
-      result = answered(con, self, yield(OP, host.QUERY, spelled(self)))
+      result = answered(con, self.query, false, yield(OP, host.QUERY, spelled(self)))
    end
-   if result == nil and con.error ~= 0 then
-      raise(con, "<prepared statement>", 2)
+   if result == nil then
+      if con.error ~= 0 then
+         raise(con, "<prepared statement>", 2)
+      end
+      return NO_RESULT
    end
    return result
 end
@@ -346,7 +408,8 @@ local function driver_of(hooks)
    return function(name)
       if name ~= nil and name ~= settings.driver then
          if name ~= "mysql" and name ~= "pgsql" then
-            error("invalid database driver name: '" .. tostring(name) .. "'", 2)
+            host.fatal("invalid database driver name: '" .. tostring(name) .. "'")
+            error("failed to initialize the DB driver", 2)
          end
          error("this run reaches its database by '" .. settings.driver .. "', not by '" .. name .. "'", 2)
       end
@@ -355,8 +418,11 @@ local function driver_of(hooks)
 end
 
 function Driver:connect()
-   local status = yield(OP, host.CONNECT)
-   if status ~= true then
+   local status, why = yield(OP, host.CONNECT)
+   if status == nil then
+      host.fatal("Connection to database failed: " .. why)
+      error("connection creation failed", 2)
+   elseif status ~= true then
       error("a client has one connection at a time: disconnect() the other first", 2)
    end
    return setmetatable({

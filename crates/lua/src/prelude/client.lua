@@ -217,6 +217,31 @@ local function random_library()
 end
 local shared_math = random_library()
 
+-- What loads code gives it the globals of the client that asks.
+local function loaders(globals)
+   local function own(chunk, trouble)
+      if chunk then
+         setfenv(chunk, globals)
+      end
+      return chunk, trouble
+   end
+   function globals.loadstring(...)
+      return own(loadstring(...))
+   end
+   function globals.load(text, name, mode, environment)
+      if environment ~= nil then
+         return load(text, name, mode, environment)
+      end
+      return own(load(text, name, mode))
+   end
+   function globals.loadfile(...)
+      return own(loadfile(...))
+   end
+   function globals.dofile(path)
+      return run_chunk(compiled(path), globals)
+   end
+end
+
 -- The globals of a client, with `sysbench` as its script sees it.
 local function globals_of(tid, extend)
    local globals = {}
@@ -237,6 +262,7 @@ local function globals_of(tid, extend)
    package.loaded.package = package
    globals.package = package
    globals.require = requirer(globals, package)
+   loaders(globals)
    extend(globals, tid)
    return globals
 end
@@ -303,6 +329,7 @@ end
 
 local function begin(tid, extend)
    local globals = globals_of(tid, extend)
+   setfenv(0, globals)
    local done, trouble = xpcall(load_script, described, globals)
    if not done then
       fail("", trouble)
@@ -375,6 +402,10 @@ local function command(tid, extend)
    yield(OP, host.NEXT)
    local globals = begin(tid, extend)
    local name = settings.command
+   if name == "" then
+      yield(OP, host.LAST)
+      return
+   end
    local custom = (globals.sysbench.cmdline.commands or {})[name]
    local body = custom and custom[1] or globals[name]
    if type(body) ~= "function" then
@@ -405,10 +436,19 @@ local HOOKS = { "report_intermediate", "report_cumulative", "sql_error_ignorable
 local function describe(extend, api)
    local globals = globals_of(0, extend)
    local options
-   local done, trouble = xpcall(function()
-      load_script(globals)
-      options = api.declared(globals.sysbench.cmdline.options)
-   end, described)
+   -- A script that needs the database while it is loaded is described by what it has declared up to there.
+   local loading = coroutine.create(function()
+      return xpcall(load_script, described, globals)
+   end)
+   local _, done, trouble = raw_resume(loading)
+   if done == OP then
+      done = true
+   end
+   if done then
+      done, trouble = xpcall(function()
+         options = api.declared(globals.sysbench.cmdline.options)
+      end, described)
+   end
    if not done then
       return nil, type(trouble) == "table" and trouble.message and trouble or { message = "the script has thrown an error of its own", traceback = "" }
    end

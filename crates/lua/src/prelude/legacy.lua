@@ -81,7 +81,7 @@ local function legacy(globals, sysbench, tid)
    end
    function db.store_results() end
    function db.free_results(handle)
-      if handle.result then
+      if handle.result ~= nil then
          handle.result:free()
          handle.result = nil
       end

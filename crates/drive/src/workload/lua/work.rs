@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use loadstone_lua::random::Stream;
-use loadstone_lua::{Client, Script, ScriptSpec, describe};
+use loadstone_lua::{Client, Script, ScriptSpec, Told, describe};
 
 use super::LuaProgram;
 use crate::error::DriveError;
@@ -42,16 +42,6 @@ impl Shared {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert_with(|| why.to_owned());
     }
-
-    /// A statement has failed, and the script does not pass over it.
-    pub(super) fn note(&self, query: &str, message: &str, number: u32) {
-        let told = if self.script.spec().driver == "mysql" {
-            format!("error {number} ({message}) for query '{query}'")
-        } else {
-            format!("{message}\nfailed query was: {query}")
-        };
-        self.telling.tell(Line::new(Kind::Error, told));
-    }
 }
 
 /// The work of a drive.
@@ -65,10 +55,17 @@ impl LuaWork {
     pub(crate) fn new(lua: &ScriptSpec, spec: &DriveSpec) -> Result<Self, DriveError> {
         let refuse = |message: String| DriveError::bad_spec(message, "");
         let is_run = lua.command == "run";
-        let is_parallel = is_run || Self::is_parallel(lua)?;
+        let is_parallel = is_run || (!lua.command.is_empty() && Self::is_parallel(lua)?);
         let telling = Arc::new(Telling::new(spec.tell.unwrap_or_default()));
         let paper = Arc::clone(&telling);
-        let output = move |text: &str| paper.tell(Line::new(Kind::Output, text));
+        let output = move |told, text: &str| {
+            let kind = match told {
+                Told::Printed => Kind::Output,
+                Told::Fatal => Kind::Error,
+                Told::Alert => Kind::Note,
+            };
+            paper.tell(Line::new(kind, text));
+        };
         let script = Script::new(lua.clone(), spec.clients, Box::new(output))
             .map_err(|fault| refuse(fault.message))?;
         let shared = Shared {
