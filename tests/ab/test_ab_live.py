@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,22 @@ def test_interrupted(desk: Desk, stage: str) -> None:
         assert "interrupted: stopped by SIGINT" in ended.out
     else:
         assert found["comparison"] is None
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_in_a_trial_ends_it_undecided(desk: Desk) -> None:
+    scenario = desk.scenario(("pause", PAUSE, "duration_s = 20"))
+    running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided")
+    STAGES["drive"](running)
+    os.kill(desk.private_server().pid, signal.SIGKILL)
+    ended = running.finish(120)
+    assert ended.code == 2, ended.err
+    assert "loadstone: arm " in ended.err
+    assert "The run is in out/trials/001-" in ended.err
+    found = document(ended.folder)
+    assert found["state"] == "failed"
+    assert found["comparison"] is None
+    assert "undecided: no block was complete" in ended.err
 
 
 def test_an_arm_that_does_not_start_leaves_nothing(desk: Desk) -> None:
