@@ -204,6 +204,9 @@ pub(crate) trait Frontend {
 /// Messages that carry many rows: appended to plain memory, so that another thread than the connection's makes
 /// them, and [`Frontend::encoded`] takes them. A protocol that leaves them out refuses loads.
 pub(crate) trait Bulk {
+    /// Rows can be appended part by part: [`Bulk::put_part`].
+    const STREAMS: bool = false;
+
     /// The statement that takes rows into a table, as SQL; `columns` in parentheses.
     fn rows_statement(_table: &str, _columns: &str, _format: RowFormat) -> String {
         String::new()
@@ -221,6 +224,15 @@ pub(crate) trait Bulk {
 
     /// All data of a statement that takes rows in this format; not of [`RowFormat::Csv`].
     fn put_rows(
+        _format: RowFormat,
+        _rows: &DictionaryBatch,
+        _out: &mut Vec<u8>,
+    ) -> Result<(), RowsError> {
+        Err(no_bulk().into())
+    }
+
+    /// Some of the rows of such a statement, between [`Bulk::put_data_begin`] and [`Bulk::put_data_end`].
+    fn put_part(
         _format: RowFormat,
         _rows: &DictionaryBatch,
         _out: &mut Vec<u8>,

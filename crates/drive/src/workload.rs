@@ -137,6 +137,11 @@ pub(crate) trait Program<P: Protocol> {
     /// pieces, so that the server works on the first while the others are copied.
     fn more(&mut self, _frontend: &mut P::Frontend<'_>) {}
 
+    /// [`Program::more`] had nothing yet, and the waker tells when there is something.
+    fn awaits_more(&self) -> bool {
+        false
+    }
+
     /// What was sent and is not answered may have been carried out for good.
     fn may_be_stored(&self) -> bool {
         true

@@ -80,7 +80,10 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     pub(super) fn handle(&mut self, event: Event, now: u64) {
         match event {
-            Event::Received(slot, chunk) if slot == self.waker_slot => self.poller.release(chunk),
+            Event::Received(slot, chunk) if slot == self.waker_slot => {
+                self.poller.release(chunk);
+                self.send_more();
+            }
             Event::Received(slot, chunk) => self.received(slot, chunk, now),
             Event::Sent(slot, taken) => self.sent(slot, taken, now),
             Event::Writable(slot) => self.writable(slot, now),
@@ -88,6 +91,15 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             Event::Failed(slot, errno) => {
                 let failure = connection_failure(&io::Error::from_raw_os_error(errno));
                 self.lose(slot, now, failure);
+            }
+        }
+    }
+
+    /// Some other thread may have made what clients are to send in the midst of an exchange.
+    fn send_more(&mut self) {
+        for (slot, client) in (0..).zip(&self.clients) {
+            if client.phase == Phase::Exchanging && client.program.awaits_more() {
+                self.dirty.push(slot);
             }
         }
     }

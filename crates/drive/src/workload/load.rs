@@ -15,6 +15,7 @@ mod queue;
 mod ranges;
 mod split;
 mod steps;
+mod stream;
 mod tables;
 mod tags;
 mod tally;
@@ -104,12 +105,17 @@ impl Shared {
                 return Err(Readiness::NotYet);
             }
         };
+        self.note_wait(now_ns, starved_ns);
+        found
+    }
+
+    /// A client that may have waited for rows has some.
+    fn note_wait(&self, now_ns: u64, starved_ns: &mut u64) {
         let since_ns = std::mem::take(starved_ns);
         if since_ns > 0 {
             let waited_ns = now_ns.saturating_sub(since_ns);
             self.wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
         }
-        found
     }
 
     /// A client has lost its connection for good: where it has a lane of its own, nobody else takes its batches.
@@ -176,6 +182,7 @@ impl LoadWork {
     pub(crate) fn new<B: Bulk + 'static>(
         spec: &LoadSpec,
         clients: usize,
+        tries_max: u32,
     ) -> Result<Self, DriveError> {
         if spec.method == Method::Arrow {
             return Err(DriveError::bad_spec(
@@ -183,7 +190,7 @@ impl LoadWork {
                 "use copy_binary, copy_text or insert",
             ));
         }
-        Self::open::<B>(spec, clients, None)
+        Self::open::<B>(spec, clients, tries_max, None)
     }
 
     /// The same for clients that reach the database through a library.
@@ -197,12 +204,13 @@ impl LoadWork {
             hash_workers: false,
             ..spec.clone()
         };
-        Self::open::<NoMessages>(&spec, clients, Some(library))
+        Self::open::<NoMessages>(&spec, clients, 1, Some(library))
     }
 
     fn open<B: Bulk + 'static>(
         spec: &LoadSpec,
         clients: usize,
+        tries_max: u32,
         library: Option<ByLibrary>,
     ) -> Result<Self, DriveError> {
         spec.check()?;
@@ -223,8 +231,10 @@ impl LoadWork {
             None if own_lanes => (clients, 1),
             None => (1, clients.clamp(2, SHARED_LANE_MAX)),
         };
+        let tables = Tables::new::<B>(spec, &dataset)?;
+        let streams = B::STREAMS && clients == 1 && tries_max == 1 && is_streamable(spec, &tables);
         let shared = Arc::new(Shared {
-            tables: Arc::new(Tables::new::<B>(spec, &dataset)?),
+            tables: Arc::new(tables),
             queue: Queue::new(lanes, length, spec.step_plan()),
             making: ProducerState::default(),
             wait_ns: AtomicU64::new(0),
@@ -244,6 +254,7 @@ impl LoadWork {
                 place: Place::new(spec.step_plan().rows),
                 skip: Ranges::new(&spec.skip),
                 by_library: library.is_some(),
+                streams,
                 protocol: PhantomData,
             };
             Box::new(|| producer.run())
@@ -413,6 +424,12 @@ impl LoadWork {
         }
         Map::from_iter([("load".to_owned(), load)])
     }
+}
+
+/// Rows that are made faster than any server stores them, by one statement: a batch can be sent while it is made.
+fn is_streamable(spec: &LoadSpec, tables: &Tables) -> bool {
+    let made = matches!(spec.data, DataSpec::Rows(_));
+    made && tables.copies().is_some() && tables.series.len() == 1
 }
 
 /// Most rows that are requested.

@@ -38,7 +38,9 @@ impl Work {
         }
         match (&spec.scripts, &spec.load, &spec.queries) {
             (Some(_), None, None) => ScriptWork::new(spec).map(Self::Scripts),
-            (None, Some(load), None) => LoadWork::new::<P>(load, spec.clients).map(Self::Load),
+            (None, Some(load), None) => {
+                LoadWork::new::<P>(load, spec.clients, spec.tries_max).map(Self::Load)
+            }
             (None, None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(
                 "a drive has one workload".to_owned(),

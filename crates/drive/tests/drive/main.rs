@@ -23,5 +23,6 @@ mod shape;
 mod steps;
 mod stopping;
 mod store;
+mod streams;
 mod transactions;
 mod windows;

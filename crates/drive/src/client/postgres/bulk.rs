@@ -19,6 +19,8 @@ impl From<WireError> for RowsError {
 }
 
 impl Bulk for Postgres {
+    const STREAMS: bool = true;
+
     fn rows_statement(table: &str, columns: &str, format: RowFormat) -> String {
         let format = match format {
             RowFormat::Binary => " (FORMAT binary)",
@@ -63,6 +65,17 @@ impl Bulk for Postgres {
         }
         bulk::copy_done(out);
         Ok(())
+    }
+
+    fn put_part(
+        format: RowFormat,
+        rows: &DictionaryBatch,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RowsError> {
+        bulk::copy_data::<RowsError>(out, |out| match format {
+            RowFormat::Binary => Ok(copy_binary(rows, out)?),
+            RowFormat::Text | RowFormat::Csv => Ok(copy_text(rows, out)?),
+        })
     }
 
     fn put_data_begin(format: RowFormat, out: &mut Vec<u8>) -> Result<(), Unencodable> {

@@ -2,6 +2,7 @@
 
 use loadstone_gen::fingerprint::Tables;
 
+use super::stream::Reader;
 use crate::client::library::RowBatch;
 
 /// A transaction that is ready to be sent.
@@ -20,6 +21,8 @@ pub(crate) struct Batch {
     pub(crate) opens: bool,
     /// It is the end of it.
     pub(crate) closes: bool,
+    /// What follows the bytes and is still made, and the content of it all.
+    pub(crate) rest: Option<Reader>,
     /// In the place of messages, for a library.
     pub(crate) rows: Option<Box<RowBatch>>,
     /// Pieces of long transactions: where each part ends that is sent for itself, and its rows.

@@ -110,6 +110,51 @@ impl<B: Bulk> Encoder<B> {
         Ok(batch)
     }
 
+    /// The begin of a batch that is sent while its rows are made: the messages in front of them, and what answers
+    /// them all will have.
+    pub(crate) fn open(&self, number: u64, memory: Vec<u8>) -> Result<Batch, BatchError> {
+        let tables = &self.tables;
+        let mut batch = Batch::whole(number, Content::default(), memory);
+        batch.query::<B>(Tables::BEGIN, "BEGIN")?;
+        batch.query::<B>(Tables::rows_label(0), &tables.series[0].copy)?;
+        B::put_data_begin(self.row_format(), &mut batch.bytes)?;
+        let ends = tables.ledger.as_ref().map(|_| tables.ledger_label());
+        batch.statements.extend(ends);
+        batch.statements.push(tables.commit_label());
+        batch.answers = u32::try_from(batch.statements.len()).unwrap_or(u32::MAX);
+        Ok(batch)
+    }
+
+    /// Some of its rows, all of one table.
+    pub(crate) fn put_part(&self, piece: &Chunk, out: &mut Vec<u8>) -> Result<(), BatchError> {
+        for TableRows { rows, .. } in &piece.tables {
+            B::put_part(self.row_format(), rows, out)?;
+        }
+        Ok(())
+    }
+
+    /// The end of such a batch of so many rows.
+    pub(crate) fn close(
+        &self,
+        number: u64,
+        rows: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BatchError> {
+        B::put_data_end(self.row_format(), out)?;
+        let content = Content {
+            rows,
+            ..Content::default()
+        };
+        let mut end = Batch::whole(number, content, std::mem::take(out));
+        put_end::<B>(&self.tables, &mut end)?;
+        *out = end.bytes;
+        Ok(())
+    }
+
+    fn row_format(&self) -> RowFormat {
+        self.tables.copies().unwrap_or(RowFormat::Text)
+    }
+
     /// The messages of one batch of at most `most` rows that lie in files; without a row at their end.
     pub(crate) fn encode_files(
         &self,
@@ -125,7 +170,7 @@ impl<B: Bulk> Encoder<B> {
         batch
             .query::<B>(Tables::rows_label(0), &tables.series[0].copy)
             .map_err(refused)?;
-        let format = tables.copies().unwrap_or(RowFormat::Text);
+        let format = self.row_format();
         B::put_data_begin(format, &mut batch.bytes).map_err(refused)?;
         let (mut bytes, mut put) = (0, Ok(()));
         let rows = files.next(most, &mut |found| {

@@ -13,6 +13,7 @@ use super::batch::{Batch, Content};
 use super::encode::{BatchError, Encoder, content, is_plain};
 use super::ranges::Ranges;
 use super::split;
+use super::stream::{self, Writer};
 use crate::clock::CpuTime;
 use crate::data::FileRows;
 use crate::error::DriveError;
@@ -38,8 +39,15 @@ pub(crate) struct Producer<B: Bulk> {
     pub(crate) skip: Ranges,
     /// Batches are for a library.
     pub(crate) by_library: bool,
+    /// Batches are handed over while they are made.
+    pub(crate) streams: bool,
     pub(crate) protocol: PhantomData<fn() -> B>,
 }
+
+/// About how long a piece of a batch is: its rows, its messages and what the kernel copies stay in a near cache.
+const PIECE_BYTES: u64 = 192 * 1024;
+/// Rows of a first piece, before it is known how long they are.
+const FIRST_ROWS: u64 = 256;
 
 /// What rows are made into.
 enum Form<B: Bulk> {
@@ -210,8 +218,11 @@ impl<B: Bulk> Producer<B> {
 
     /// Make the batches of the next rows; returns how many rows there were.
     fn take(&mut self, index: u64, rows: usize, form: &mut Form<B>) -> Result<u64, Stop> {
-        match &mut self.supply {
-            Supply::Values(source) => {
+        match (&mut self.supply, &*form) {
+            (Supply::Values(_), Form::Messages(encoder)) if self.streams => {
+                self.stream(index, rows as u64, encoder)
+            }
+            (Supply::Values(source), _) => {
                 let dataset = Arc::clone(source.dataset());
                 let Some(chunk) = source.next(rows)? else {
                     return Ok(0);
@@ -220,7 +231,7 @@ impl<B: Bulk> Producer<B> {
                 self.make(index, chunk, &dataset, form)?;
                 Ok(taken)
             }
-            Supply::Files(files) => {
+            (Supply::Files(files), _) => {
                 let Form::Messages(encoder) = form else {
                     let why = "rows of files are sent unchanged, which no library accepts";
                     return Err(Stop::Broken(why.to_owned()));
@@ -234,6 +245,76 @@ impl<B: Bulk> Producer<B> {
                 Ok(taken)
             }
         }
+    }
+
+    /// Make a batch of at most `rows` rows piece by piece, each handed over as soon as it is made; returns how many
+    /// rows there were.
+    fn stream(&mut self, number: u64, rows: u64, encoder: &Encoder<B>) -> Result<u64, Stop> {
+        let Some((first, content)) = self.piece(FIRST_ROWS.min(rows))? else {
+            return Ok(0);
+        };
+        let (writer, rest) = stream::pair();
+        writer.count(&content);
+        let mut batch = encoder.open(number, self.shared.queue.memory())?;
+        encoder.put_part(&first, &mut batch.bytes)?;
+        let made = (first.rows, batch.bytes.len() as u64);
+        batch.rest = Some(rest);
+        if !self.hand_over(0, batch) {
+            return Err(Stop::Unwanted);
+        }
+        let taken = self.stream_rest(number, made, rows, (encoder, &writer));
+        match &taken {
+            Ok(_) => writer.finish(),
+            // Before the client hears of it.
+            Err(Stop::Broken(why)) => self.shared.tally().give_up(|| why.clone()),
+            Err(Stop::Unwanted) => {}
+        }
+        taken
+    }
+
+    /// The pieces behind the first, of which rows and bytes were `made`.
+    fn stream_rest(
+        &mut self,
+        number: u64,
+        made: (u64, u64),
+        rows: u64,
+        (encoder, writer): (&Encoder<B>, &Writer),
+    ) -> Result<u64, Stop> {
+        let (mut taken, mut bytes) = made;
+        loop {
+            let most = (PIECE_BYTES * taken / bytes.max(1)).max(1);
+            let next = match rows - taken {
+                0 => None,
+                left => self.piece(most.min(left))?,
+            };
+            let mut memory = self.shared.queue.memory();
+            let is_last = next.is_none();
+            if let Some((chunk, content)) = next {
+                encoder.put_part(&chunk, &mut memory)?;
+                writer.count(&content);
+                (taken, bytes) = (taken + chunk.rows, bytes + memory.len() as u64);
+            } else {
+                encoder.close(number, taken, &mut memory)?;
+            }
+            if !writer.push(memory) {
+                return Err(Stop::Unwanted);
+            }
+            if is_last {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// At most so many of the source's next rows, and what they hold.
+    fn piece(&mut self, rows: u64) -> Result<Option<(Chunk, Content)>, Stop> {
+        let Supply::Values(source) = &mut self.supply else {
+            return Ok(None);
+        };
+        let Some(chunk) = source.next(usize::try_from(rows).unwrap_or(usize::MAX))? else {
+            return Ok(None);
+        };
+        let content = content(&chunk, source.dataset()).map_err(BatchError::from)?;
+        Ok(Some((chunk, content)))
     }
 
     /// The batches of one chunk: one, or one for each lane.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use loadstone_gen::random::Prng;
 
+use super::stream::{Next, Reader};
 use super::{Batch, Interval, Shared, shape_name};
+use crate::clock;
 use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
 use crate::workload::{End, LoadCount, Program, Readiness, Step};
@@ -93,6 +95,41 @@ impl LoadProgram {
     }
 }
 
+impl LoadProgram {
+    /// The next piece of a batch that is still made.
+    fn put_rest(&mut self, frontend: &mut impl Frontend) {
+        let Some((batch, rest)) = self
+            .batch
+            .as_ref()
+            .and_then(|b| Some((b, b.rest.as_ref()?)))
+        else {
+            return;
+        };
+        match rest.next(self.waker.as_ref()) {
+            Next::NotYet if self.starved_ns > 0 => return,
+            Next::NotYet => return self.starved_ns = clock::now_ns(),
+            Next::End => {}
+            Next::Piece(piece) => {
+                frontend.encoded(&piece);
+                self.shared.queue.give_back(piece);
+            }
+            Next::Broken => refuse(batch, frontend),
+        }
+        if self.starved_ns > 0 {
+            self.shared.note_wait(clock::now_ns(), &mut self.starved_ns);
+        }
+    }
+}
+
+/// The rest of a batch cannot be made: its rows are taken back, and what follows them gets its answers.
+fn refuse(batch: &Batch, frontend: &mut impl Frontend) {
+    // Constant texts can always be encoded.
+    let _ = frontend.refuse_data("the other rows of the batch could not be made", false);
+    for _ in 2..batch.answers {
+        let _ = frontend.query(b"ROLLBACK");
+    }
+}
+
 impl<P: Protocol> Program<P> for LoadProgram {
     fn attach(&mut self, waker: &Arc<Waker>) {
         self.waker = Some(Arc::clone(waker));
@@ -141,9 +178,16 @@ impl<P: Protocol> Program<P> for LoadProgram {
     fn more(&mut self, frontend: &mut P::Frontend<'_>) {
         if let Some(batch) = self.batch.as_ref().filter(|_| self.sent) {
             let end = batch.bytes.len().min(self.put_bytes + PIECE_BYTES);
+            if end == self.put_bytes {
+                return self.put_rest(frontend);
+            }
             frontend.encoded(&batch.bytes[self.put_bytes..end]);
             self.put_bytes = end;
         }
+    }
+
+    fn awaits_more(&self) -> bool {
+        self.sent && self.batch.is_some() && self.starved_ns > 0
     }
 
     fn message(&mut self, message: &Message<'_, P>) {
@@ -169,7 +213,8 @@ impl<P: Protocol> Program<P> for LoadProgram {
         let Some(batch) = self.batch.take() else {
             return LoadCount::default();
         };
-        let (number, content) = (batch.number, &batch.content);
+        let rest = batch.rest.as_ref().map(Reader::content);
+        let (number, content) = (batch.number, rest.as_ref().unwrap_or(&batch.content));
         let gain = match *end {
             End::Done { sent_ns, acked_ns } => {
                 let mut tally = self.shared.tally();

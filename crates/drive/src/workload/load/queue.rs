@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::batch::Batch;
 use super::steps::{StepAccount, Steps};
+use super::stream::AHEAD;
 use crate::spec::load::StepPlan;
 use crate::waker::Waker;
 
@@ -190,7 +191,7 @@ impl Queue {
         bytes.clear();
         let mut state = self.lock();
         let lanes = state.lanes.len();
-        if state.spare.len() <= lanes * self.lane_length {
+        if state.spare.len() <= lanes * self.lane_length + AHEAD {
             state.spare.push(bytes);
         }
     }
