@@ -8,7 +8,7 @@ from loadstone.personalities.sysbench.log import Log
 from loadstone.personalities.sysbench.messages import Messages
 from loadstone.personalities.sysbench.options import parse
 from loadstone.personalities.sysbench.statistics import (
-    ClientTotal,
+    Fairness,
     Interval,
     SqlCounts,
     Totals,
@@ -49,8 +49,7 @@ Threads fairness:
 
 
 def totals(sql: SqlCounts | None = SQL) -> Totals:
-    clients = [ClientTotal(48, 0.775), ClientTotal(52, 1.275)]
-    return Totals(2.0, 2.0004, 100, sql, 1.2, 20.5, 345.678, 34.33, 2050.0, clients)
+    return Totals(2.0, 2.0004, 100, sql, 1.2, 20.5, 345.678, 34.33, 2050.0, Fairness(50.0, 2.0, 1.025, 0.25))
 
 
 def shown(lines: list[str]) -> str:
@@ -130,7 +129,7 @@ def test_a_run_begins_with_its_options() -> None:
 
 def test_what_a_script_prints_first_comes_before_the_run() -> None:
     said, out, _ = messages()
-    said.write([{"kind": "output", "text": "init\n"}, {"kind": "initialized", "text": ""}])
+    said.write([{"kind": "output", "text": "init\n"}, {"kind": "output", "text": ""}])
     said.write([{"kind": "output", "text": "thread_init\n"}])
     said.begin()
     assert "".join(out) == "init\nabout the run\nInitializing worker threads...\n\nthread_init\n"
@@ -139,7 +138,11 @@ def test_what_a_script_prints_first_comes_before_the_run() -> None:
 def test_a_failure_is_in_the_log_and_its_traceback_beside_it() -> None:
     said, out, err = messages()
     said.write([{"kind": "fatal", "text": "x.lua:3: no\n"}, {"kind": "detail", "text": "stack traceback:"}])
-    assert ("".join(out), "".join(err), said.failed) == ("FATAL: x.lua:3: no\n", "stack traceback:\n", True)
+    assert ("".join(out), "".join(err), said.has_fatal) == (
+        "FATAL: x.lua:3: no\n",
+        "stack traceback:\n",
+        True,
+    )
 
 
 def test_a_quiet_run_shows_no_traceback() -> None:

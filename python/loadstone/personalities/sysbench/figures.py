@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.personalities.sysbench.statistics import ClientTotal, Interval, SqlCounts, Totals
+from loadstone.personalities.sysbench.statistics import Fairness, Interval, SqlCounts, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,17 @@ def totals_of(account: Document) -> Totals:
         max_ms=(response["max_ns"] or 0) / _MS,
         percentile_ms=(operations["percentile_ns"] or 0) / _MS,
         sum_ms=mean_ms * response["count"],
-        clients=[ClientTotal(c["events"], c["busy_ns"] / _NS) for c in account.get("fairness") or []],
+        fairness=_fairness(account),
+    )
+
+
+def _fairness(account: Document) -> Fairness:
+    found = account.get("fairness") or {}
+    return Fairness(
+        events=found.get("events_mean", account["counts"]["done"] / account["clients"]),
+        events_spread=found.get("events_stddev", 0.0),
+        seconds=found.get("busy_mean_ns", 0.0) / _NS,
+        seconds_spread=found.get("busy_stddev_ns", 0.0) / _NS,
     )
 
 

@@ -17,7 +17,7 @@ _LEVELS: dict[str, Level] = {
     "error": "fatal",
     "alert": "alert",
     "warning": "warning",
-    "note": "warning",
+    "note": "alert",
     "notice": "notice",
     "info": "info",
     "debug": "debug",
@@ -33,8 +33,8 @@ class Messages:
 
     def __init__(self, log: Log, err: Write, verbosity: int, banner: Iterable[str] = ()) -> None:
         """Show `banner` once `init()` is over."""
-        self.failed = False
-        """Whether something was said that ends a run."""
+        self.has_fatal = False
+        """Whether an error was shown; the script may have caught it."""
         self._log = log
         self._err = err
         self._verbosity = verbosity
@@ -57,14 +57,14 @@ class Messages:
             return
         if kind == "output":
             self._log.plain(text)
-        elif kind == "initialized":
-            self.begin()
+            if not text:
+                self.begin()  # so the core marks the end of init()
         elif kind == "detail":
             if self._verbosity >= _SHOWS_TRACEBACK:
                 self._err(f"{text.rstrip()}\n")
         else:
             level = _LEVELS.get(kind, "notice")
-            self.failed |= level == "fatal"
+            self.has_fatal |= level == "fatal"
             self._log.text(self._without_client(text.rstrip("\n")), level)
 
     def _without_client(self, text: str) -> str:

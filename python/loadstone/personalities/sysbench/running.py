@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. sysbench itself waits without limit."""
+_ABORTED = "aborted"
 _SEED_MASK = 2**63 - 1
 _PS_MODES = ("auto", "disable")
 
@@ -78,7 +79,7 @@ def call(job: Job, command: str, *, is_parallel: bool) -> int:
     document = _document(job, drive, None, command)
     messages = Messages(job.log, job.err, job.limits.verbosity)
     account = _performed(job, document, None, messages)
-    return _status(job, account, messages)
+    return _status(job, account)
 
 
 def run(job: Job) -> int:
@@ -90,8 +91,8 @@ def run(job: Job) -> int:
             messages = Messages(job.log, job.err, job.limits.verbosity, banner(job.limits))
             progress = Progress(job.limits, job.log)
             account = measurement.account = _performed(job, document, progress, messages)
-        code = _status(job, account, messages)
-        if not messages.failed:
+        code = _status(job, account)
+        if account["state"] != _ABORTED:
             job.log.text("Done.\n", "info")
             print_results(job.limits, account, job.log)
             print_beyond(job.limits, account, job.log, job.err)
@@ -121,19 +122,19 @@ def _performed(
     try:
         return perform(document, job.signals, show, tell=messages.write)
     except RunFailedError as error:
-        if not messages.failed:
+        if not messages.has_fatal:
             job.log.text(error.message, "fatal")
         if error.hint:
             job.err(f"sysbench: hint: {error.hint}\n")
         raise EndedError(ExitCode.BAD_INPUT) from error
 
 
-def _status(job: Job, account: dict[str, Any], messages: Messages) -> int:
+def _status(job: Job, account: dict[str, Any]) -> int:
     if account.get("output_error"):
         job.err(f"sysbench: not everything was recorded: {account['output_error']}\n")
     if job.signals.received is not None:
         return InterruptedRun(job.signals.received).exit_code
-    return ExitCode.BAD_INPUT if messages.failed or account["state"] == "aborted" else ExitCode.OK
+    return ExitCode.BAD_INPUT if account["state"] == _ABORTED else ExitCode.OK
 
 
 def _seed(limits: Limits) -> int:

@@ -45,11 +45,13 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientTotal:
-    """What one client did."""
+class Fairness:
+    """Means and standard deviations over the clients."""
 
-    events: int
+    events: float
+    events_spread: float
     seconds: float
+    seconds_spread: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Totals:
     max_ms: float
     percentile_ms: float
     sum_ms: float
-    clients: Sequence[ClientTotal]
+    fairness: Fairness
 
 
 def interval_line(interval: Interval, percentile: int) -> str:
@@ -104,7 +106,7 @@ def block(totals: Totals, percentile: int) -> Iterator[str]:
     yield ""
     yield from _latency(totals, percentile)
     yield ""
-    yield from _fairness(totals.clients)
+    yield from _fairness(totals.fairness)
     yield ""
 
 
@@ -142,20 +144,10 @@ def _latency(totals: Totals, percentile: int) -> Iterator[str]:
     yield f"         sum: {totals.sum_ms:39.2f}"
 
 
-def _fairness(clients: Sequence[ClientTotal]) -> Iterator[str]:
-    events, events_spread = _spread([float(client.events) for client in clients])
-    seconds, seconds_spread = _spread([client.seconds for client in clients])
+def _fairness(clients: Fairness) -> Iterator[str]:
     yield "Threads fairness:"
-    yield f"    events (avg/stddev):           {events:.4f}/{events_spread:.2f}"
-    yield f"    execution time (avg/stddev):   {seconds:.4f}/{seconds_spread:.2f}"
-
-
-def _spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return mean and standard deviation, of all clients and not of a sample of them."""
-    if not values:
-        return 0.0, 0.0
-    mean = math.fsum(values) / len(values)
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    yield f"    events (avg/stddev):           {clients.events:.4f}/{clients.events_spread:.2f}"
+    yield f"    execution time (avg/stddev):   {clients.seconds:.4f}/{clients.seconds_spread:.2f}"
 
 
 def histogram(buckets: Sequence[tuple[float, int]]) -> str:
