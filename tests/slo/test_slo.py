@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from loadstone.slo.documents import Slo, Trial
 from loadstone.slo.experiment import SloSearch
 from loadstone.slo.limits import limit
 from loadstone.slo.page import page
-from loadstone.slo.search import STEP, Search, grid
 from loadstone.slo.trial import observed
 from loadstone.workload.calibrate import null_server
 from loadstone.workload.drive import drive_document, perform
@@ -30,11 +28,8 @@ if TYPE_CHECKING:
     from support.sandbox import Desk
 
 SELECT = "select 1;\n"
-ONE_WORKER = {"time": {"kind": "exponential", "mean_ms": 1.0}, "workers": 1}
-CAPACITY = 1000.0
-P99 = limit("p99=20ms")
-TRUTH = CAPACITY - math.log(100) / 0.020
-"""Of an M/M/1 queue: response times are exponential with the rate that is left."""
+ONE_WORKER = {"time": {"kind": "exponential", "mean_ms": 4.0}, "workers": 1}
+P90 = limit("p90=150ms")
 
 
 def driven(folder: Path, rate: float, seconds: float) -> Path:
@@ -49,30 +44,16 @@ def driven(folder: Path, rate: float, seconds: float) -> Path:
 
 
 def test_a_drive_counts_against_all_that_should_have_begun(tmp_path: Path) -> None:
-    limits = (P99, limit("p50=1us"))
-    found, _ = observed(driven(tmp_path / "low", 200.0, 1.0), limits)
-    assert found.should == pytest.approx(200, rel=0.35)
+    limits = (P90, limit("p50=1us"))
+    found, _ = observed(driven(tmp_path / "low", 100.0, 1.0), limits)
+    assert found.should == pytest.approx(100, rel=0.4)
     assert found.in_time[0] > 0.9 * found.should
     assert found.in_time[1] == 0
     over, _ = observed(driven(tmp_path / "high", 3000.0, 1.0), limits)
     assert over.should > 2500, "also those that never began"
     assert over.in_time[0] < 0.5 * over.should
     assert over.failed > 500
-    assert over.misses(limits, 0.01)[0] in ("errors", "p99=20ms", "p50=1us")
-
-
-@pytest.mark.slow
-def test_the_built_in_servers_knee_is_found(tmp_path: Path) -> None:
-    def keeps(rate: float, *, whole: bool) -> bool:
-        name = f"{len(list(tmp_path.iterdir()))}"
-        seen, _ = observed(driven(tmp_path / name, rate, 1.5 if whole else 0.75), (P99,))
-        return seen.keeps((P99,), None)
-
-    found = Search(grid(CAPACITY), keeps).run()
-    # Trials of 1.5 s have ten misses at the boundary where those of 30 s have 230: so it is off by steps.
-    assert found.lower is not None
-    assert abs(math.log(found.lower / TRUTH) / math.log(STEP)) < 5
-    assert found.trials <= 25
+    assert set(over.misses(limits, 0.01)) == {"errors", "p90=150ms", "p50=1us"}
 
 
 def document(**changes: Any) -> Slo:
