@@ -125,6 +125,10 @@ fn put_value(field: &[u8], out: &mut Vec<u8>) -> Result<(), Unencodable> {
 }
 
 /// The first of the values that [`put_value`] wrote, `Some(None)` for NULL; it is taken away.
+#[expect(
+    clippy::option_option,
+    reason = "no value is left, or the value is NULL"
+)]
 fn take_value<'v>(values: &mut &'v [u8]) -> Option<Option<&'v [u8]>> {
     let (head, rest) = values.split_first_chunk::<4>()?;
     if *head == NULL {
