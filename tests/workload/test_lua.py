@@ -10,6 +10,7 @@ import pytest
 from loadstone import _core
 
 if TYPE_CHECKING:
+    from support.mariadb import MariaDB
     from support.sandbox import Database
 
 TRANSFER = """
@@ -53,11 +54,13 @@ def reached(database: Database) -> dict[str, Any]:
 class Run:
     """One drive of a script, to its end."""
 
-    def __init__(self, database: Database, source: str, clients: int = 1, **more: Any) -> None:
+    def __init__(
+        self, database: Database | dict[str, Any], source: str, clients: int = 1, **more: Any
+    ) -> None:
         """Run all of it; `more` are settings of the drive, or of its script (`lua`)."""
         lua = {"script": "t.lua", "source": source, "seed": 42, "percentile": 95} | more.pop("lua", {})
         spec = {
-            "connection": reached(database),
+            "connection": database if isinstance(database, dict) else reached(database),
             "lua": lua,
             "clients": clients,
             "seed": 1,
@@ -227,3 +230,39 @@ def test_what_a_script_declares_is_told_before_anything_runs() -> None:
     with pytest.raises(_core.ScriptError) as raised:
         _core.lua_script(json.dumps({"script": "t.lua", "source": "\nlocal x ="}))
     assert raised.value.args[1:3] == ("t.lua", 2)
+
+
+def test_the_same_script_runs_on_mariadb(mariadb_server: MariaDB) -> None:
+    mariadb_server.sql("DROP DATABASE IF EXISTS lua; CREATE DATABASE lua")
+    there = mariadb_server.connection(database="lua")
+    prepare = {"command": "prepare", "driver": "mysql", "options": {"rows": 10}}
+    assert Run(there, PREPARE, lua=prepare).printed == "prepared\t10\n"
+    run = Run(there, TRANSFER, clients=3, lua={"driver": "mysql", "events": 30})
+    counts = {name: run.operations[name] for name in ("reads", "writes", "others", "reconnects")}
+    # A deadlock is an event that begins again.
+    again = sum(error["count"] for error in run.operations["ignored"])
+    assert run.account["counts"]["done"] == 30
+    if not again:
+        assert counts == {"reads": 30, "writes": 30, "others": 90, "reconnects": 0}
+    assert mariadb_server.sql("SELECT -SUM(balance) FROM accounts", "lua") == "60"
+
+
+def test_errors_are_ignored_by_the_numbers_of_mysql(mariadb_server: MariaDB) -> None:
+    mariadb_server.sql(
+        "DROP DATABASE IF EXISTS lua; CREATE DATABASE lua; CREATE TABLE lua.t (a int PRIMARY KEY);"
+        " INSERT INTO lua.t VALUES (1)"
+    )
+    source = """
+    function thread_init() con = sysbench.sql.driver():connect() con:reconnect() end
+    function event()
+       tries = (tries or 0) + 1
+       con:query("INSERT INTO t VALUES (" .. tries .. ")")
+    end
+    """
+    there = mariadb_server.connection(database="lua")
+    refused = Run(there, source, lua={"driver": "mysql", "events": 1})
+    assert "SQL error, errno = 1062, state = '23000'" in refused.account["reason"]
+    run = Run(there, source, lua={"driver": "mysql", "events": 1, "ignore_errors": ["1062"]})
+    assert run.account["state"] == "complete"
+    assert [(error["sqlstate"], error["count"]) for error in run.operations["ignored"]] == [("23000", 1)]
+    assert run.operations["reconnects"] == 1
