@@ -9,6 +9,7 @@ from loadstone.personalities.sysbench.statistics import block, histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from loadstone.personalities.sysbench.limits import Limits
     from loadstone.personalities.sysbench.log import Log
@@ -17,22 +18,28 @@ if TYPE_CHECKING:
     Account = Mapping[str, Any]
 
 
-def print_results(limits: Limits, account: Account, log: Log) -> None:
-    """Print what sysbench prints."""
-    if limits.histogram:
+def print_results(limits: Limits, account: Account, log: Log, folder: Path | None) -> None:
+    """Print what sysbench prints; `folder` has the driver's files where a distribution is wanted."""
+    if limits.histogram and folder is not None:
+        from loadstone.personalities.sysbench.distribution import classes, responses  # noqa: PLC0415 - numpy
+
         log.text("Latency histogram (values are in milliseconds)")
-        log.plain(histogram(account.get("buckets") or []))
+        log.plain(histogram(classes(responses(folder))))
         log.text(" ")
     for text in block(totals_of(account), limits.percentile):
         log.text(text)
 
 
-def print_beyond(limits: Limits, account: Account, log: Log, err: Write) -> None:
+def print_beyond(limits: Limits, account: Account, log: Log, err: Write, folder: Path | None) -> None:
     """Print percentiles that were asked for, and on standard error what went wrong without ending the run."""
-    for percentile in limits.percentiles:
-        value_ns = account["details"]["response_ns"].get(f"{percentile:g}")
-        value = "-" if value_ns is None else f"{value_ns / 1e6:.3f}"
-        log.text(f"p{percentile:g} (ms): {value:>37}")
+    if limits.percentiles and folder is not None:
+        from loadstone.personalities.sysbench.distribution import responses  # noqa: PLC0415 - numpy
+
+        found = responses(folder)
+        for percentile in limits.percentiles:
+            value_ns = found.percentile_ns(percentile) if found.supports(percentile) else None
+            value = "-" if value_ns is None else f"{value_ns / 1e6:.3f}"
+            log.text(f"p{percentile:g} (ms): {value:>37}")
     dropped = account["counts"]["dropped"]
     if dropped and limits.rate_per_s:
         err(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from loadstone.signals import InterruptedRun
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from loadstone.model import Connection
@@ -94,20 +96,27 @@ def run(job: Job) -> int:
         code = _status(job, account)
         if account["state"] != _ABORTED:
             job.log.text("Done.\n", "info")
-            print_results(job.limits, account, job.log)
-            print_beyond(job.limits, account, job.log, job.err)
+            print_results(job.limits, account, job.log, measurement.path)
+            print_beyond(job.limits, account, job.log, job.err, measurement.path)
         return folder.end(ExitCode(code))
 
 
 def _results_folder(job: Job) -> AbstractContextManager[ResultsFolder]:
     wanted = job.settings.string("report")
     if wanted is None:
-        return driver_folder(None)
+        return _passing_folder() if job.limits.histogram or job.limits.percentiles else driver_folder(None)
     # The libraries of reports.
     from loadstone.personalities.pgbench.reporting.folder import report_folder  # noqa: PLC0415
     from loadstone.personalities.sysbench.planned import reported  # noqa: PLC0415
 
     return report_folder(Path(wanted), reported(job), job.err)
+
+
+@contextmanager
+def _passing_folder() -> Iterator[ResultsFolder]:
+    """Keep the driver's files until the results are printed."""
+    with tempfile.TemporaryDirectory(prefix="loadstone-") as path, driver_folder(Path(path)) as folder:
+        yield folder
 
 
 def _performed(
