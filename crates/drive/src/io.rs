@@ -74,8 +74,13 @@ pub(crate) trait Poller: Sized {
     /// That the peer has closed its end is reported by the receiving side, after its last words.
     fn send(&mut self, slot: Slot, fd: RawFd, bytes: &[u8], quiet: bool) -> io::Result<Sending>;
 
-    /// Hand over what is queued and wait for events, at most `timeout_ns`.
-    fn wait(&mut self, timeout_ns: u64) -> io::Result<()>;
+    /// The same for a quiet send with no other beside it, which can leave at once: nothing is saved by waiting.
+    fn send_alone(&mut self, slot: Slot, fd: RawFd, bytes: &[u8]) -> io::Result<Sending> {
+        self.send(slot, fd, bytes, true)
+    }
+
+    /// Hand over what is queued and wait for events, at most `timeout_ns` from `now`, the clock's last reading.
+    fn wait(&mut self, now: u64, timeout_ns: u64) -> io::Result<()>;
 
     /// The next event of the last wait.
     fn next(&mut self) -> Option<Event>;

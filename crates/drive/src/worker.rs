@@ -315,19 +315,19 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 .map(|ns| self.timeline.start_ns.saturating_add(ns))
                 == Some(self.wake_due_ns);
         if !is_start {
-            self.wait(left_ns)?;
+            self.wait(before_ns, left_ns)?;
             return Ok(now_ns());
         }
         let timeout_ns = self.punctuality.timeout_ns(before_ns, left_ns);
-        self.wait(timeout_ns)?;
+        self.wait(before_ns, timeout_ns)?;
         let now = now_ns();
         self.punctuality.woke(before_ns, timeout_ns, now);
         Ok(now)
     }
 
-    fn wait(&mut self, timeout_ns: u64) -> Result<(), DriveError> {
+    fn wait(&mut self, now: u64, timeout_ns: u64) -> Result<(), DriveError> {
         self.poller
-            .wait(timeout_ns)
+            .wait(now, timeout_ns)
             .map_err(|source| DriveError::System {
                 what: format!("waiting for the network with {}", I::NAME),
                 source,

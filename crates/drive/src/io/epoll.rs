@@ -180,7 +180,7 @@ impl Poller for EpollPoller {
         Ok(Sending::Done)
     }
 
-    fn wait(&mut self, timeout_ns: u64) -> io::Result<()> {
+    fn wait(&mut self, _now: u64, timeout_ns: u64) -> io::Result<()> {
         (self.ready, self.at) = (0, 0);
         let timeout_ns = if self.failed.is_empty() {
             timeout_ns
@@ -251,7 +251,7 @@ mod tests {
     fn shortest_wait_ns(poller: &mut EpollPoller, timeout_ns: u64) -> u64 {
         let waits = (0..10).map(|_| {
             let begun_ns = now_ns();
-            poller.wait(timeout_ns).unwrap();
+            poller.wait(begun_ns, timeout_ns).unwrap();
             now_ns() - begun_ns
         });
         waits.min().unwrap()

@@ -80,7 +80,7 @@ impl<P: Poller> Serving<P> {
                 .timers
                 .peek()
                 .map_or(WAIT_NS, |t| t.0.0.saturating_sub(now).min(WAIT_NS));
-            if self.poller.wait(timeout_ns).is_err() {
+            if self.poller.wait(now, timeout_ns).is_err() {
                 return;
             }
             let now = now_ns();

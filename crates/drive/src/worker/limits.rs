@@ -45,7 +45,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             if !self.clients.iter().any(|client| client.is_overdue(now)) {
                 return Ok(());
             }
-            self.wait(0)?;
+            self.wait(now, 0)?;
             if !self.handle_all(now_ns()) {
                 return Ok(());
             }

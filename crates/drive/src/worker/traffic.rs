@@ -70,10 +70,13 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
         self.record.bytes_sent += client.sending.len() as u64;
         let quiet = awaits_answer && client.sending.len() <= QUIET_BYTES_MAX;
-        let sent = self
-            .poller
-            .send(slot, socket.as_raw_fd(), &client.sending, quiet)
-            .map_err(|e| connection_failure(&e))?;
+        let fd = socket.as_raw_fd();
+        let sent = if quiet && self.dirty.len() == 1 {
+            self.poller.send_alone(slot, fd, &client.sending)
+        } else {
+            self.poller.send(slot, fd, &client.sending, quiet)
+        };
+        let sent = sent.map_err(|e| connection_failure(&e))?;
         note_sending(client, sent, quiet);
         Ok(client.send == SendState::Free)
     }
