@@ -206,6 +206,10 @@ fn runtime_errors_are_pgbenchs() {
     );
     let minimum = "debug(script=0,command=1): int -9223372036854775808";
     assert_eq!(flow("\\set x debug(abs(-9223372036854775808))"), minimum);
+    let lowest = "debug(script=0,command=1): double 4.94065645841247e-324";
+    assert_eq!(flow("\\set x debug(abs(1 = 1))"), lowest);
+    let zero = "debug(script=0,command=1): double 0";
+    assert_eq!(flow("\\set x debug(abs(false))"), zero);
 }
 
 /// What pgbench finds only when it runs the command ends its client, and not the run before it begins.

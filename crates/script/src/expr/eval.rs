@@ -204,6 +204,8 @@ fn one(function: Function, value: Scalar, cx: &mut EvalContext<'_>) -> Evaluated
     }
     match (function, value) {
         (Function::Abs, Scalar::Int(value)) => Ok(Scalar::Int(value.wrapping_abs())),
+        // As pgbench, which reads the byte of a truth value as the lowest of a double's.
+        (Function::Abs, Scalar::Bool(value)) => Ok(Scalar::Double(f64::from_bits(value.into()))),
         (Function::Abs, _) => to_double(value).map(|v| Scalar::Double(v.abs())),
         (Function::Int, _) => to_int(value).map(Scalar::Int),
         (Function::Exp, _) => to_double(value).map(|v| Scalar::Double(v.exp())),
