@@ -1,5 +1,7 @@
 //! pgbench's scripts as programs.
 
+mod captured;
+mod set;
 mod shell;
 mod times;
 mod words;
@@ -11,114 +13,17 @@ use std::sync::Arc;
 
 use loadstone_gen::random::Prng;
 use loadstone_script::{
-    Capture, CommandKind, EvalContext, Machine, Next, QueryMode, Script, Statement, Symbols, VarId,
-    Vars, is_variable_name, shell_command,
+    CommandKind, EvalContext, Machine, Next, QueryMode, Statement, Vars, shell_command,
 };
 
+use self::captured::Captured;
+pub(crate) use self::set::ScriptSet;
 use self::shell::Shell;
 use self::times::Times;
 pub(crate) use self::work::ScriptWork;
 use super::{ClientSeeds, End, LoadCount, Place, Program, Step};
-use crate::protocol::{Columns as _, Failure, Frontend, Message, Protocol, Row as _, Unencodable};
-use crate::telling::{Line, Telling};
-
-/// The scripts of a run, parsed once and shared by all clients.
-#[derive(Debug)]
-pub(crate) struct ScriptSet {
-    pub(crate) scripts: Vec<Script>,
-    /// Running totals of the weights.
-    weights: Vec<u64>,
-    pub(crate) symbols: Symbols,
-    pub(crate) mode: QueryMode,
-    /// Number of each script's first command among all commands.
-    offsets: Vec<u32>,
-    /// Names of prepared statements, by flat number.
-    names: Vec<Box<str>>,
-    /// Longest time that a shell command may take.
-    shell_limit_ns: u64,
-    /// Where lines for the user go; then shell commands write where we do, too.
-    telling: Option<Arc<Telling>>,
-}
-
-impl ScriptSet {
-    pub(crate) fn new(
-        scripts: Vec<Script>,
-        weights: &[u32],
-        symbols: Symbols,
-        mode: QueryMode,
-        shell_limit_ns: u64,
-        telling: Option<Arc<Telling>>,
-    ) -> Self {
-        let mut offsets = Vec::with_capacity(scripts.len());
-        let mut names = Vec::new();
-        for (number, script) in scripts.iter().enumerate() {
-            offsets.push(u32::try_from(names.len()).unwrap_or(u32::MAX));
-            names.extend(
-                (0..script.commands.len()).map(|i| format!("P{number}_{i}").into_boxed_str()),
-            );
-        }
-        let weights = weights
-            .iter()
-            .scan(0_u64, |total, &weight| {
-                *total += u64::from(weight);
-                Some(*total)
-            })
-            .collect();
-        Self {
-            scripts,
-            weights,
-            symbols,
-            mode,
-            offsets,
-            names,
-            shell_limit_ns,
-            telling,
-        }
-    }
-
-    /// Number of commands over all scripts: the statements' flat numbers lie below it.
-    pub(crate) fn commands(&self) -> usize {
-        self.names.len()
-    }
-
-    fn measures_commands(&self) -> bool {
-        self.telling.as_ref().is_some_and(|t| t.asked.times)
-    }
-
-    /// Script and command of a flat number.
-    pub(crate) fn locate(&self, flat: usize) -> (usize, usize) {
-        let script = self.offsets.partition_point(|&o| o as usize <= flat) - 1;
-        (script, flat - self.offsets[script] as usize)
-    }
-
-    fn choose(&self, prng: &mut Prng) -> usize {
-        let total = self.weights.last().copied().unwrap_or(1);
-        if self.scripts.len() == 1 {
-            return 0;
-        }
-        let last = i64::try_from(total - 1).unwrap_or(i64::MAX);
-        let drawn = u64::try_from(prng.uniform(0, last)).unwrap_or(0);
-        self.weights.partition_point(|&w| w <= drawn)
-    }
-}
-
-/// Values that `\gset` and `\aset` take from results.
-#[derive(Debug, Default)]
-struct Captured {
-    /// The statement whose results are being read captures something.
-    active: bool,
-    every_result: bool,
-    prefix: String,
-    columns: Vec<Option<VarId>>,
-    values: Vec<(VarId, Option<Box<[u8]>>)>,
-    rows: u64,
-    /// Rows of the last complete result; `None` before the first.
-    last_rows: Option<u64>,
-    /// Complete results.
-    results: u32,
-    /// The first column that has a row and no name of a variable.
-    unnamed: Option<Box<str>>,
-}
+use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
+use crate::telling::Line;
 
 pub(crate) struct ScriptProgram {
     set: Arc<ScriptSet>,
@@ -208,7 +113,7 @@ impl ScriptProgram {
         let CommandKind::Sql(statement) = &set.scripts[self.script].commands[command].kind else {
             return Err(Failure::script("internal: not a statement"));
         };
-        self.expect_capture(statement);
+        self.captured.expect(statement.capture.as_ref());
         self.unprepared = false;
         let encoded = match set.mode {
             QueryMode::Simple => {
@@ -255,66 +160,6 @@ impl ScriptProgram {
                 .iter()
                 .map(|r| r.map(|(from, to)| &texts[from..to])),
         )
-    }
-
-    fn expect_capture(&mut self, statement: &Statement) {
-        let captured = &mut self.captured;
-        captured.active = statement.capture.is_some();
-        if let Some(capture) = &statement.capture {
-            captured.values.clear();
-            captured.last_rows = None;
-            captured.rows = 0;
-            (captured.results, captured.unnamed) = (0, None);
-            let (every_result, prefix) = match capture {
-                Capture::Gset { prefix } => (false, prefix),
-                Capture::Aset { prefix } => (true, prefix),
-            };
-            captured.every_result = every_result;
-            captured.prefix.clear();
-            captured.prefix.push_str(prefix);
-        }
-    }
-
-    fn capture<P: Protocol>(&mut self, message: &Message<'_, P>) {
-        let captured = &mut self.captured;
-        match message {
-            Message::Columns(columns) => {
-                captured.rows = 0;
-                captured.columns.clear();
-                if !captured.every_result {
-                    captured.values.clear();
-                }
-                for column in columns.columns() {
-                    let name = String::from_utf8_lossy(column.name);
-                    let full = format!("{}{name}", captured.prefix);
-                    // A name that no script mentions can never be read: its value is not kept.
-                    let known = self.set.symbols.get(&full);
-                    captured.columns.push(known);
-                    if known.is_none() && !is_variable_name(&full) {
-                        captured.unnamed = Some(full.into());
-                    }
-                }
-            }
-            Message::Row(row) => {
-                if captured.rows == 0 || captured.every_result {
-                    captured
-                        .values
-                        .retain(|(var, _)| !captured.columns.contains(&Some(*var)));
-                    for (value, column) in row.values().zip(&captured.columns) {
-                        if let Some(var) = column {
-                            captured.values.push((*var, value.map(Box::from)));
-                        }
-                    }
-                }
-                captured.rows += 1;
-            }
-            Message::Done(_) => {
-                captured.last_rows = Some(captured.rows);
-                captured.rows = 0;
-                captured.results += 1;
-            }
-            _ => {}
-        }
     }
 
     fn store(&mut self) -> Result<(), Failure> {
@@ -487,7 +332,7 @@ impl<P: Protocol> Program<P> for ScriptProgram {
             self.prepared[flat] = true;
         }
         if self.captured.active {
-            self.capture(message);
+            self.captured.take(message, &self.set.symbols);
         }
     }
 
