@@ -206,6 +206,10 @@ fn runtime_errors_are_pgbenchs() {
     );
     let minimum = "debug(script=0,command=1): int -9223372036854775808";
     assert_eq!(flow("\\set x debug(abs(-9223372036854775808))"), minimum);
+}
+
+#[test]
+fn abs_takes_a_truth_value_as_pgbench_does() {
     let lowest = "debug(script=0,command=1): double 4.94065645841247e-324";
     assert_eq!(flow("\\set x debug(abs(1 = 1))"), lowest);
     let zero = "debug(script=0,command=1): double 0";
