@@ -84,6 +84,18 @@ def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     assert "FATAL: " in out
 
 
+def test_a_dry_run_is_refused() -> None:
+    code, out, _ = run("--mysql-dry-run", "oltp_point_select", "run")
+    assert code == 1
+    assert "FATAL: --mysql-dry-run is not supported" in out
+
+
+def test_options_without_an_effect_are_named(tmp_path: Path) -> None:
+    own = script(tmp_path, "function event() end")
+    code, _, err = run(own, "--events=1", "--report-checkpoints=5", "--forced-shutdown=3", "run")
+    assert (code, err.count("has no effect")) == (0, 2)
+
+
 @pytest.mark.parametrize("name", ["nothing", "help"])
 def test_a_driver_that_does_not_exist_is_refused(name: str) -> None:
     code, out, _ = run(f"--db-driver={name}", "oltp_read_write", "cleanup")

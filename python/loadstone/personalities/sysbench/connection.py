@@ -44,6 +44,8 @@ def _pgsql(settings: Settings) -> Connection:
 
 
 def _mysql(settings: Settings) -> Connection:
+    if settings.flag("mysql-dry-run"):
+        raise ComplaintError("--mysql-dry-run is not supported: every run needs a server", fatal=True)
     password = settings.string("mysql-password")
     host = _single(settings, "mysql-host") or "localhost"
     remember(password, (host,))

@@ -86,6 +86,7 @@ def call(job: Job, command: str, *, is_parallel: bool) -> int:
 
 def run(job: Job) -> int:
     """Run the script's events and print what was measured; returns the exit status."""
+    _warn_of_options(job)
     with _results_folder(job) as folder:
         drive = _drive(job)
         with folder.measuring(drive) as measurement:
@@ -99,6 +100,14 @@ def run(job: Job) -> int:
             print_results(job.limits, account, job.log, measurement.path)
             print_beyond(job.limits, account, job.log, job.err, measurement.path)
         return folder.end(ExitCode(code))
+
+
+def _warn_of_options(job: Job) -> None:
+    """Say which options have no effect."""
+    limits = job.limits
+    without = {"report-checkpoints": limits.checkpoints_s, "forced-shutdown": limits.grace_s is not None}
+    for name in (name for name, is_given in without.items() if is_given):
+        job.err(f"sysbench: --{name} has no effect\n")
 
 
 def _results_folder(job: Job) -> AbstractContextManager[ResultsFolder]:
