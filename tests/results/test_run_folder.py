@@ -360,3 +360,12 @@ class TestJson:
 
     def test_a_path_that_is_not_utf8(self) -> None:
         assert json.loads(to_json({"p": os.fsdecode(b"\xff")})) == {"p": "\udcff"}
+
+    @given(JSON, st.integers(1, 3))
+    def test_indented_text_is_that_of_the_standard_library(self, value: object, indent: int) -> None:
+        wanted = json.dumps(value, ensure_ascii=False, indent=indent)
+        try:
+            wanted.encode()
+        except UnicodeEncodeError:
+            wanted = json.dumps(value, indent=indent)
+        assert to_json(value, indent=indent) == wanted

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from loadstone.errors import RunFailedError
 from loadstone.results.redact import redact, redact_document
 
@@ -25,14 +27,15 @@ def to_json(value: object, indent: int | None = None) -> str:
 
     Not-a-number and infinity are refused (ValueError): no JSON reader need know them.
     """
-    separators = (",", ":") if indent is None else None
-    options: Document = {"default": _plain, "allow_nan": False, "indent": indent, "separators": separators}
+    options: Document = {"default": _plain, "allow_nan": False, "separators": (",", ":")}
     text = json.dumps(value, ensure_ascii=False, **options)
     try:
-        text.encode()
+        encoded = text.encode()
     except UnicodeEncodeError:  # a path that is not UTF-8 arrives as lone surrogates
-        return json.dumps(value, ensure_ascii=True, **options)
-    return text
+        text = json.dumps(value, ensure_ascii=True, **options)
+        encoded = text.encode()
+    # Python's own encoder is written in Python where it indents.
+    return text if indent is None else msgspec.json.format(encoded, indent=indent).decode()
 
 
 def redact_json(text: str) -> str:
