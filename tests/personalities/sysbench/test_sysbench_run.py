@@ -114,6 +114,14 @@ def test_a_histogram_and_percentiles_have_all_events(tmp_path: Path) -> None:
     assert re.search(r"^p99\.99 \(ms\): +-$", out, re.MULTILINE)
 
 
+def test_the_mean_of_clients_is_known_and_no_spread_is_invented(tmp_path: Path) -> None:
+    own = script(tmp_path, "function event() end")
+    _, alone, _ = run(own, "--events=6", "run")
+    assert "events (avg/stddev):           6.0000/0.00\n" in alone
+    _, several, _ = run(own, "--events=6", "--threads=2", "run")
+    assert re.search(r"events \(avg/stddev\): +3\.0000/(nan|[0-9.]+)$", several, re.MULTILINE)
+
+
 def test_classes_are_those_of_sysbench() -> None:
     assert [class_of(value_ms) for value_ms in (0.0, 0.001, 1e9)] == [0, 0, CLASSES - 1]
     assert class_of(2.0) == class_of(2.001)

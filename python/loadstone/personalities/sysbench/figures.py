@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from loadstone.personalities.sysbench.statistics import Fairness, Interval, SqlCounts, Totals
@@ -50,12 +51,15 @@ def totals_of(account: Document) -> Totals:
 
 
 def _fairness(account: Document) -> Fairness:
-    found = account.get("fairness") or {}
+    """Return means over the clients, and spreads where the driver tells clients apart, or there is one."""
+    found, clients = account.get("fairness") or {}, account["clients"]
+    spread = 0.0 if clients == 1 else math.nan
+    busy_ns = (account["response"]["mean_ns"] or 0.0) * account["response"]["count"] / clients
     return Fairness(
-        events=found.get("events_mean", account["counts"]["done"] / account["clients"]),
-        events_spread=found.get("events_stddev", 0.0),
-        seconds=found.get("busy_mean_ns", 0.0) / _NS,
-        seconds_spread=found.get("busy_stddev_ns", 0.0) / _NS,
+        events=found.get("events_mean", account["counts"]["done"] / clients),
+        events_spread=found.get("events_stddev", spread),
+        seconds=found.get("busy_mean_ns", busy_ns) / _NS,
+        seconds_spread=found.get("busy_stddev_ns", spread) / _NS,
     )
 
 
