@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-import pyarrow as pa
 from psycopg.adapt import Loader
 
 from loadstone.personalities.tsbs.go_json import indented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
 
     from loadstone.engine.control import Control
 
@@ -130,6 +131,8 @@ def _rfc3339(moment: datetime) -> str:
 
 def _without_zone(column: pa.ChunkedArray) -> pa.ChunkedArray:
     # Zones by name would need a database of them; a moment is the same without.
+    import pyarrow as pa  # noqa: PLC0415 - only answers that came as Arrow need it
+
     return column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column
 
 
