@@ -2,6 +2,10 @@
 
 use std::env;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script is told by its environment"
+)]
 #[expect(unsafe_code, reason = "the only way to hand LuaJIT's makefile a flag")]
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

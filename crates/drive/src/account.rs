@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::CpuTime;
 use crate::collector::{Collected, merge_outages};
 use crate::config::Config;
-use crate::record::{Errors, WindowCounts, count_error};
+use crate::record::{Errors, Record, WindowCounts, count_error};
 use crate::spec::DriveSpec;
 use crate::stall::Stall;
 use crate::timeline::Timeline;
@@ -98,15 +98,24 @@ pub(crate) fn write(
             account.insert("loop".to_owned(), Value::Null);
         }
         account.extend(config.work.account(totals));
-        if let Some(operations) = &totals.operations {
-            let operations = operations.account(&totals.response, config.percentile);
-            account.insert("operations".to_owned(), operations);
-        }
-        account.extend(details(collected));
+        account.extend(asked_for(config, collected));
     }
     let mut text = serde_json::to_string_pretty(&account).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// What is there for some drives alone.
+fn asked_for(config: &Config, collected: &Collected) -> Vec<(String, Value)> {
+    let operations = operations(config, &collected.totals);
+    details(collected).into_iter().chain(operations).collect()
+}
+
+/// Statements by what they did, where the workload tells.
+fn operations(config: &Config, totals: &Record) -> Option<(String, Value)> {
+    let operations = totals.operations.as_ref()?;
+    let account = operations.account(&totals.response, config.percentile);
+    Some(("operations".to_owned(), account))
 }
 
 /// Failures and retries apart, and the ends of clients, where that was requested.

@@ -10,7 +10,7 @@ use crate::clock::{CpuTime, now_ns};
 use crate::config::Config;
 use crate::output::{Output, SeriesLatency, SeriesRow};
 use crate::protocol::Failure;
-use crate::record::{Distribution, ErrorClass, Latency, Operations, Record, WindowCounts};
+use crate::record::{Distribution, ErrorClass, Latency, Record, WindowCounts};
 use crate::telling::Line;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
@@ -343,12 +343,7 @@ impl Collector {
             if self.config.connect_per_transaction {
                 record.connect = crate::record::Moments::default();
             }
-            if let Some(details) = &mut record.details {
-                details.clear();
-            }
-            if let Some(operations) = &mut record.operations {
-                **operations = Operations::default();
-            }
+            record.clear_details();
         }
         if let Some(distributions) = &mut self.distributions {
             distributions.response.add(&record.response);

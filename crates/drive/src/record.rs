@@ -249,6 +249,11 @@ impl Record {
         (self.bytes_sent, self.bytes_received) = (0, 0);
         self.loop_lag.clear();
         self.loop_events = 0;
+        self.clear_details();
+    }
+
+    /// Forget what only some drives ask for.
+    pub fn clear_details(&mut self) {
         if let Some(details) = &mut self.details {
             details.clear();
         }

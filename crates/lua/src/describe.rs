@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::Fault;
-use crate::engine::Engine;
+use crate::engine::{Engine, push_kept};
 use crate::script::Script;
 use crate::spec::ScriptSpec;
 
@@ -52,6 +52,10 @@ pub fn describe(spec: ScriptSpec) -> Result<Value, ScriptFault> {
     Ok(described)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a limit of seconds, in no figure"
+)]
 /// Load in a thread of its own, which is interrupted when it takes too long.
 fn within(script: &Arc<Script>) -> Result<Value, Fault> {
     let loader = Arc::clone(script);
@@ -80,10 +84,10 @@ fn within(script: &Arc<Script>) -> Result<Value, Fault> {
 fn load(script: &Arc<Script>) -> Result<Value, Fault> {
     let engine = Engine::new(script, true)?;
     let stack = engine.stack();
-    engine.push_kept(stack, engine.world);
+    push_kept(stack, engine.world);
     stack.get_field(-1, c"describe");
     engine.push_extend();
-    engine.push_kept(stack, engine.api);
+    push_kept(stack, engine.api);
     engine.call(2, 2)?;
     if stack.kind(-2) == mlua_sys::LUA_TNIL {
         let mut fault = Fault::plain("");

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "LuaJIT's interface is C's")]
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -132,7 +132,7 @@ pub(crate) struct Engine {
     context: Box<Context>,
     interrupt: Arc<Interrupt>,
     /// Coroutines of clients that have begun.
-    coroutines: HashMap<usize, Stack>,
+    coroutines: BTreeMap<usize, Stack>,
     /// References in the registry: what keeps values alive.
     body: c_int,
     extend: c_int,
@@ -162,7 +162,7 @@ impl Engine {
             main: Stack(state),
             context: Box::new(context),
             interrupt,
-            coroutines: HashMap::new(),
+            coroutines: BTreeMap::new(),
             body: 0,
             extend: 0,
             world: 0,
@@ -225,18 +225,12 @@ impl Engine {
         unsafe { lua::luaL_ref(self.main.0, lua::LUA_REGISTRYINDEX) }
     }
 
-    pub(crate) fn push_kept(&self, stack: Stack, reference: c_int) {
-        unsafe {
-            lua::lua_rawgeti_(stack.0, lua::LUA_REGISTRYINDEX, reference);
-        }
-    }
-
     pub(crate) fn stack(&self) -> Stack {
         self.main
     }
 
     pub(crate) fn push_extend(&self) {
-        self.push_kept(self.main, self.extend);
+        push_kept(self.main, self.extend);
     }
 
     /// Run a text with the lowest `arguments` values of the stack.
@@ -289,11 +283,7 @@ impl Engine {
             lua::LUA_OK => Request::Ended,
             _ => Request::Failed(died(stack)),
         };
-        if status == lua::LUA_YIELD {
-            stack.set_top(0);
-        } else {
-            stack.set_top(0);
-        }
+        stack.set_top(0);
         request
     }
 
@@ -306,9 +296,9 @@ impl Engine {
             lua::luaL_ref(main.0, lua::LUA_REGISTRYINDEX);
             stack
         };
-        self.push_kept(stack, self.body);
+        push_kept(stack, self.body);
         stack.push_json(&json!(number));
-        self.push_kept(stack, self.extend);
+        push_kept(stack, self.extend);
         self.coroutines.insert(number, stack);
         stack
     }
@@ -319,7 +309,7 @@ impl Engine {
         let op = OPS
             .iter()
             .map(|(_, op)| *op)
-            .find(|op| f64::from(*op as u8) == stack.number(2));
+            .find(|op| u32::from(*op as u8) == small(stack.number(2)));
         let (true, Some(op)) = (ptr::eq(marker, self.marker()), op) else {
             return Request::Failed(Fault::plain(
                 "attempt to yield across an event: only coroutines of the script's own may yield",
@@ -358,6 +348,14 @@ impl Engine {
                 traceback: stack.text(5),
             }),
         }
+    }
+}
+
+/// Push what the registry keeps.
+pub(crate) fn push_kept(stack: Stack, reference: c_int) {
+    // SAFETY: the registry is there as long as the state.
+    unsafe {
+        lua::lua_rawgeti_(stack.0, lua::LUA_REGISTRYINDEX, reference);
     }
 }
 

@@ -69,12 +69,12 @@ macro_rules! natives {
 }
 
 natives! {
-    Default = |context, stack| drawn(context, stack, |draws, stream, low, high| draws.default(stream, low, high));
+    Default = |context, stack| drawn(context, stack, Distributions::default);
     Uniform = |context, stack| drawn(context, stack, |_, stream, low, high| Distributions::uniform(stream, low, high));
-    Gaussian = |context, stack| drawn(context, stack, |draws, stream, low, high| draws.gaussian(stream, low, high));
-    Special = |context, stack| drawn(context, stack, |draws, stream, low, high| draws.special(stream, low, high));
-    Pareto = |context, stack| drawn(context, stack, |draws, stream, low, high| draws.pareto(stream, low, high));
-    Zipfian = |context, stack| drawn(context, stack, |draws, stream, low, high| draws.zipfian(stream, low, high));
+    Gaussian = |context, stack| drawn(context, stack, Distributions::gaussian);
+    Special = |context, stack| drawn(context, stack, Distributions::special);
+    Pareto = |context, stack| drawn(context, stack, Distributions::pareto);
+    Zipfian = |context, stack| drawn(context, stack, Distributions::zipfian);
     Unique = |context, stack| number(stack, f64::from(context.script.unique.next()));
     Fraction = |context, stack| {
         let fraction = client(context).map_or(0.0, |client| client.stream.fraction());

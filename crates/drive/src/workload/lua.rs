@@ -93,7 +93,6 @@ impl LuaProgram {
             Next::Nothing => Answer::Nothing,
             Next::Flag(flag) => Answer::Flag(flag),
             Next::Event => Answer::Flag(self.course != Course::Over),
-            Next::Connection => Answer::Flag(true),
             Next::Refused => Answer::Refused(&self.refusal),
             Next::Init if !self.shared.script.is_initialized() => {
                 self.next = Next::Init;
@@ -103,7 +102,7 @@ impl LuaProgram {
                 self.next = Next::Others;
                 return None;
             }
-            Next::Init | Next::Others => Answer::Flag(true),
+            Next::Connection | Next::Init | Next::Others => Answer::Flag(true),
             Next::Heard => return Some(self.lua.resume(self.heard.answer(&self.shared.script))),
         };
         Some(self.lua.resume(answer))

@@ -127,6 +127,10 @@ impl LuaWork {
             .clone()
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a thread of its own, which has nothing else to do"
+    )]
     /// The run is to end: so is what the script does not come back from within a short time.
     pub(crate) fn end_soon(&self) {
         let script = Arc::clone(&self.shared.script);
