@@ -384,7 +384,7 @@ fn a_loop_without_end_is_interrupted_from_outside() {
         }
         // Long enough for the loop to be compiled: then only a check inside compiled code ends it.
         let before = other.turns();
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::park_timeout(std::time::Duration::from_millis(100));
         other.interrupt(&before);
     });
     let mut request = client.resume(Answer::Nothing);

@@ -455,7 +455,7 @@ fn what_cannot_be_loaded_is_refused_at_once() {
         &json!({"scripts": [{"name": "s", "text": "SELECT 1;"}]}),
     );
     assert!(
-        said.contains("exactly one of scripts, load and queries"),
+        said.contains("exactly one of scripts, load, queries and lua"),
         "{said}"
     );
 }
