@@ -1,11 +1,12 @@
 //! Scripts against a made-up database: what they ask for, in order, and what they print.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use crate::random::Stream;
-use crate::{Answer, Client, Request, Script, ScriptSpec, describe};
+use crate::{Answer, Client, Request, Script, ScriptSpec, Told, describe};
 
 /// One client's script, played to its end.
 #[derive(Debug, Default)]
@@ -27,7 +28,11 @@ fn spec(source: &str, more: &Value) -> ScriptSpec {
 fn play_clients(source: &str, more: &Value, clients: usize) -> Vec<Played> {
     let printed = Arc::new(Mutex::new(String::new()));
     let paper = Arc::clone(&printed);
-    let output = move |_, text: &str| paper.lock().unwrap().push_str(text);
+    let output = move |told, text: &str| {
+        if told == Told::Printed {
+            paper.lock().unwrap().push_str(text);
+        }
+    };
     let script = Script::new(spec(source, more), clients, Box::new(output)).unwrap();
     let streams = Stream::of_clients(42, clients);
     let mut all = Vec::new();
@@ -377,20 +382,22 @@ fn a_loop_without_end_is_interrupted_from_outside() {
     )
     .unwrap();
     let mut client = Client::new(&script, 0, Stream::of_clients(1, 1)[0]);
-    let other = Arc::clone(&script);
+    let ended = Arc::new(AtomicBool::new(false));
+    let (other, seen) = (Arc::clone(&script), Arc::clone(&ended));
     let watcher = std::thread::spawn(move || {
-        while other.turns().iter().all(|turn| turn % 2 == 0) {
-            std::thread::yield_now();
-        }
         // Long enough for the loop to be compiled: then only a check inside compiled code ends it.
-        let before = other.turns();
-        std::thread::park_timeout(std::time::Duration::from_millis(100));
-        other.interrupt(&before);
+        while !seen.load(Ordering::Relaxed) {
+            let before = other.turns();
+            std::thread::park_timeout(std::time::Duration::from_millis(100));
+            other.interrupt(&before);
+        }
     });
     let mut request = client.resume(Answer::Nothing);
     while !matches!(request, Request::Failed(_)) {
         request = client.resume(Answer::Flag(true));
     }
+    ended.store(true, Ordering::Relaxed);
+    watcher.thread().unpark();
     watcher.join().unwrap();
     let Request::Failed(fault) = request else {
         unreachable!()
