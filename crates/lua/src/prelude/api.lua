@@ -389,6 +389,11 @@ function Connection:prepare(query)
       self.statements = self.statements + 1
       statement.id = self.statements
       statement.wanted = select(2, query:gsub("%?", ""))
+      if settings.driver == "pgsql" then
+         -- sysbench draws two numbers for the statement's name
+         host.fraction()
+         host.fraction()
+      end
       prepare(statement)
    end
    return statement

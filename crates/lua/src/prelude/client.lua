@@ -366,6 +366,9 @@ local function events(globals, tid)
          yield(OP, host.LEAVE)
          return
       end
+      if settings.percentile ~= 0 then
+         host.fraction() -- sysbench draws where in its histogram it counts the event
+      end
    end
 end
 
