@@ -107,6 +107,7 @@ def accounts(database: Database) -> Database:
 def test_statements_do_what_the_counts_say(accounts: Database) -> None:
     run = Run(accounts, TRANSFER, clients=3, lua={"events": 30})
     assert run.account["counts"]["done"] == 30
+    assert run.account["response"]["count"] == 30  # and nothing of what came before the first event
     counts = {name: run.operations[name] for name in ("reads", "writes", "others", "reconnects", "ignored")}
     assert counts == {"reads": 30, "writes": 30, "others": 90, "reconnects": 0, "ignored": []}
     assert run.operations["percentile_ns"] > 0

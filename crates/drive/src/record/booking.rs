@@ -117,8 +117,8 @@ impl Record {
             .latency_limit_ns
             .is_some_and(|limit| response_ns > limit);
         self.late += u64::from(is_late && begun.measured);
-        // Of a transaction that straddles the end of the warm-up the latency is left out.
-        if begun.measured != measuring {
+        // Latencies are left out of burn-in, and of a transaction that straddles the end of the warm-up.
+        if begun.burn_in || begun.measured != measuring {
             return false;
         }
         script.service.record(service_ns);
