@@ -153,11 +153,11 @@ fn a_query_has_results_and_one_answer() {
     let (a, b) = (definition("a", 3, 0), definition("b", 253, 0));
     let bytes = answer(&[OK_MORE, &[2], &a, &b, b"\x011\xFB", b"\0\xFB", END_OF_ROWS]);
     let expected = [
-        "done",
+        "done { affected: 0 }",
         "columns a,b",
         "row 1,NULL",
         "row ,NULL",
-        "done",
+        "done { affected: 0 }",
         "answered false",
     ];
     assert_eq!(told(&mut session, &bytes), expected);
@@ -168,7 +168,12 @@ fn a_query_has_results_and_one_answer() {
     let bytes = answer(&[&[1], &a, &eof, b"\x011", &eof]);
     assert_eq!(
         told(&mut old, &bytes),
-        ["columns a", "row 1", "done", "answered true"]
+        [
+            "columns a",
+            "row 1",
+            "done { affected: 0 }",
+            "answered true"
+        ]
     );
 }
 
@@ -194,7 +199,7 @@ fn a_statement_is_prepared_and_run_in_one_go() {
         "columns a,b",
         "row -2,2016-01-02 03:04:05",
         "row NULL,NULL",
-        "done",
+        "done { affected: 0 }",
         "answered false",
     ];
     assert_eq!(told(&mut session, &rows), expected);
@@ -207,7 +212,7 @@ fn a_statement_is_prepared_and_run_in_one_go() {
     assert_eq!(sent(&mut session), packet(0, execute));
     session.frontend().close_statement("s").unwrap();
     assert!(sent(&mut session).is_empty());
-    assert_eq!(told(&mut session, &answer(&[OK])), ["done"]);
+    assert_eq!(told(&mut session, &answer(&[OK])), ["done { affected: 0 }"]);
     assert_eq!(sent(&mut session), packet(0, b"\x19\x09\0\0\0"));
 }
 
@@ -217,7 +222,7 @@ fn after_an_error_the_rest_is_dropped_up_to_the_sync() {
     session.frontend().query(b"BEGIN").unwrap();
     assert_eq!(
         told(&mut session, &answer(&[OK_IN_TRANSACTION])),
-        ["done", "answered true"]
+        ["done { affected: 0 }", "answered true"]
     );
     sent(&mut session);
     let mut frontend = session.frontend();
@@ -232,7 +237,7 @@ fn after_an_error_the_rest_is_dropped_up_to_the_sync() {
     assert_eq!(sent(&mut session), packet(0, b"\x03ROLLBACK"));
     assert_eq!(
         told(&mut session, &answer(&[OK])),
-        ["done", "answered false"]
+        ["done { affected: 0 }", "answered false"]
     );
     // A sync alone is answered too: by a ping.
     session.frontend().sync();
@@ -253,7 +258,7 @@ fn what_cannot_be_prepared_is_run_as_text() {
     assert_eq!(sent(&mut session), packet(0, b"\x03LOCK TABLES t READ"));
     assert_eq!(
         told(&mut session, &answer(&[OK])),
-        ["done", "answered false"]
+        ["done { affected: 0 }", "answered false"]
     );
     let mut frontend = session.frontend();
     frontend.prepare("s", b"SELECT ?").unwrap();
@@ -287,7 +292,7 @@ fn data_goes_only_to_a_statement_that_asked_for_ours() {
         assert_eq!(sent(&mut session), data);
         assert_eq!(
             told(&mut session, &packet(4, OK)),
-            ["done", "answered false"]
+            ["done { affected: 0 }", "answered false"]
         );
         assert_eq!(sent(&mut session), packet(0, b"\x03COMMIT"));
     }
