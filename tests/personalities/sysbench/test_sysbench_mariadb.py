@@ -1,0 +1,68 @@
+"""Scripts on MariaDB: the same statements as sysbench sends, one by one, in the server's own log."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadstone.personalities.sysbench.scripts import SCRIPTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.mariadb import MariaDB
+
+PEER = shutil.which("sysbench")
+OURS = (str(Path(sys.executable).with_name("loadstone")), "sysbench")
+TABLES = ("--tables=2", "--table-size=60")
+DATABASE = "sysbench"
+_LINE = re.compile(r"^[^\t]*\t+ *[0-9]+ (Query|Execute)\t(.*)$", re.MULTILINE)
+
+pytestmark = [pytest.mark.skipif(PEER is None, reason="sysbench is not installed"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def prepared(mariadb_server: MariaDB) -> Iterator[MariaDB]:
+    mariadb_server.sql(f"create database {DATABASE}")
+    account = call(mariadb_server, OURS, "oltp_read_write", "prepare")
+    assert "Inserting 60 records into 'sbtest2'" in account
+    yield mariadb_server
+    call(mariadb_server, OURS, "oltp_read_write", "cleanup")
+    assert mariadb_server.sql("show tables", DATABASE) == ""
+    mariadb_server.sql(f"drop database {DATABASE}")
+
+
+def call(server: MariaDB, program: tuple[str, ...], script: str, *more: str) -> str:
+    place = (f"--mysql-socket={server.socket}", "--mysql-user=root", f"--mysql-db={DATABASE}")
+    command = [*program, "--db-driver=mysql", *place, *TABLES, str(SCRIPTS / f"{script}.lua"), *more]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=SCRIPTS)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def statements(server: MariaDB, program: tuple[str, ...], script: str, *options: str) -> list[str]:
+    """Run five events of one client, and return its statements."""
+    log = Path(server.folder) / "data" / "statements.log"
+    log.unlink(missing_ok=True)
+    server.sql(f"set global general_log_file = '{log.name}'; set global general_log = on")
+    try:
+        call(server, program, script, "--rand-seed=7", "--events=5", *options, "run")
+    finally:
+        server.sql("set global general_log = off")
+    sent = [(" ".join(text.split()), kind) for kind, text in _LINE.findall(log.read_text())]
+    return [f"{kind} {text}" for text, kind in sent if not re.match("(?i)set |select .*@@|quit", text)]
+
+
+@pytest.mark.parametrize("options", [(), ("--db-ps-mode=disable",)], ids=["prepared", "text"])
+@pytest.mark.parametrize("script", ["oltp_read_write", "oltp_point_select", "select_random_ranges"])
+def test_a_run_sends_what_sysbench_sends(prepared: MariaDB, script: str, options: tuple[str, ...]) -> None:
+    assert PEER is not None
+    theirs, ours = (statements(prepared, program, script, *options) for program in ((PEER,), OURS))
+    assert len(theirs) >= 5
+    assert ours == theirs
