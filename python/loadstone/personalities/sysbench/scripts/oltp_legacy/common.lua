@@ -28,6 +28,7 @@ local numbers = {
   delete_inserts = 1,
   distinct_ranges = 1,
   index_updates = 1,
+  limit_ranges = 0, -- of an older oltp.lua, in the SQL of MySQL
   non_index_updates = 1,
   order_ranges = 1,
   point_selects = 10,
