@@ -459,6 +459,10 @@ for i, name in ipairs(ARGUMENTS) do
    cmdline["ARG_" .. name] = i - 1
 end
 
+-- How a help text shows what an option takes.
+local SHOWN = {
+   bool = "[=on|off]", int = "=N", size = "=SIZE", double = "=N", string = "=STRING", list = "=[LIST,...]", file = "=FILENAME",
+}
 local KIND_OF = { boolean = cmdline.ARG_BOOL, string = cmdline.ARG_STRING, number = cmdline.ARG_DOUBLE, table = cmdline.ARG_LIST }
 
 -- The options that a script declares, sorted by name: what the command line has to know.
@@ -516,9 +520,17 @@ local function cmdline_of(globals)
       return result == nil or (result and true or false)
    end
    function own.print_test_options()
-      for _, option in ipairs(declared(own.options)) do
-         globals.print(string.format("  --%s=%s\t%s [%s]", option.name, option.type:upper(), option.description, option.default or ""))
+      local heads, width = {}, 0
+      local options = declared(own.options)
+      for i, option in ipairs(options) do
+         heads[i] = "--" .. option.name .. SHOWN[option.type]
+         width = math.max(width, #heads[i])
       end
+      for i, option in ipairs(options) do
+         local default = option.default and " [" .. option.default .. "]" or ""
+         globals.print("  " .. heads[i] .. string.rep(" ", width - #heads[i] + 1) .. option.description .. default)
+      end
+      globals.print()
    end
    return own
 end

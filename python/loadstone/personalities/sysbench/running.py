@@ -141,7 +141,7 @@ def _performed(
         return perform(document, job.signals, show, tell=messages.write)
     except RunFailedError as error:
         if not messages.has_fatal:
-            job.log.text(error.message, "fatal")
+            job.log.text(messages.without_client(error.message), "fatal")
         if error.hint:
             job.err(f"sysbench: hint: {error.hint}\n")
         raise EndedError(ExitCode.BAD_INPUT) from error

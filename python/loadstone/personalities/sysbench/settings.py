@@ -58,7 +58,9 @@ class Settings:
     def define(self, options: Iterable[Option]) -> None:
         """Make options known, with their defaults; one that was known before begins anew."""
         for option in options:
-            self.assign(option.name, option.default or "", option.kind)
+            # A flag without a default is on, as one that is given without a value.
+            default = option.default if option.kind == "bool" else option.default or ""
+            self.assign(option.name, default, option.kind)
 
     def kind(self, name: str) -> Kind:
         """Return the kind of a known option."""
