@@ -289,7 +289,8 @@ def test_facts_are_those_of_the_server(mariadb_server: MariaDB, control: MariaCo
     assert int(after["wal_bytes"] or 0) > int(before["wal_bytes"] or 0)
     (table,) = MARIA.storage(control, ["t"]).tables
     size = mariadb_server.sql(
-        "select data_length, index_length from information_schema.tables where table_name = 't'"
+        "select data_length, index_length from information_schema.tables"
+        " where table_name = 't' and table_schema = 'loadstone'"
     )
     assert f"{table['heap_bytes']}\t{table['index_bytes']}" == size
     assert [index["name"] for index in table["indexes"]] == ["a"]
