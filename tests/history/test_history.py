@@ -26,6 +26,8 @@ from loadstone.visible import visible_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_is_a_line_with_its_values(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"

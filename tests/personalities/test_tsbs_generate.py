@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from support.tsbs_sandbox import Place
 
+pytestmark = pytest.mark.slow
+
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 TWO_HOURS = "--timestamp-end=2016-01-01T02:00:00Z"
 LONG = ("--use-case=devops", "--seed=123", "--scale=1000", "--format=timescaledb")

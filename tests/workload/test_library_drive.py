@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from loadstone.engine.library.client import Clients
     from loadstone.target import OpenTarget
 
+pytestmark = pytest.mark.slow
+
 SLOW = "select count(*) from range(400000) t(i) where sqrt(i) > 1"
 ENDLESS = "select count(*) from range(100000000000) t(i) where i % 3 = 1"
 FIRST = pa.table({"state": ["CA", None, "TX", "NY"], "mean": [1.5, 2.5, None, 4.5]})
