@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone.cli.comparisons import (
-    FORMATS,
     SUFFIXES,
-    Percent,
     accept_known,
+    every_option,
     failures_given,
     files_given,
+    form_option,
     forms_of,
+    matters_option,
     visible_document,
     write_form,
 )
@@ -148,13 +149,7 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     metavar="TIME",
     help="Start no block that would end later, such as 45m or 2h.",
 )
-@click.option(
-    "--matters",
-    type=Percent(),
-    default="3%",
-    show_default=True,
-    help="Differences smaller than this do not matter.",
-)
+@matters_option
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
@@ -177,14 +172,7 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     metavar="FILE",
     help="A history, which may have the noise floor of this machine.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What is printed on standard output.",
-)
+@form_option
 @click.option(
     "--save",
     "files",
@@ -195,7 +183,7 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     help="Also write a file, in the format that its name ends in: .html, .md, .json, "
     ".xml (JUnit), .txt. May be given several times.",
 )
-@click.option("--all", "every", is_flag=True, help="Show all metrics, also those that do not differ.")
+@every_option
 @click.option(
     "--fail-on",
     default="",

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from loadstone.cli.comparisons import (
-    FORMATS,
     SUFFIXES,
-    Percent,
     accept_known,
+    every_option,
     failures_given,
     files_given,
+    form_option,
     forms_of,
+    matters_option,
     visible_document,
     write_form,
 )
@@ -23,14 +24,7 @@ from loadstone.cli.comparisons import (
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, required=True, metavar="DIR…")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What is printed on standard output.",
-)
+@form_option
 @click.option(
     "--out",
     "pages",
@@ -40,14 +34,8 @@ from loadstone.cli.comparisons import (
     help="Also write a file, in the format that its name ends in: .html (a page with charts), .md, .json, "
     ".xml (JUnit), .txt. May be given several times.",
 )
-@click.option(
-    "--matters",
-    type=Percent(),
-    default="3%",
-    show_default=True,
-    help="Differences smaller than this do not matter.",
-)
-@click.option("--all", "every", is_flag=True, help="Show all metrics, also those that do not differ.")
+@matters_option
+@every_option
 @click.option(
     "--fail-on",
     default="",

@@ -40,6 +40,26 @@ class Percent(click.ParamType[float]):
         return share
 
 
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What is printed on standard output.",
+)
+matters_option = click.option(
+    "--matters",
+    type=Percent(),
+    default="3%",
+    show_default=True,
+    help="Differences smaller than this do not matter.",
+)
+every_option = click.option(
+    "--all", "every", is_flag=True, help="Show all metrics, also those that do not differ."
+)
+
+
 def failures_given(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
     """Read `--fail-on`."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
