@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Value = bool | int | float | str
 """The value of a scenario's parameter."""
@@ -51,6 +51,14 @@ class Connection:
     session_check: str | None = None
     """A query for each of the driver's sessions after its log-in: no row where it is as requested, else what
     is wrong and how to mend it. None: PostgreSQL's own is made of `parameters` and `claimed`."""
+
+    def document(self) -> dict[str, Any]:
+        """Return how the core is told where to connect, the password included."""
+        names = (
+            "protocol", "host", "port", "user", "database", "password", "sslmode", "sslrootcert", "sslcert",
+            "sslkey", "channel_binding", "connect_timeout_s", "application_name",
+        )  # fmt: skip
+        return {name: getattr(self, name) for name in names} | {"parameters": dict(self.parameters)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,23 +32,7 @@ Step = dict[str, Any]
 
 def connection_document(connection: model.Connection) -> dict[str, Any]:
     """Return how the core is told where to connect."""
-    return {
-        "protocol": connection.protocol,
-        "host": connection.host,
-        "port": connection.port,
-        "user": connection.user,
-        "database": connection.database,
-        "password": connection.password,
-        "sslmode": connection.sslmode,
-        "sslrootcert": connection.sslrootcert,
-        "sslcert": connection.sslcert,
-        "sslkey": connection.sslkey,
-        "channel_binding": connection.channel_binding,
-        "connect_timeout_s": connection.connect_timeout_s,
-        "application_name": connection.application_name,
-        "parameters": dict(connection.parameters),
-        "session_check": _session_check(connection),
-    }
+    return connection.document() | {"session_check": _session_check(connection)}
 
 
 def _session_check(connection: model.Connection) -> str | None:

@@ -14,7 +14,7 @@ from loadstone import _core
 from loadstone.engine import waits
 from loadstone.engine.control import WholeResult
 from loadstone.engine.waits import Seen, Wait
-from loadstone.engines.mariadb.url import core_document, place
+from loadstone.engines.mariadb.url import place
 from loadstone.errors import LoadstoneError, ServerStartingError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class MariaControl:
         """Tell a server that works from one that is silent: a refusal is a sign of life as well."""
         try:
             other = replace(self.origin, connect_timeout_s=_PROBE_S, database="")
-            _core.Conversation(json.dumps(core_document(other)), _PROBE_S).close()
+            _core.Conversation(json.dumps(other.document()), _PROBE_S).close()
         except _core.DriveError as error:
             if "too long" in str(error.args[0]):
                 words = f"{place(self.origin)} does not answer, not even on another connection"
@@ -162,7 +162,7 @@ class MariaControl:
 def connect(connection: Connection) -> MariaControl:
     """Open a control connection. Raises LoadstoneError with what is wrong and how to mend it."""
     try:
-        opened = _core.Conversation(json.dumps(core_document(connection)), connection.connect_timeout_s)
+        opened = _core.Conversation(json.dumps(connection.document()), connection.connect_timeout_s)
     except _core.DriveError as error:
         raise _explained(connection, *error.args) from error
     return MariaControl(opened, connection)

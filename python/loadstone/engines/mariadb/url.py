@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from loadstone.errors import LoadstoneError
@@ -76,25 +76,6 @@ def place(connection: Connection) -> str:
         return connection.host
     host = f"[{connection.host}]" if ":" in connection.host else connection.host
     return f"{host}:{connection.port}"
-
-
-def core_document(connection: Connection) -> dict[str, Any]:
-    """Return how the core is told where a control connection goes."""
-    return {
-        "protocol": connection.protocol,
-        "host": connection.host,
-        "port": connection.port,
-        "user": connection.user,
-        "database": connection.database,
-        "password": connection.password,
-        "sslmode": connection.sslmode,
-        "sslrootcert": connection.sslrootcert,
-        "sslcert": connection.sslcert,
-        "sslkey": connection.sslkey,
-        "connect_timeout_s": connection.connect_timeout_s,
-        "application_name": connection.application_name,
-        "parameters": dict(connection.parameters),
-    }
 
 
 def _refuse_unknown(given: dict[str, str], parts: SplitResult) -> None:
