@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.report import formats
-from loadstone.report.findings.words import Sentence
+from loadstone.report.findings.words import Sentence, is_asked, placed
 from loadstone.report.naming import target_label
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def knees(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iterator[Sentence]:
     """Say of each load in steps where it became slower, and how many rows a partition may have."""
     for phase in summary.phases:
-        counts = not asked.phases or phase.id in asked.phases
-        if phase.scenario != scenario or not counts or not phase.steps or not phase.steps.knee:
+        if not is_asked(phase, scenario, asked) or not phase.steps or not phase.steps.knee:
             continue
         knee, advice = phase.steps.knee, phase.steps.advice
         words = [_place(summary, phase.target, phase.variant), knee.sentence.rstrip(".")]
@@ -35,13 +34,11 @@ _DECIDED = ("knee", "none", "steady")
 def laws(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iterator[Sentence]:
     """Say of each curve over clients what its law says."""
     for law in summary.scaling:
-        counts = not asked.phases or law.id in asked.phases
-        if law.scenario == scenario and counts:
+        if is_asked(law, scenario, asked):
             place = _place(summary, law.target, law.fixed)
             text = ": ".join(part for part in (place, law.sentence.rstrip(".")) if part)
             yield Sentence(f"{text}.", decided=law.fit is not None, weight=float(law.fit is not None))
 
 
 def _place(summary: Summary, target: str, variant: Mapping[str, object]) -> str:
-    parts = [target_label(summary, target)] if len(summary.targets) > 1 else []
-    return ", ".join(part for part in (*parts, formats.variant(variant)) if part)
+    return placed(target_label(summary, target) if len(summary.targets) > 1 else "", formats.variant(variant))

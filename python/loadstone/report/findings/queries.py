@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from loadstone.report import formats
-from loadstone.report.findings.words import Sentence
+from loadstone.report.findings.words import Sentence, is_asked
 from loadstone.report.naming import target_label
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def times(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iterator[Sentence]:
     """Say of each later target how many warm queries are faster and slower than on the first, and by what."""
     for entry in summary.plain_queries:
-        counts = not asked.phases or entry.id in asked.phases
-        if entry.scenario == scenario and counts:
+        if is_asked(entry, scenario, asked):
             yield from _sentences(summary, entry)
 
 

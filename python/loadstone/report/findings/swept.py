@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from loadstone.report import formats
-from loadstone.report.findings.words import Sentence, of_ratio
+from loadstone.report.findings.words import Sentence, is_asked, of_ratio, placed
 from loadstone.report.naming import phase_title, target_label
 from loadstone.summary.comparisons import neutral, rate_ratio
 
@@ -54,8 +54,7 @@ def _groups(
     """Yield the rows that differ in the parameter alone, by its value; and the other values in words."""
     name = asked.parameter or ""
     for sweep in summary.sweeps:
-        counts = not asked.phases or sweep.id in asked.phases
-        if sweep.scenario != scenario or not counts or name not in sweep.parameters:
+        if not is_asked(sweep, scenario, asked) or name not in sweep.parameters:
             continue
         at = sweep.parameters.index(name)
         groups: dict[str, dict[str, SweepRow]] = {}
@@ -70,13 +69,8 @@ def _base(rows: Mapping[str, SweepRow]) -> str:
 
 
 def _place(summary: Summary, sweep: Sweep, others: str) -> str:
-    title = _title(summary, sweep)
     target = target_label(summary, sweep.target) if len(summary.targets) > 1 else ""
-    return ", ".join(part for part in (title, target, others) if part)
-
-
-def _title(summary: Summary, sweep: Sweep) -> str:
-    return phase_title(sweep, summary)
+    return placed(phase_title(sweep, summary), target, others)
 
 
 def _index_words(row: SweepRow, rows: Mapping[str, SweepRow]) -> str:

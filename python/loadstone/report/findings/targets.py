@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone.report import formats
-from loadstone.report.findings.words import of_ratio
+from loadstone.report.findings.words import is_asked, of_ratio, placed
 from loadstone.report.naming import phase_title, target_label, variant_words
 
 if TYPE_CHECKING:
@@ -22,15 +22,7 @@ def rates(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iter
         return
     first = target_label(summary, summary.targets[0].id)
     for group in summary.groups:
-        counts = not asked.phases or group.id in asked.phases
-        if group.scenario == scenario and counts and group.ratio_to_first:
-            place = ", ".join(
-                part
-                for part in (
-                    phase_title(group, summary),
-                    variant_words(group, summary),
-                    target_label(summary, group.target),
-                )
-                if part
-            )
+        if is_asked(group, scenario, asked) and group.ratio_to_first:
+            target = target_label(summary, group.target)
+            place = placed(phase_title(group, summary), variant_words(group, summary), target)
             yield of_ratio(place, formats.unit(group.kind, group.headline), first, group.ratio_to_first)

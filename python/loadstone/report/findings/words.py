@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from loadstone.report import formats
+
+if TYPE_CHECKING:
+    from loadstone.report.naming import Titled
+    from loadstone.results.documents.run import PlannedFinding
 
 
 @dataclass(slots=True)
@@ -17,6 +21,16 @@ class Sentence:
     decided: bool = True
     weight: float = 0.0
     """The size of the difference, less than 0 where undecided: the largest stay when there are too many."""
+
+
+def is_asked(entry: Titled, scenario: str | None, asked: PlannedFinding) -> bool:
+    """Whether a phase, or what was made of it, counts for a scenario's question."""
+    return entry.scenario == scenario and (not asked.phases or entry.id in asked.phases)
+
+
+def placed(*parts: str) -> str:
+    """Join what says where a figure is from; what is empty says nothing."""
+    return ", ".join(part for part in parts if part)
 
 
 class Interval(Protocol):
