@@ -26,7 +26,7 @@ from loadstone.private_server.page_cache import evict
 from loadstone.private_server.sizing import GB, MB, RESERVE_CONNECTIONS, memory_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from loadstone.engines.mariadb.control import MariaControl
 
@@ -48,6 +48,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_.-]*", re.IGNORECASE)
 _INSTALL_S = 120.0
 _START_S = 120.0
 _STOP_S = 60.0
+_END_S = 5.0
+"""Longest time between the moment at which a killed server refuses connections and the end of its process."""
 _POLL_S = 0.05
 _LOG_LINES = 15
 _SOCKET_PATH_MAX = 107
@@ -96,14 +98,12 @@ class PrivateMaria:
 
     def connect(self, name: str) -> MariaControl:
         """Open a control connection of this name; unqualified names mean what is in our database."""
-        self._revive()
         there = replace(as_ours(self.connection, SCHEMA), application_name=name)
-        return self._enlisted(connect_where_possible(there))
+        return self._enlisted(self._reached(connect_where_possible, there))
 
     def connect_as_user(self) -> MariaControl:
         """Open a control connection in no database."""
-        self._revive()
-        return self._enlisted(connect(self.connection))
+        return self._enlisted(self._reached(connect, self.connection))
 
     def restart(self) -> None:
         """Stop it and start it on the same data, with the system's pages of its files forgotten."""
@@ -131,6 +131,23 @@ class PrivateMaria:
         with self._guard:
             self._controls = [known for known in self._controls if not known.closed] + [control]
         return control
+
+    def _reached(self, connecting: Callable[[Connection], MariaControl], there: Connection) -> MariaControl:
+        """Connect; a killed server refuses or resets connections until its process has ended."""
+        self._revive()
+        try:
+            return connecting(there)
+        except LoadstoneError:
+            if not self._ends():
+                raise
+        self._revive()
+        return connecting(there)
+
+    def _ends(self) -> bool:
+        try:
+            return self._process is not None and self._process.wait(_END_S) is not None
+        except subprocess.TimeoutExpired:
+            return False
 
     def _revive(self) -> None:
         with self._guard:
