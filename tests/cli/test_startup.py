@@ -23,6 +23,8 @@ HEAVY = (
     "duckdb",
     "vl_convert",
     "psutil",
+    "requests",
+    "prometheus_client",
 )
 CALLED = """
 import atexit, sys

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.run import Request
+    from loadstone.watch.watchers import WatchOptions
 
 T = TypeVar("T")
 
@@ -112,6 +113,12 @@ def fields_given() -> frozenset[str]:
     )
 
 
+def _watch_options(given: dict[str, Any]) -> WatchOptions:
+    from loadstone.watch.watchers import WatchOptions
+
+    return WatchOptions(given.get("watch") or (), given.get("watch_token_file"), given.get("watch_ca"))
+
+
 def request_of(given: dict[str, Any]) -> Request:
     """Make the request of the options of `plan` or `run`."""
     from loadstone.run import Request
@@ -136,5 +143,6 @@ def request_of(given: dict[str, Any]) -> Request:
         calibrate=not given.get("no_calibrate", False),
         io=given.get("io", "auto"),
         verify=given.get("verify", False),
+        watch=_watch_options(given),
         command=["loadstone", *sys.argv[1:]],
     )

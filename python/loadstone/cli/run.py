@@ -12,6 +12,7 @@ import click
 from loadstone.cli.group import pairs
 from loadstone.cli.output import show_report
 from loadstone.cli.planning import fields_given, planning_options, request_of, with_consent
+from loadstone.cli.watching import watch_options
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import InOut
 
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Kernel interface for network I/O.",
 )
+@watch_options
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 def command(**given: Any) -> None:
     """Run scenarios (names or folders) and write a report.

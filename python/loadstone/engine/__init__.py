@@ -81,6 +81,8 @@ class Engine(ABC):
     status = "not yet run"
     """`verified against …` or `not yet run`, printed by `loadstone engines`."""
     in_process = False
+    process_names: tuple[str, ...] = ()
+    """Names of the server's processes, as its machine shows them: the first 15 bytes."""
     """Whether the engine is a library in our own process, so that its CPU time is ours."""
     reaches_beyond_schema = False
     """Whether a name without a schema may mean an object elsewhere, whatever the session's search path is."""
@@ -255,6 +257,11 @@ class Engine(ABC):
     @abstractmethod
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find the server's first process when the server is on this machine; its children are the rest."""
+
+    def backend_pid(self, connection: Control) -> int | None:
+        """Return the process that serves this session, as the server numbers it; None where none does."""
+        del connection
+        return None
 
     @abstractmethod
     def cancel(self, connection: Control, application_name: str) -> int:

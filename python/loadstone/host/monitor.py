@@ -38,6 +38,7 @@ _LAST_WAIT_S = 0.5
 _PAUSE_NS = 200_000_000
 """A wait that ends so much later than asked was one of a process that was stopped."""
 _RETRY_LIMIT_S = 30.0
+_BY_SQL = "The server's own counters"
 _OUTAGES_TOLD = 5
 
 
@@ -50,9 +51,10 @@ def next_deadline(deadline_ns: int, interval_ns: int, now_ns: int) -> int:
 class Questions:
     """Asks one question at a time in a thread of its own and hands the answer over if it comes in time."""
 
-    def __init__(self, ask: Ask, tell: Tell, interval_s: float) -> None:
-        """Prepare; the thread starts with the first question."""
+    def __init__(self, ask: Ask, tell: Tell, interval_s: float, subject: str = _BY_SQL) -> None:
+        """Prepare; the thread starts with the first question. `subject`, in the plural, is asked for."""
         self.cpu_ns = 0
+        self._subject = subject
         self._ask = ask
         self._tell = tell
         self._interval_s = interval_s
@@ -147,11 +149,11 @@ class Questions:
         if self._outages <= _OUTAGES_TOLD:
             last = " Further gaps are not reported." if self._outages == _OUTAGES_TOLD else ""
             hint = f"The report has a gap here; Loadstone tries again.{last}"
-            self._tell("warning", f"The server's own counters cannot be read: {reason}", hint)
+            self._tell("warning", f"{self._subject} cannot be read: {reason}", hint)
 
     def _recover(self) -> None:
         if self._troubled and self._outages <= _OUTAGES_TOLD:
-            self._tell("info", "The server's own counters can be read again.", "")
+            self._tell("info", f"{self._subject} can be read again.", "")
         self._troubled = False
 
 
@@ -181,6 +183,9 @@ class Watched:
     """Paths on the disks that matter; without any, all disks are watched."""
     ask: Ask | None = None
     """Asks the server by SQL on a connection of its own; always called from one thread at a time."""
+    sources: Mapping[str, Ask] = field(default_factory=dict)
+    """What watches the server's machine, another one: asks for entries of `watch` of monitor.jsonl, each in a
+    thread of its own. The names are shown."""
 
 
 class Monitor:
@@ -200,6 +205,10 @@ class Monitor:
         self._oom_kills: int | None = None
         self._gpus: Gpus | None = None
         self._questions = Questions(watched.ask, self._tell, interval_s) if watched.ask else None
+        self._sources = [
+            Questions(ask, self._tell, interval_s, f"The counters of {name}")
+            for name, ask in watched.sources.items()
+        ]
         self._told: set[str] = set()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -228,8 +237,8 @@ class Monitor:
             return
         self._stop_ns = time.monotonic_ns()
         self._stopping.set()
-        if self._questions is not None:
-            self._questions.wake()
+        for questions in self._all_questions():
+            questions.wake()
         if thread is not threading.current_thread():
             thread.join(_STOP_S)
 
@@ -263,7 +272,7 @@ class Monitor:
     @property
     def overhead(self) -> Overhead:
         """What watching has cost so far."""
-        asking_ns = self._questions.cpu_ns if self._questions else 0
+        asking_ns = sum(questions.cpu_ns for questions in self._all_questions())
         seen = self._overhead
         return Overhead(seen.samples, seen.missed, seen.cpu_ns + asking_ns)
 
@@ -280,13 +289,17 @@ class Monitor:
             deadline_ns = following_ns
             stopping.wait((deadline_ns - now_ns) / 1e9)
         self._sample(time.monotonic_ns() + int(_LAST_WAIT_S * 1e9))
-        if self._questions is not None:
-            self._questions.close()
+        for questions in self._all_questions():
+            questions.close()
         self._gpus.close()
+
+    def _all_questions(self) -> list[Questions]:
+        return [*([self._questions] if self._questions else []), *self._sources]
 
     def _sample(self, until_ns: int) -> None:
         begin_ns = time.thread_time_ns()
         number = self._questions.ask() if self._questions else None
+        watching = [(source, source.ask()) for source in self._sources]
         sample: Sample = {
             "t_ns": time.monotonic_ns(),
             "host": self._part("host", self._host.sample),
@@ -298,12 +311,23 @@ class Monitor:
         }
         if number is not None and self._questions is not None:
             sample["engine"] = self._questions.answer(number, lambda: self._patience_ns(until_ns))
+        if watching:
+            sample["watch"] = self._watched(watching, until_ns)
         try:
             self._write(sample)
         except (LoadstoneError, OSError) as error:
             self._tell_once("write", f"Samples of the machine are lost: {error}")
         self._overhead.samples += 1
         self._overhead.cpu_ns += time.thread_time_ns() - begin_ns
+
+    def _watched(self, asked: Sequence[tuple[Questions, int | None]], until_ns: int) -> list[Sample]:
+        """Return what has answered in time."""
+        answers = (
+            source.answer(number, lambda: self._patience_ns(until_ns))
+            for source, number in asked
+            if number is not None
+        )
+        return [answer for answer in answers if answer is not None]
 
     def _patience_ns(self, until_ns: int) -> int:
         """Until when to wait for the server: less when we are to stop."""

@@ -25,6 +25,8 @@ _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "st
 _NOT_DISKS = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d+")
 """No disk, or stacked on disks that are counted themselves."""
 _DETAILS_PER_SAMPLE = 128
+_STAT_WORDS = 20
+"""Fields of /proc/PID/stat behind the command's name that are used."""
 _HOLD_SAMPLES = 3
 
 
@@ -76,7 +78,7 @@ class Host:
         return {
             "cpu_s": {name: value / _TICKS_PER_S for name, value in zip(_CPU_FIELDS, ticks, strict=False)},
             "cores": sum(1 for line in stat[1:] if line.startswith(b"cpu")),
-            "load1": os.getloadavg()[0],
+            "load1": self._load(),
             "memory_total_bytes": memory.get("MemTotal"),
             "memory_available_bytes": memory.get("MemAvailable"),
             "swap_used_bytes": memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
@@ -85,6 +87,10 @@ class Host:
             "pressure": self._pressure(),
             "throttled_s": self._throttled(),
         }
+
+    def _load(self) -> float | None:
+        words = (machine.read(self._proc / "loadavg") or "").split()
+        return float(words[0]) if words else None
 
     def _network(self) -> Facts | None:
         """Return what left and reached the machine; interfaces built on others would count it twice."""
@@ -157,6 +163,7 @@ class _Stat(NamedTuple):
     system: int
     started: int
     gone: bool
+    name: str
 
 
 class _Detail(NamedTuple):
@@ -184,17 +191,36 @@ def _read(path: str) -> bytes | None:
 
 def _stat(pid: int) -> _Stat | None:
     text = _read(f"/proc/{pid}/stat")
-    if not text:
+    return parse_stat(text) if text else None
+
+
+def parse_stat(text: bytes) -> _Stat | None:
+    """Return what a text of /proc/PID/stat says; None for what is none."""
+    before, _, after = text.rpartition(b")")  # the command's name may hold anything
+    pid, _, name = before.partition(b"(")
+    words = after.split()
+    if len(words) < _STAT_WORDS or not pid.strip().isdigit():
         return None
-    words = text.rpartition(b")")[2].split()  # the command's name may hold anything
     return _Stat(
-        pid=pid,
+        pid=int(pid),
         parent=int(words[1]),
         user=int(words[11]) + int(words[13]),
         system=int(words[12]) + int(words[14]),
         started=int(words[19]),
         gone=words[0] in (b"Z", b"X"),
+        name=name.decode(errors="replace"),
     )
+
+
+def family_of(root: _Stat, stats: Iterable[_Stat]) -> list[_Stat]:
+    """Return a process and its descendants among `stats`, itself first."""
+    children: dict[int, list[_Stat]] = {}
+    for stat in stats:
+        children.setdefault(stat.parent, []).append(stat)
+    found = [root]
+    for stat in found:
+        found.extend(children.pop(stat.pid, []))
+    return found
 
 
 def _detail(pid: int) -> _Detail | None:
@@ -256,17 +282,11 @@ class ProcessTree:
 
     def _family(self) -> list[_Stat] | None:
         """Return the root and its living descendants, the root first; None when the root is gone."""
-        children: dict[int, list[_Stat]] = {}
         root = _stat(self._pid)
         if root is None or root.gone or self._is_another(root):
             return None
-        for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough, thousands of them
-            if name.isdecimal() and (stat := _stat(int(name))):
-                children.setdefault(stat.parent, []).append(stat)
-        found = [root]
-        for stat in found:
-            found.extend(children.pop(stat.pid, []))
-        return found
+        names = os.listdir("/proc")  # noqa: PTH208 - names are enough, thousands of them
+        return family_of(root, (s for name in names if name.isdecimal() and (s := _stat(int(name)))))
 
     def _is_another(self, root: _Stat) -> bool:
         """Say whether the process id was given away again."""

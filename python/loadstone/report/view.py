@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from loadstone.report import formats, grid, overlay, plain_queries, sections, steps, storage, transactions
+from loadstone.report import (
+    formats,
+    grid,
+    overlay,
+    plain_queries,
+    sections,
+    steps,
+    storage,
+    transactions,
+    watched,
+)
 from loadstone.report.charts import choice, machine
 from loadstone.report.chunks import Labelled, chunks
 from loadstone.report.findings import findings
@@ -17,7 +27,7 @@ from loadstone.report.headline import columns, headline
 from loadstone.report.naming import phase_label, phase_title, target_label, target_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from loadstone.report.charts import Chart
     from loadstone.report.findings import Finding
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
     from loadstone.report.steps import StepsBlock
     from loadstone.report.storage import StorageBlock
     from loadstone.report.transactions import TransactionsBlock
+    from loadstone.report.watched import WatchedBlock
     from loadstone.results.documents.phase import Check
     from loadstone.results.documents.run import PlannedSource
     from loadstone.results.documents.summary import (
@@ -147,6 +158,8 @@ class Content:
     grids: list[GridBlock]
     beside: list[Overlay]
     resources: list[ResourcesSection]
+    watched: list[WatchedBlock]
+    watched_columns: Sequence[str]
     sizes: list[SizesRow]
     warnings: list[WarningKind]
     skipped: list[Skipped]
@@ -186,6 +199,8 @@ def view(summary: Summary) -> Content:
         grids=grid.blocks(summary, names if several else {}),
         beside=overlay.blocks(summary, names),
         resources=[_resources(target, summary) for target in targets],
+        watched=watched.blocks(targets, summary),
+        watched_columns=watched.COLUMNS,
         sizes=[_sizes(phase, phase.sizes, summary) for phase in summary.phases if phase.sizes],
         warnings=warnings(summary),
         skipped=[_skipped(entry, names) for entry in summary.skipped],

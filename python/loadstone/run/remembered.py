@@ -32,6 +32,7 @@ def asked_document(request: Request, targets: Sequence[Target]) -> dict[str, Any
         **{name: _without_secrets(getattr(request, name)) for name in _OPTIONS},
         "storage": str(request.storage.absolute()) if request.storage else None,
         **{name: getattr(request, name) for name in _AS_THEY_ARE},
+        **({"watch": [redact(text) for text in request.watch.urls]} if request.watch.urls else {}),
     }
 
 
@@ -57,6 +58,9 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
         kept["scenarios"] = [find_scenario(name) for name in asked["scenarios"]]
     if "storage" not in given and asked.get("storage"):
         kept["storage"] = Path(asked["storage"])
+    if "watch" not in given and asked.get("watch"):
+        _refuse_hidden("--watch", {"URL": " ".join(asked["watch"])})
+        kept["watch"] = replace(request.watch, urls=asked["watch"])
     kept["targets"] = _targets(request.targets if "targets" in given else (), asked["targets"])
     for name, option in _OPTIONS.items():
         anew = getattr(request, name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.private_server.provision import EMPTY, Provision
+from loadstone.watch.watchers import WatchOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,8 @@ class Request:
     command: Sequence[str] = ()
     provision: Provision = EMPTY
     """Which data private servers start with, and where they go."""
+    watch: WatchOptions = field(default_factory=WatchOptions)
+    """What watches the machines of servers that are others."""
     part: Callable[[Plan], Plan] | None = None
     """Takes from the plan what is to be run; None: all of it."""
 

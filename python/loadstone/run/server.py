@@ -15,6 +15,7 @@ from loadstone.results.labels import name_document
 from loadstone.run.cold_cache import restart_cold
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from loadstone.engine import Caches, Engine
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from loadstone.results.folder import RunFolder, TargetFolder
     from loadstone.results.json_files import JsonLines
     from loadstone.target import OpenTarget
+    from loadstone.watch.watchers import Watcher
 
 _RECONNECT_S = 30.0
 _ANSWER_S = 10.0
@@ -36,8 +38,8 @@ _RELEASE_S = 2.0
 class Server:
     """A target that is open. All SQL of the run goes through `control`, in the schema of the scenario."""
 
-    def __init__(self, opened: OpenTarget, folder: RunFolder) -> None:
-        """Connect; raises LoadstoneError when that is not possible."""
+    def __init__(self, opened: OpenTarget, folder: RunFolder, watchers: Sequence[Watcher] = ()) -> None:
+        """Connect; raises LoadstoneError when that is not possible. `watchers` are those of its machine."""
         self.opened = opened
         self.id = opened.id
         self.engine: Engine = opened.engine
@@ -58,11 +60,13 @@ class Server:
         self._watching: Control | None = None
         self._machine: RemoteMachine | None = None
         self._told: set[str] = set()
+        self._watchers = watchers
         self._monitor = self._make_monitor()
 
     def describe(self) -> dict[str, Any]:
         """Return target.json as docs/run-folder.md has it."""
         data = self.opened.data_directory
+        watched = [watcher.describe() for watcher in self._watchers]
         return {
             "id": self.id,
             "label": self.opened.label,
@@ -79,6 +83,7 @@ class Server:
             "memory_limit_bytes": self.opened.memory_limit_bytes,
             "settings": self.engine.settings(self.control),
             "durability": self.engine.durability(self.control, self.schema),
+            **({"watched_by": watched} if watched else {}),
         }
 
     def claim(self) -> None:
@@ -323,7 +328,11 @@ class Server:
         paths: list[Path] = [self._run.path]
         if self.opened.data_directory is not None:
             paths.insert(0, self.opened.data_directory)
-        watched = Watched(server_pid=processes.pid, paths=tuple(paths), ask=self._ask)
+        backend = self.engine.backend_pid(self.control) if self._watchers else None
+        for watcher in self._watchers:
+            watcher.served_by(backend)
+        sources = {watcher.shown: watcher.ask for watcher in self._watchers}
+        watched = Watched(processes.pid, tuple(paths), self._ask, sources)
         return Monitor(watched, self._lines.write, self._tell)
 
     def _ask(self) -> dict[str, Any] | None:

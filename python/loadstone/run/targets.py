@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING
 
 from loadstone.engine import SCHEMA
+from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
 from loadstone.run.server import Server
 from loadstone.scenario.private_server import common_wishes
 from loadstone.target import open_target
+from loadstone.watch.watchers import Watchers, watchers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +57,7 @@ class Opener:
         left: ResumeState | None,
     ) -> None:
         """Open nothing yet; `left` is what the run that goes on has left."""
+        self.watchers = Watchers(())
         self.request = request
         self.listener = listener
         self.folder = folder
@@ -65,6 +69,7 @@ class Opener:
 
     def open(self, stack: contextlib.ExitStack, targets: Sequence[Target], plan: Plan) -> list[Server]:
         """Open all targets, or none; raises LoadstoneError."""
+        self._watch(stack, targets)
         stack.callback(self._end_private_servers)
         clients = max((p.workload.clients for t in plan.targets for p in t.phases), default=1) or 1
         adopted = self._adopt(targets)  # before any is opened: that removes what killed runs have left
@@ -77,7 +82,7 @@ class Opener:
         for target in opened:
             for note in target.notes:
                 self.folder.event("info", "note", note, target=target.id)
-            server = Server(target, self.folder)
+            server = Server(target, self.folder, self.watchers.of(target.id))
             stack.callback(server.close)
             server.claim()
             servers.append(server)
@@ -91,6 +96,16 @@ class Opener:
             stack.callback(self._clean_up, server)
             server.claim()  # the schema that there is now bears the run's mark
         return servers
+
+    def _watch(self, stack: contextlib.ExitStack, targets: Sequence[Target]) -> None:
+        """Try what watches the servers' machines; before any server is touched."""
+        request = self.request
+        if not request.watch.urls:
+            return
+        names = {target.id: engine_named(target.engine).process_names for target in targets}
+        self.watchers = watchers_of(request.watch, request.targets, targets, names, os.environ)
+        stack.callback(self.watchers.close)
+        self.watchers.check(self.listener.said)
 
     def _adopt(self, targets: Sequence[Target]) -> dict[str, Adoption]:
         """Take over what the run that goes on has left of private servers."""

@@ -45,6 +45,7 @@ from loadstone.summary.warnings import (
     judge_target,
     judge_widths,
 )
+from loadstone.summary.watched import watch_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         DriveFigures,
         Group,
         PhaseFigures,
+        Resources,
         TimedOutage,
         Verification,
     )
@@ -223,10 +225,16 @@ def _targets(files: RunFiles, origin_ns: int) -> list[TargetFigures]:
         TargetFigures(
             **msgspec.structs.asdict(target.target),
             short_label=label,
-            resources=summarise_resources(target.monitor, origin_ns),
+            resources=_resources(target, origin_ns),
         )
         for target, label in zip(files.targets, short, strict=True)
     ]
+
+
+def _resources(target: TargetFiles, origin_ns: int) -> Resources:
+    found = summarise_resources(target.monitor, origin_ns)
+    found.watch = watch_figures(target.monitor, target.target, origin_ns) or None
+    return found
 
 
 def _skipped(files: RunFiles, phases: Sequence[PhaseFigures]) -> list[Skipped]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.results.documents import Sample
 from loadstone.results.documents.summary import CoursePoint, ResourcePoint, Resources, Usage
 from loadstone.results.documents.target import Host
+from loadstone.summary import watched
 from loadstone.summary.intervals import NS_PER_S, POINTS
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ SHORTEST_STEP_S = 0.5
 
 NEAR_NS = 1_000_000_000
 WAITS_SHOWN = 6
-CPU_BUSY = ("user", "nice", "system", "irq", "softirq")
-CPU_ALL = (*CPU_BUSY, "steal", "iowait", "idle")
+CPU_BUSY, CPU_ALL = watched.CPU_BUSY, watched.CPU_ALL
 
 COURSE_POINTS = 150
 """The most points of one phase's own course, which is drawn beside that of other targets."""
@@ -216,6 +216,9 @@ def _step(before: Sample, after: Sample, length_s: float, t_s: float) -> _Step:
         "machine_cpu": _machine_cpu(before, after),
         "memory_used_bytes": None if total is None or available is None else total - available,
     }
+    seen = watched.machine_figures(before, after)
+    figures |= {name: seen.get(name, figures.get(name)) for name in watched.OWN}
+    figures |= {n: v for n, v in watched.counter_rates(before, after).items() if figures[n] is None}
     begun = (_delta(before, after, _counter(f"checkpoints_{why}")) or 0 for why in ("timed", "requested"))
     waits = (after.engine and after.engine.waits) or {}
     return _Step(t_s, length_s, figures, int(sum(begun)), waits)

@@ -65,6 +65,7 @@ class PostgresFamily(WireEngine):
 
     name = "postgres"
     title = "PostgreSQL"
+    process_names = ("postgres", "postmaster", "edb-postgres")
     schemes: tuple[str, ...] = ("postgres", "postgresql")
     embedded_prefix: str | None = "pg"
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
@@ -334,6 +335,10 @@ class PostgresFamily(WireEngine):
         except psutil.Error as error:
             return ServerProcesses(None, f"the server's processes are not visible from here: {error}")
         return ServerProcesses(parent.pid)
+
+    def backend_pid(self, connection: Control) -> int | None:
+        """Return the process that serves this session."""
+        return int(one(connection, statements.BACKEND)["pid"])
 
     def cancel(self, connection: Control, application_name: str) -> int:
         """End the sessions of our user that bear this name, with what they still do; returns how many."""

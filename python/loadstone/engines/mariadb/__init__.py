@@ -45,6 +45,7 @@ class MariaDB(WireEngine):
 
     name = "mariadb"
     title = "MariaDB"
+    process_names = ("mariadbd", "mysqld")
     schemes = ("mariadb", "mysql")
     short_names = ("mariadb",)
     sql_dialect = "mysql"

@@ -45,6 +45,11 @@ class Panel:
     lines: tuple[tuple[str, Figure], ...]
 
 
+def _ours_beside(point: ResourcePoint) -> float | None:
+    """Return our own machine's CPU where the server's is watched, to be compared."""
+    return None if point.machine_iowait is None else point.cpu_busy
+
+
 PANELS = (
     Panel(
         "disk-bytes",
@@ -119,7 +124,11 @@ PANELS = (
         "CPU of the server's machine",
         "%",
         PER_CENT,
-        (("busy", lambda point: point.machine_cpu),),
+        (
+            ("busy", lambda point: point.machine_cpu),
+            ("server", lambda point: point.machine_server_cpu),
+            ("Loadstone's machine", _ours_beside),
+        ),
     ),
     Panel(
         "machine-ops",
@@ -136,7 +145,30 @@ PANELS = (
         "Memory of the server's machine",
         "GiB",
         GIBI,
-        (("in use", lambda point: point.machine_memory_bytes),),
+        (
+            ("in use", lambda point: point.machine_memory_bytes),
+            ("server", lambda point: point.machine_server_rss_bytes),
+        ),
+    ),
+    Panel(
+        "machine-bytes",
+        "Disk throughput of the server's machine",
+        "MiB/s",
+        MEBI,
+        (
+            ("written", lambda point: point.machine_write_bytes_per_s),
+            ("read", lambda point: point.machine_read_bytes_per_s),
+        ),
+    ),
+    Panel(
+        "machine-network",
+        "Network of the server's machine",
+        "MiB/s",
+        MEBI,
+        (
+            ("sent", lambda point: point.machine_tx_bytes_per_s),
+            ("received", lambda point: point.machine_rx_bytes_per_s),
+        ),
     ),
     Panel("gpu", "GPU, mean utilisation", "%", PER_CENT, (("GPU", lambda point: point.gpu_utilisation),)),
     Panel("gpu-memory", "GPU memory in use", "GiB", GIBI, (("GPU", lambda point: point.gpu_memory_bytes),)),

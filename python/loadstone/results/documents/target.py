@@ -24,6 +24,20 @@ class Durability(Struct, frozen=True):
     why: str | None = None
 
 
+class WatchedBy(Struct, frozen=True):
+    """What watches the server's machine (`--watch`)."""
+
+    source: Annotated[str, Meta(description="its URL, without a password")] = ""
+    about: Annotated[str, Meta(description="such as exporter, version, machine")] = ""
+    clock_offset_s: Annotated[
+        Number | None, Meta(description="that machine's wall clock minus ours, when the run began")
+    ] = None
+    clock_error_s: Annotated[
+        Number | None, Meta(description="how far off that can be: half the shortest round trip")
+    ] = None
+    not_observed: Annotated[tuple[str, ...], Meta(description="what it does not show, and why")] = ()
+
+
 class TargetParts(Struct, frozen=True):
     """The parts of a target's labels, which are as short as possible and all different."""
 
@@ -59,6 +73,7 @@ class Target(Struct, frozen=True):
         Amount | None,
         Meta(description="of a private server's control group, page cache of its files included"),
     ] = None
+    watched_by: list[WatchedBy] | UnsetType = UNSET
     settings: Annotated[
         list[Setting] | None,
         Meta(description="every setting that is not at its default, and other important ones"),
@@ -110,7 +125,7 @@ class Pressure(Struct, frozen=True):
 
 
 class Host(Struct, frozen=True):
-    """The machine that Loadstone runs on."""
+    """The machine that Loadstone runs on, or that of the server."""
 
     cpu_s: CpuTimes | None = None
     cores: Annotated[Amount | None, Meta(description="online")] = None
@@ -215,6 +230,21 @@ class Gpu(Struct, frozen=True):
     pcie_tx_bytes_per_s: Annotated[Amount | None, Meta(description="likewise")] = None
 
 
+class WatchedMachine(Struct, frozen=True):
+    """The server's machine, which is another one, as one `--watch` shows it."""
+
+    t_ns: Annotated[Ns, Meta(description="when it was read, on the clock of `t_ns` of the line")]
+    source: Annotated[str, Meta(description="the URL of `--watch`, without a password")] = ""
+    clock_offset_s: Annotated[Number | None, Meta(description="its wall clock minus ours")] = None
+    clock_error_s: Annotated[Number | None, Meta(description="how far off that can be")] = None
+    host: Annotated[Host | None, Meta(description="counters of that machine")] = None
+    server: Annotated[Process | None, Meta(description="the server's processes there")] = None
+    counters: Annotated[
+        Counters | None, Meta(description="of the server, by postgres_exporter; names as in `engine`")
+    ] = None
+    gauges: Annotated[Counters | None, Meta(description="likewise")] = None
+
+
 class Sample(Struct, frozen=True):
     """A line of monitor.jsonl: counters as they were read, which only grow."""
 
@@ -228,3 +258,7 @@ class Sample(Struct, frozen=True):
         Meta(description="control group of the server's first process; null where it is ours"),
     ] = None
     gpu: list[Gpu] | None = None
+    watch: Annotated[
+        tuple[WatchedMachine, ...],
+        Meta(description="only with `--watch`: the sources that answered in time"),
+    ] = ()

@@ -41,7 +41,14 @@ from loadstone.results.documents.summary.loads import (
     TransactionsFigures,
     WrittenFigures,
 )
-from loadstone.results.documents.summary.machine import CoursePoint, ResourcePoint, Resources, Usage
+from loadstone.results.documents.summary.machine import (
+    CoursePoint,
+    ResourcePoint,
+    Resources,
+    Usage,
+    WatchFigures,
+    WatchGap,
+)
 from loadstone.results.documents.summary.phases import (
     Cell,
     CellRate,
@@ -204,6 +211,8 @@ __all__ = [
     "Verification",
     "VerifiedPhase",
     "Warning",
+    "WatchFigures",
+    "WatchGap",
     "WidthCost",
     "WidthPoint",
     "WidthTarget",
