@@ -212,6 +212,13 @@ pub(crate) trait Bulk {
         String::new()
     }
 
+    /// A query for one value: how many columns of a table take rows that name no columns, where rows as data leave
+    /// the same in it as an INSERT does of whole numbers, texts and NULLs; NULL or no row where they may not. `None`:
+    /// they never do.
+    fn same_as_insert(_table: &str) -> Option<String> {
+        None
+    }
+
     /// As [`Frontend::query`].
     fn put_query(_sql: &str, _out: &mut Vec<u8>) -> Result<(), Unencodable> {
         Err(no_bulk())

@@ -174,6 +174,11 @@ pub(crate) trait Program<P: Protocol> {
         false
     }
 
+    /// The statement that it has sent takes data, which follow it.
+    fn sends_data(&self) -> bool {
+        false
+    }
+
     /// Run without a connection until one is needed.
     fn resume_unconnected(&mut self) -> Step {
         Step::Connect

@@ -14,6 +14,8 @@ pub enum Request {
     Next,
     /// Run the text; go on with the result.
     Query,
+    /// The same, for an insert that was put together of many rows.
+    BulkInsert,
     /// The same, for a rollback that is in no figure.
     Rollback,
     /// Prepare the text under this number.

@@ -323,7 +323,7 @@ impl Engine {
                 client.sql.clear();
                 client.sql.extend_from_slice(&client.bulk.text);
                 client.bulk.sent();
-                Request::Query
+                Request::BulkInsert
             }
             Op::Prepare => {
                 numbered(&mut client.sql, stack.bytes(4).unwrap_or_default());

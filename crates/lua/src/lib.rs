@@ -7,6 +7,7 @@
 mod client;
 mod describe;
 mod engine;
+pub mod inserts;
 mod natives;
 pub mod random;
 mod result;

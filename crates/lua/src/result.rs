@@ -72,6 +72,13 @@ impl ResultRows {
         self.columns
     }
 
+    /// The first value of the first row.
+    #[must_use]
+    pub fn first(&self) -> Option<&[u8]> {
+        let end = (*self.ends.first()?)?;
+        Some(&self.bytes[..end])
+    }
+
     pub(crate) fn number(&self) -> u32 {
         self.number
     }

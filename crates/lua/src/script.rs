@@ -86,6 +86,7 @@ impl Script {
     }
 
     pub(crate) fn initialized(&self) {
+        (self.output)(Told::Printed, ""); // between what init() prints and what clients do
         self.initialized.store(true, Ordering::Release);
     }
 

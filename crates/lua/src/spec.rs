@@ -44,6 +44,9 @@ pub struct ScriptSpec {
     /// Errors after which an event begins again: SQLSTATEs or a server's numbers, or `all`.
     #[serde(default)]
     pub ignore_errors: Option<Vec<Value>>,
+    /// Rows of bulk inserts go as data where the table is the same, in commands other than `run`.
+    #[serde(default)]
+    pub bulk_copy: bool,
     /// Distributions of random numbers.
     #[serde(default)]
     pub rand: Settings,

@@ -56,7 +56,11 @@ fn play(script: &Script, client: &mut Client) -> Played {
             Request::Next => {
                 Answer::Flag(!is_over && (script.spec().command != "run" || script.take_event()))
             }
-            Request::Query | Request::Execute(_) | Request::Rollback | Request::Prepare(_) => {
+            Request::Query
+            | Request::BulkInsert
+            | Request::Execute(_)
+            | Request::Rollback
+            | Request::Prepare(_) => {
                 let mut sql = String::from_utf8(client.sql().to_owned()).unwrap();
                 if let Request::Execute(number) = request {
                     let values = client.parameters().values().map(|value| {

@@ -154,7 +154,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         record.bytes_received += chunk.len as u64;
         // Statements of a transaction that straddles the end of the warm-up belong to neither side.
         let counted = client.transaction.measured == self.measuring;
-        let is_load = self.config.is_load;
+        let is_load = self.config.is_load || program.sends_data();
         let telling = self.config.telling.as_deref();
         let (mut ready, mut copy_in) = (false, false);
         let result = session.receive(self.poller.bytes(chunk), &mut |message| match message {

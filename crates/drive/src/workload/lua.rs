@@ -1,6 +1,8 @@
 //! A script in Lua as a program: its coroutine asks, and this says it in the words of the driver.
 
 mod answer;
+mod copying;
+mod fairness;
 mod work;
 
 use std::fmt::Write as _;
@@ -9,6 +11,7 @@ use std::sync::Arc;
 use loadstone_lua::{Answer, Client, Fault, Request};
 
 use self::answer::Heard;
+use self::copying::{Copying, Way};
 pub(crate) use self::work::LuaWork;
 use self::work::Shared;
 use super::{End, LoadCount, Part, Place, Program, Readiness, Step};
@@ -63,6 +66,9 @@ pub(crate) struct LuaProgram {
     operations: Operations,
     /// The statement counts, and is no ROLLBACK or prepare.
     counts: bool,
+    /// It is an event that runs, and nothing before or after all of them.
+    in_event: bool,
+    copying: Copying,
     /// Name of a prepared statement at the server.
     name: String,
     fault: Option<Fault>,
@@ -71,7 +77,7 @@ pub(crate) struct LuaProgram {
 }
 
 impl LuaProgram {
-    fn new(shared: Arc<Shared>, lua: Client, number: usize) -> Self {
+    fn new(shared: Arc<Shared>, lua: Client, number: usize, copying: Copying) -> Self {
         Self {
             shared,
             lua,
@@ -81,6 +87,8 @@ impl LuaProgram {
             heard: Heard::default(),
             operations: Operations::default(),
             counts: false,
+            in_event: false,
+            copying,
             name: String::new(),
             fault: None,
             refusal: String::new(),
@@ -103,6 +111,9 @@ impl LuaProgram {
                 return None;
             }
             Next::Connection | Next::Init | Next::Others => Answer::Flag(true),
+            Next::Heard if self.copying.goes_on(&self.heard, &self.lua.result) => {
+                return Some(Request::BulkInsert);
+            }
             Next::Heard => return Some(self.lua.resume(self.heard.answer(&self.shared.script))),
         };
         Some(self.lua.resume(answer))
@@ -126,7 +137,11 @@ impl LuaProgram {
 
     /// What a script asks for that has a connection.
     fn connected(&mut self, request: Request, frontend: &mut impl Frontend) -> Option<Step> {
+        if request != Request::BulkInsert {
+            self.copying.forget();
+        }
         let sent = match request {
+            Request::BulkInsert => self.insert(frontend),
             Request::Query | Request::Rollback => {
                 self.counts = request == Request::Query;
                 frontend.query(self.lua.sql())
@@ -164,6 +179,17 @@ impl LuaProgram {
         Some(self.exchange(sent))
     }
 
+    /// Send a bulk insert: as data, if it can be.
+    fn insert(&mut self, frontend: &mut impl Frontend) -> Result<(), Unencodable> {
+        let way = (self.copying).way(self.lua.sql(), self.heard.in_transaction())?;
+        self.counts = way != Way::Ask;
+        match way {
+            Way::Insert => return frontend.query(self.lua.sql()),
+            Way::Ask | Way::Copy => frontend.encoded(self.copying.messages()),
+        }
+        Ok(())
+    }
+
     fn exchange(&mut self, sent: Result<(), Unencodable>) -> Step {
         if let Err(error) = sent {
             return self.fail(Fault::plain(error.0));
@@ -190,6 +216,7 @@ impl LuaProgram {
             }
             Request::Disconnect | Request::Close(_) => None,
             Request::Query
+            | Request::BulkInsert
             | Request::Rollback
             | Request::Prepare(_)
             | Request::Execute(_)
@@ -311,6 +338,7 @@ impl<P: Protocol> Program<P> for LuaProgram {
 
     fn begin(&mut self) -> usize {
         self.course = Course::Ready;
+        self.in_event = true;
         0
     }
 
@@ -332,7 +360,8 @@ impl<P: Protocol> Program<P> for LuaProgram {
     }
 
     fn answered(&mut self, _failed: bool) -> Result<(), Failure> {
-        if self.counts {
+        // An insert that cannot be sent as data is sent once more, and counts then.
+        if self.counts && !(self.copying.is_sent() && self.heard.has_failed()) {
             self.heard.count(&self.lua.result, &mut self.operations);
         }
         Ok(())
@@ -357,7 +386,17 @@ impl<P: Protocol> Program<P> for LuaProgram {
         self.last_words(failure)
     }
 
-    fn ended(&mut self, _end: &End<'_>) -> LoadCount {
+    fn sends_data(&self) -> bool {
+        self.copying.is_sent()
+    }
+
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
+        let was_event = std::mem::take(&mut self.in_event);
+        if let (true, End::Done { sent_ns, acked_ns }) = (was_event, end) {
+            let begun_ns = if *sent_ns == 0 { *acked_ns } else { *sent_ns };
+            let busy_ns = acked_ns.saturating_sub(begun_ns);
+            self.shared.fairness.book(self.number, busy_ns);
+        }
         LoadCount::default()
     }
 
@@ -365,5 +404,7 @@ impl<P: Protocol> Program<P> for LuaProgram {
         self.end();
     }
 
-    fn reconnected(&mut self) {}
+    fn reconnected(&mut self) {
+        self.copying.forget();
+    }
 }

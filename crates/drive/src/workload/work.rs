@@ -177,7 +177,8 @@ impl Work {
     /// What the account says besides, by key.
     pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
         match self {
-            Self::Scripts(_) | Self::Lua(_) => Map::new(),
+            Self::Scripts(_) => Map::new(),
+            Self::Lua(lua) => lua.account(),
             Self::Load(load) => load.account(),
             Self::Queries(queries) => queries.account(totals),
         }

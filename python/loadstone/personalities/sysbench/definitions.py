@@ -141,6 +141,12 @@ BEYOND = OptionGroup(
         Option("percentiles", "print these percentiles below the results, e.g. 50,99,99.9", None, "list"),
         Option("warmup", "seconds before the measured time", None, "double"),
         Option("load-threads", "threads of the driver; 0: one for each free core", "0", "int"),
+        Option(
+            "bulk-copy",
+            "outside of runs, send rows of bulk inserts by COPY where that leaves the same table",
+            "on",
+            "bool",
+        ),
     ),
 )
 GROUPS = (GENERAL, RANDOM, VERBOSITY, LOG, DATABASE, MYSQL, PGSQL, BEYOND)

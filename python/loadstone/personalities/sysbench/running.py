@@ -81,7 +81,14 @@ def call(job: Job, command: str, *, is_parallel: bool) -> int:
     document = _document(job, drive, None, command)
     messages = Messages(job.log, job.err, job.limits.verbosity)
     account = _performed(job, document, None, messages)
+    _note_copied(job, account)
     return _status(job, account)
+
+
+def _note_copied(job: Job, account: dict[str, Any]) -> None:
+    """Say which rows went to the server in another way than the script says."""
+    if rows := account["copied_rows"]:
+        job.err(f"sysbench: {rows} rows were sent by COPY instead of INSERT (--bulk-copy=off sends INSERT)\n")
 
 
 def run(job: Job) -> int:
@@ -212,6 +219,7 @@ def _lua(job: Job, command: str, seed: int) -> dict[str, Any]:
             "percentile": float(job.limits.percentile) or None,
             "seed": seed,
             "ps_mode": job.ps_mode,
+            "bulk_copy": settings.flag("bulk-copy"),
             "rand": {
                 "type": job.limits.distribution,
                 "spec_iter": settings.integer("rand-spec-iter"),

@@ -12,6 +12,7 @@ pub(super) struct Heard {
     affected: u64,
     failed: Option<(SqlState, u16)>,
     words: String,
+    in_transaction: bool,
 }
 
 impl Heard {
@@ -38,8 +39,18 @@ impl Heard {
                 self.words.clear();
                 self.words.push_str(&String::from_utf8_lossy(error.message));
             }
+            Message::Answered { in_transaction } => self.in_transaction = *in_transaction,
             _ => {}
         }
+    }
+
+    /// The session was in a transaction after the last answer.
+    pub(super) fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// Count it as what it was.

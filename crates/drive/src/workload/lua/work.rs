@@ -1,13 +1,17 @@
 //! A script in Lua as the work of a drive: what all its clients share.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use loadstone_lua::random::Stream;
 use loadstone_lua::{Client, Script, ScriptSpec, Told, describe};
+use serde_json::{Map, Value};
 
 use super::LuaProgram;
+use super::copying::{Copying, Dialect};
+use super::fairness::Fairness;
 use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::spec::DriveSpec;
@@ -25,6 +29,7 @@ pub(super) struct Shared {
     /// The command is done by all clients, not by the first alone.
     is_parallel: bool,
     is_run: bool,
+    pub(super) fairness: Fairness,
     /// Why the first client failed that did.
     failure: Mutex<Option<String>>,
 }
@@ -49,6 +54,8 @@ impl Shared {
 pub(crate) struct LuaWork {
     shared: Arc<Shared>,
     streams: Vec<Stream>,
+    /// Rows of bulk inserts that went as data.
+    copied: Arc<AtomicU64>,
 }
 
 impl LuaWork {
@@ -73,11 +80,13 @@ impl LuaWork {
             telling,
             is_parallel,
             is_run,
+            fairness: Fairness::new(spec.clients),
             failure: Mutex::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
             streams: Stream::of_clients(lua.seed, spec.clients),
+            copied: Arc::default(),
         })
     }
 
@@ -108,7 +117,26 @@ impl LuaWork {
 
     pub(crate) fn program<P: Protocol>(&self, client: usize) -> Box<dyn Program<P> + Send> {
         let lua = Client::new(&self.shared.script, client, self.streams[client]);
-        Box::new(LuaProgram::new(Arc::clone(&self.shared), lua, client))
+        let dialect = self.takes_data().then(Dialect::of::<P>);
+        let copying = Copying::new(dialect, Arc::clone(&self.copied));
+        let shared = Arc::clone(&self.shared);
+        Box::new(LuaProgram::new(shared, lua, client, copying))
+    }
+
+    /// Bulk inserts may go as data: in a run they are what is measured.
+    fn takes_data(&self) -> bool {
+        self.shared.script.spec().bulk_copy && !self.shared.is_run
+    }
+
+    /// What drive.json says besides.
+    pub(crate) fn account(&self) -> Map<String, Value> {
+        Map::from_iter([
+            ("fairness".to_owned(), self.shared.fairness.account()),
+            (
+                "copied_rows".to_owned(),
+                self.copied.load(Ordering::Relaxed).into(),
+            ),
+        ])
     }
 
     pub(crate) fn telling(&self) -> Arc<Telling> {
