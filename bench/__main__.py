@@ -56,7 +56,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="length of each run (default 5; pgbench: 1)")
     parser.add_argument("--target", default="pg", help="private server to measure on (default pg)")
     parser.add_argument("--only", choices=PARTS, help="run one part")
-    parser.add_argument("--quick", action="store_true", help="of pgbench: a few rows of every kind")
+    parser.add_argument(
+        "--quick", action="store_true", help="of pgbench and sysbench: a few rows of every kind"
+    )
     parser.add_argument(
         "--pick",
         nargs="+",
@@ -66,7 +68,8 @@ def main() -> int:
         help=f"of pgbench: only rows with these words, of each kind: {' '.join(pgbench.words())}",
     )
     parser.add_argument(
-        "--mysql-socket", help="of sysbench: socket of a MySQL or MariaDB, root without password"
+        "--mysql-socket",
+        help="of sysbench: socket of a MySQL or MariaDB, root without password (default: a private MariaDB)",
     )
     given = parser.parse_args()
     rounds = given.rounds or 5
@@ -76,7 +79,13 @@ def main() -> int:
         "pgbench": lambda: pgbench.run(
             given.target, given.rounds, given.seconds, pgbench.QUICK if given.quick else given.pick
         ),
-        "sysbench": lambda: sysbench.run(given.target, given.rounds or 3, given.seconds, given.mysql_socket),
+        "sysbench": lambda: sysbench.run(
+            given.target,
+            given.rounds or 3,
+            given.seconds,
+            given.mysql_socket,
+            sysbench.QUICK if given.quick else sysbench.WHOLE,
+        ),
         "initialization": lambda: initialization.run(given.target, rounds),
         "startup": lambda: startup.run(given.target, rounds),
         "ceiling": lambda: ceiling.run(rounds),

@@ -53,14 +53,19 @@ def _commands(where: Connection, folder: Path) -> dict[str, list[str]]:
     script = folder / "one.sql"
     script.write_text("select 1;\n")
     there = f"host={where.host} port={where.port} user={where.user} dbname={where.database}"
+    sysbench = ("--db-driver=pgsql", f"--pgsql-host={where.host}", f"--pgsql-port={where.port}")
+    more = (f"--pgsql-user={where.user}", f"--pgsql-db={where.database}", "--events=1", "--time=0")
+    one = folder / "one.lua"
+    one.write_text("function event() sysbench.sql.driver():connect():query('select 1') end\n")
     commands = {
         BARE: [sys.executable, "-c", "pass"],
         "import loadstone._core": [sys.executable, "-c", "import loadstone._core"],
         "loadstone tsbs generate-data": [OURS, *DATA.split(), f"--file={folder / 'data'}"],
         "loadstone pgbench -t 1": [OURS, "pgbench", "-n", "-t", "1", "-f", str(script), there],
+        "loadstone sysbench --events=1": [OURS, "sysbench", *sysbench, *more, str(one), "run"],
         "loadstone pgbench -i -I d": [OURS, "pgbench", "-i", "-I", "d", there],
     }
-    for name in ("--version", "--help", "scenarios", "pgbench --version"):
+    for name in ("--version", "--help", "scenarios", "pgbench --version", "sysbench --version"):
         commands[f"loadstone {name}"] = [OURS, *name.split()]
     return commands
 

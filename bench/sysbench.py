@@ -1,7 +1,8 @@
 """sysbench's workloads: `loadstone sysbench` beside the installed sysbench, the same command line, in turns.
 
 CPU and memory are those of the client's process from its start to its end; the CPU of a run of one event for
-each client, which is start, connecting and preparing, is measured apart and taken off.
+each client, which is start, connecting and preparing, is measured apart and taken off. MariaDB is the
+installed one, in a folder of its own, unless the socket of another server is given.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.engines.mariadb.server import PrivateMaria
+from loadstone.errors import LoadstoneError
 from loadstone.private_server import EmbeddedServer, ServerSpec
+from loadstone.private_server.folder import PrivateFolder
+from loadstone.private_server.os_user import server_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +39,20 @@ CPU_AIM = 0.5
 MEMORY_AIM = 0.1
 PREPARE_AIM = 3.0
 _DATABASE = "sbtest"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is measured."""
+
+    workloads: tuple[str, ...] = WORKLOADS
+    clients: tuple[int, ...] = CLIENTS
+    prepared: tuple[str, ...] = PREPARED
+
+
+WHOLE = Extent()
+QUICK = Extent(("oltp_point_select",), (1, 512), ("--tables=2", "--table-size=20000"))
+"""A row of each kind, to see that all of it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +74,47 @@ class Place:
     options: tuple[str, ...]
     sides: tuple[tuple[str, ...], tuple[str, ...]]
     seconds: float
+    extent: Extent
 
 
-def run(target: str, rounds: int, seconds: float | None, socket: str | None) -> None:
-    """Print the tables of PostgreSQL, and of the MySQL or MariaDB behind `socket`."""
+def run(target: str, rounds: int, seconds: float | None, socket: str | None, extent: Extent = WHOLE) -> None:
+    """Print the tables of PostgreSQL, and of the server behind `socket`, or of a private MariaDB."""
     peer = shutil.which("sysbench")
     if peer is None:
         print("sysbench is not installed: the comparison is left out (Debian: sysbench)\n")
         return
     sides = ((peer,), (str(OURS), "sysbench"))
+    seconds = seconds or 5.0
     with EmbeddedServer(ServerSpec(name=target, clients=2 * max(CLIENTS))) as server:
         there = server.connection
         place = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
         account = (f"--pgsql-user={there.user}", f"--pgsql-db={there.database}")
-        _measure(Place(str(server.build), (*place, *account), sides, seconds or 5.0), rounds)
-    if socket is None:
-        print("MySQL and MariaDB are left out: --mysql-socket names a server\n")
+        _measure(Place(str(server.build), (*place, *account), sides, seconds, extent), rounds)
+    try:
+        with _mysql(socket) as (title, options):
+            _measure(Place(title, options, sides, seconds, extent), rounds)
+    except LoadstoneError as error:
+        print(f"MySQL and MariaDB are left out: {error.message} (--mysql-socket names a server)\n")
+
+
+@contextmanager
+def _mysql(socket: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what the server is called, and the options by which both programs reach it."""
+    if socket is not None:
+        yield "MySQL or MariaDB", _mysql_options(socket)
         return
-    options = (
-        "--db-driver=mysql",
-        f"--mysql-socket={socket}",
-        "--mysql-user=root",
-        f"--mysql-db={_DATABASE}",
-    )
-    _measure(Place("MySQL or MariaDB", options, sides, seconds or 5.0), rounds)
+    with PrivateFolder(user=server_account()) as folder:
+        server = PrivateMaria(folder.path, {}, 2 * max(CLIENTS))
+        try:
+            control = server.connect_as_user()
+            control.execute(f"CREATE DATABASE {_DATABASE}")
+            yield "the installed MariaDB", _mysql_options(server.connection.host)
+        finally:
+            server.close()
+
+
+def _mysql_options(socket: str) -> tuple[str, ...]:
+    return ("--db-driver=mysql", f"--mysql-socket={socket}", "--mysql-user=root", f"--mysql-db={_DATABASE}")
 
 
 def _measure(place: Place, rounds: int) -> None:
@@ -94,7 +131,7 @@ def _events_table(place: Place, rounds: int) -> None:
         "| sysbench MiB | ours | ratio |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for workload, clients in itertools.product(WORKLOADS, CLIENTS):
+    for workload, clients in itertools.product(place.extent.workloads, place.extent.clients):
         limits = (f"--threads={clients}", "--rand-seed=1")
         short = (*TABLES, *limits, "--time=0", f"--events={clients}", workload, "run")
         long = (*TABLES, *limits, f"--time={place.seconds:.0f}", workload, "run")
@@ -117,13 +154,14 @@ def _events_table(place: Place, rounds: int) -> None:
 
 
 def _prepare_table(place: Place, rounds: int) -> None:
-    print(f"### prepare on {place.title}: {' '.join(PREPARED)}, {rounds} rounds in turns, medians\n")
+    size = " ".join(place.extent.prepared)
+    print(f"### prepare on {place.title}: {size}, {rounds} rounds in turns, medians\n")
     print("| threads | sysbench s | ours s | ratio | sysbench CPU s | ours | ratio |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     for threads in (1, 2):
         runs: tuple[list[Run], list[Run]] = ([], [])
         for side in _turns(rounds):
-            words = (*PREPARED, f"--threads={threads}", "oltp_read_write")
+            words = (*place.extent.prepared, f"--threads={threads}", "oltp_read_write")
             runs[side].append(_once(place, side, (*words, "prepare")))
             _once(place, side, (*words, "cleanup"))
         wall = [statistics.median(r.wall_s for r in side) for side in runs]

@@ -25,8 +25,9 @@ def lua_script(document: str) -> str:
 
     `document`: `{"script","source","path","options","argv"}` as in a drive's `lua`. Returns
     `{"options": [{"name","description","default","type"}], "commands": {NAME: {"parallel"}},
-    "has": [FUNCTION], "legacy", "output"}`. Raises ScriptError, whose hint is the traceback, for a script
-    that is not there, does not parse, fails, or is not loaded within 10 s.
+    "has": [FUNCTION], "legacy", "output"}`. Raises ScriptError, whose hint is the traceback, and which
+    has what the script printed as a sixth argument, for a script that is not there, does not parse, fails, or
+    is not loaded within 10 s.
     """
 
 def pgbench_rows(table: str, first: int, count: int) -> bytes:

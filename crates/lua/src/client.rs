@@ -15,7 +15,10 @@ pub enum Request {
     /// Run the text; go on with the result.
     Query,
     /// The same, for an insert that was put together of many rows.
-    BulkInsert,
+    BulkInsert {
+        /// The script is about to make more rows: it may go on before the server has answered.
+        has_more: bool,
+    },
     /// The same, for a rollback that is in no figure.
     Rollback,
     /// Prepare the text under this number.
@@ -133,6 +136,11 @@ impl Client {
     #[must_use]
     pub fn sql(&self) -> &[u8] {
         &self.sql
+    }
+
+    /// Take the text of the statement away, in exchange for memory to be used again.
+    pub fn replace_sql(&mut self, spare: &mut Vec<u8>) {
+        std::mem::swap(&mut self.sql, spare);
     }
 
     /// The values of the statement.

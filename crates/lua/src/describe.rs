@@ -26,6 +26,8 @@ pub struct ScriptFault {
     pub line: u32,
     /// Which function called which.
     pub traceback: String,
+    /// What the script printed before.
+    pub output: String,
 }
 
 /// Load a script in a state of its own, and say what it declares.
@@ -43,13 +45,18 @@ pub fn describe(spec: ScriptSpec) -> Result<Value, ScriptFault> {
             .push_str(text);
     });
     let script = Script::new(spec, 1, output).map_err(|fault| placed(&name, fault))?;
-    let mut described = within(&script).map_err(|fault| placed(&name, fault))?;
-    described["output"] = printed
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
-        .into();
-    Ok(described)
+    let described = within(&script);
+    let output = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
+    match described {
+        Ok(mut described) => {
+            described["output"] = output.into();
+            Ok(described)
+        }
+        Err(fault) => Err(ScriptFault {
+            output,
+            ..placed(&name, fault)
+        }),
+    }
 }
 
 #[expect(
@@ -125,12 +132,14 @@ fn placed(name: &str, fault: Fault) -> ScriptFault {
             file: file.to_owned(),
             line,
             traceback: fault.traceback,
+            output: String::new(),
         },
         _ => ScriptFault {
             message: fault.message,
             file: name.to_owned(),
             line: 0,
             traceback: fault.traceback,
+            output: String::new(),
         },
     }
 }

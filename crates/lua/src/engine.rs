@@ -323,7 +323,9 @@ impl Engine {
                 client.sql.clear();
                 client.sql.extend_from_slice(&client.bulk.text);
                 client.bulk.sent();
-                Request::BulkInsert
+                Request::BulkInsert {
+                    has_more: stack.flag(3),
+                }
             }
             Op::Prepare => {
                 numbered(&mut client.sql, stack.bytes(4).unwrap_or_default());

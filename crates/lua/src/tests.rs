@@ -57,7 +57,7 @@ fn play(script: &Script, client: &mut Client) -> Played {
                 Answer::Flag(!is_over && (script.spec().command != "run" || script.take_event()))
             }
             Request::Query
-            | Request::BulkInsert
+            | Request::BulkInsert { .. }
             | Request::Execute(_)
             | Request::Rollback
             | Request::Prepare(_) => {
@@ -335,7 +335,8 @@ fn a_script_says_what_it_declares() {
             "output": "loaded\n",
         })
     );
-    let fault = describe(spec("local x\nerror('no')", &json!({}))).unwrap_err();
+    let fault = describe(spec("print(7)\nerror('no')", &json!({}))).unwrap_err();
+    assert_eq!(fault.output, "7\n");
     assert_eq!(
         (fault.message.as_str(), fault.file.as_str(), fault.line),
         ("no", "test.lua", 2)

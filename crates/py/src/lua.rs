@@ -15,6 +15,13 @@ pub(crate) fn lua_script(py: Python<'_>, document: &str) -> PyResult<String> {
     described
         .map(|described| described.to_string())
         .map_err(|fault| {
-            ScriptError::new_err((fault.message, fault.file, fault.line, 0, fault.traceback))
+            ScriptError::new_err((
+                fault.message,
+                fault.file,
+                fault.line,
+                0,
+                fault.traceback,
+                fault.output,
+            ))
         })
 }

@@ -192,3 +192,25 @@ def test_a_run_sends_what_the_script_says(database: Database, tmp_path: Path) ->
     code = sysbench.main((*options(database), str(path), "--events=1", "run"), out.append, err.append)
     assert (code, "COPY" in "".join(err)) == (0, False)
     assert database.value("select count(*) from t") == 300
+
+
+@pytest.mark.skipif(PEER is None, reason="sysbench is not installed")
+@pytest.mark.parametrize("way", ["on", "off"])
+def test_batches_before_a_refused_one_are_kept(database: Database, tmp_path: Path, way: str) -> None:
+    path = script(tmp_path, rows=30_000)
+    setup = "create table t (a int check (a <> 15000), b text)"
+    kept = []
+    for program in ("theirs", "ours"):
+        database.execute(f"drop table if exists t; {setup}")
+        if program == "theirs":
+            assert PEER is not None
+            ran = subprocess.run(
+                [PEER, *options(database), path, "prepare"], check=False, capture_output=True
+            )
+            code = ran.returncode
+        else:
+            code, out, _ = prepare(database, f"--bulk-copy={way}", path)
+            assert "check constraint" in out
+        assert code == 1
+        kept.append(database.value(CONTENT.format("t")))
+    assert kept[0] == kept[1] != "-"

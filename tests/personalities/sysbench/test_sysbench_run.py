@@ -68,6 +68,12 @@ def test_an_error_names_file_line_and_client(tmp_path: Path) -> None:
     assert "traceback" in err
 
 
+def test_what_is_printed_before_an_error_of_loading_is_shown(tmp_path: Path) -> None:
+    code, out, _ = run(script(tmp_path, "print('so far')\nlocal x = nil + 1"), "run")
+    assert code == 1
+    assert re.search(r"^so far\nFATAL: .*own\.lua:2: ", out, re.MULTILINE)
+
+
 def test_an_error_that_the_script_catches_ends_nothing(database: Database, tmp_path: Path) -> None:
     text = (
         "function event() pcall(function() sysbench.sql.driver():connect():query('select nothing') end) end"

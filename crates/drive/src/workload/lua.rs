@@ -1,5 +1,6 @@
 //! A script in Lua as a program: its coroutine asks, and this says it in the words of the driver.
 
+mod ahead;
 mod answer;
 mod copying;
 mod fairness;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use loadstone_lua::{Answer, Client, Fault, Request};
 
+use self::ahead::Ahead;
 use self::answer::Heard;
 use self::copying::{Copying, Way};
 pub(crate) use self::work::LuaWork;
@@ -69,6 +71,7 @@ pub(crate) struct LuaProgram {
     /// It is an event that runs, and nothing before or after all of them.
     in_event: bool,
     copying: Copying,
+    ahead: Ahead,
     /// Name of a prepared statement at the server.
     name: String,
     fault: Option<Fault>,
@@ -89,6 +92,7 @@ impl LuaProgram {
             counts: false,
             in_event: false,
             copying,
+            ahead: Ahead::default(),
             name: String::new(),
             fault: None,
             refusal: String::new(),
@@ -112,8 +116,9 @@ impl LuaProgram {
             }
             Next::Connection | Next::Init | Next::Others => Answer::Flag(true),
             Next::Heard if self.copying.goes_on(&self.heard, &self.lua.result) => {
-                return Some(Request::BulkInsert);
+                return Some(Request::BulkInsert { has_more: false });
             }
+            Next::Heard if self.ahead.is_ahead() => return Some(self.catch_up()),
             Next::Heard => return Some(self.lua.resume(self.heard.answer(&self.shared.script))),
         };
         Some(self.lua.resume(answer))
@@ -137,11 +142,15 @@ impl LuaProgram {
 
     /// What a script asks for that has a connection.
     fn connected(&mut self, request: Request, frontend: &mut impl Frontend) -> Option<Step> {
-        if request != Request::BulkInsert {
+        let is_insert = matches!(request, Request::BulkInsert { .. });
+        if !is_insert {
             self.copying.forget();
         }
         let sent = match request {
-            Request::BulkInsert => self.insert(frontend),
+            Request::BulkInsert { has_more } => {
+                self.ahead.allow(has_more && !self.shared.is_run());
+                self.insert(frontend)
+            }
             Request::Query | Request::Rollback => {
                 self.counts = request == Request::Query;
                 frontend.query(self.lua.sql())
@@ -181,13 +190,40 @@ impl LuaProgram {
 
     /// Send a bulk insert: as data, if it can be.
     fn insert(&mut self, frontend: &mut impl Frontend) -> Result<(), Unencodable> {
-        let way = (self.copying).way(self.lua.sql(), self.heard.in_transaction())?;
+        let sql = self.ahead.sent().unwrap_or_else(|| self.lua.sql());
+        let way = self.copying.way(sql, self.heard.in_transaction())?;
         self.counts = way != Way::Ask;
         match way {
-            Way::Insert => return frontend.query(self.lua.sql()),
+            Way::Insert => return frontend.query(sql),
             Way::Ask | Way::Copy => frontend.encoded(self.copying.messages()),
         }
         Ok(())
+    }
+
+    /// Let the script make more rows while the server stores those that were sent.
+    fn go_ahead(&mut self) {
+        self.lua.replace_sql(self.ahead.begin());
+        let answer = Answer::Done { affected: 0 };
+        self.ahead.end(self.lua.resume(answer));
+    }
+
+    /// What the script has asked for meanwhile; where the rows were refused, it hears of that instead.
+    fn catch_up(&mut self) -> Request {
+        let asked = self.ahead.take();
+        if !self.heard.has_failed() || matches!(asked, Request::Failed(_)) {
+            return asked;
+        }
+        match asked {
+            Request::Query
+            | Request::BulkInsert { .. }
+            | Request::Rollback
+            | Request::Prepare(_)
+            | Request::Execute(_) => self.lua.resume(self.heard.answer(&self.shared.script)),
+            _ => Request::Failed(Fault::plain(format!(
+                "bulk insert failed: {}",
+                self.heard.words()
+            ))),
+        }
     }
 
     fn exchange(&mut self, sent: Result<(), Unencodable>) -> Step {
@@ -216,7 +252,7 @@ impl LuaProgram {
             }
             Request::Disconnect | Request::Close(_) => None,
             Request::Query
-            | Request::BulkInsert
+            | Request::BulkInsert { .. }
             | Request::Rollback
             | Request::Prepare(_)
             | Request::Execute(_)
@@ -355,6 +391,12 @@ impl<P: Protocol> Program<P> for LuaProgram {
         self.run(None::<&mut P::Frontend<'_>>)
     }
 
+    fn more(&mut self, _frontend: &mut P::Frontend<'_>) {
+        if self.next == Next::Heard && self.ahead.may_begin() && !self.copying.is_asking() {
+            self.go_ahead();
+        }
+    }
+
     fn message(&mut self, message: &Message<'_, P>) {
         self.heard.message(message, &mut self.lua.result);
     }
@@ -368,7 +410,7 @@ impl<P: Protocol> Program<P> for LuaProgram {
     }
 
     fn sent(&self) -> &[u8] {
-        self.lua.sql()
+        self.ahead.sent().unwrap_or_else(|| self.lua.sql())
     }
 
     fn take_operations(&mut self, into: &mut Operations) {

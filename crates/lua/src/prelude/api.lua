@@ -167,11 +167,12 @@ function Connection:bulk_insert_init(query)
    return true
 end
 
-local function flush(self)
+-- `has_more`: rows follow, which can be made while the server works.
+local function flush(self, has_more)
    if host.bulk_is_empty() then
       return
    end
-   answered(self, "<bulk insert>", false, yield(OP, host.BULK))
+   answered(self, "<bulk insert>", false, yield(OP, host.BULK, has_more))
    if self.error ~= ERRORS.NONE then
       -- Its rows are lost, so that the event could not begin again.
       host.bulk_end()
@@ -183,7 +184,7 @@ function Connection:bulk_insert_next(values)
    opened(self)
    local state = host.bulk_add(values)
    if state == false then
-      flush(self)
+      flush(self, true)
       state = host.bulk_add(values)
    end
    if state == nil then
@@ -197,7 +198,7 @@ end
 
 function Connection:bulk_insert_done()
    opened(self)
-   flush(self)
+   flush(self, false)
    host.bulk_end()
    return true
 end

@@ -48,7 +48,8 @@ def _loaded(found: Found, line: CommandLine, log: Log, err: Write) -> Script:
     try:
         return load(found, line, command)
     except _core.ScriptError as error:
-        message, file, number, _, traceback = error.args
+        message, file, number, _, traceback, output = error.args
+        log.plain(output)
         log.text(f"{file}:{number}: {message}" if number else str(message), "fatal")
         if traceback and line.settings.integer("verbosity") >= _SHOWS_TRACEBACK:
             err(f"{traceback}\n")

@@ -49,6 +49,11 @@ impl Heard {
         self.in_transaction
     }
 
+    /// The server's words about a failure.
+    pub(super) fn words(&self) -> &str {
+        &self.words
+    }
+
     pub(super) fn has_failed(&self) -> bool {
         self.failed.is_some()
     }

@@ -17,8 +17,10 @@ const FROM_BYTES: usize = 4096;
 pub(super) struct Dialect {
     question: fn(&str) -> Option<String>,
     put_query: fn(&str, &mut Vec<u8>) -> Result<(), Unencodable>,
-    put_rows: fn(&PlainRows<'_>, &[u8], &mut Vec<u8>) -> Result<(), Unencodable>,
+    put_rows: PutRows,
 }
+
+type PutRows = fn(&PlainRows<'_>, &[u8], &mut Vec<u8>) -> Result<(), Unencodable>;
 
 impl Dialect {
     pub(super) fn of<P: Protocol>() -> Self {
@@ -159,6 +161,11 @@ impl Copying {
     /// Something else is sent, which may change the table.
     pub(super) fn forget(&mut self) {
         self.table.clear();
+    }
+
+    /// A question is under way.
+    pub(super) fn is_asking(&self) -> bool {
+        self.stage == Stage::Asked
     }
 
     /// Data are under way, or were answered just now.

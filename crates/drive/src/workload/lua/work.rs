@@ -43,6 +43,11 @@ impl Shared {
         self.is_parallel || number == 0
     }
 
+    /// What is done is measured.
+    pub(super) fn is_run(&self) -> bool {
+        self.is_run
+    }
+
     pub(super) fn fail(&self, why: &str) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert_with(|| why.to_owned());
