@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) transactions_per_client: Option<u64>,
     pub(crate) under_a_rate: bool,
     pub(crate) reconnect: bool,
+    /// Longest pause before another attempt.
+    pub(crate) reconnect_pause_ns: u64,
     pub(crate) connect_per_transaction: bool,
     /// How many clients there are, and over what time they begin.
     pub(crate) clients: usize,
@@ -100,6 +102,7 @@ impl Config {
             transactions_per_client: spec.transactions_per_client,
             under_a_rate: spec.pace.rate_per_s().is_some(),
             reconnect: spec.reconnect,
+            reconnect_pause_ns: ns(spec.reconnect_pause_s),
             connect_per_transaction: spec.connect_per_transaction,
             clients: spec.clients,
             ramp_up_ns: ns(spec.ramp_up_s),

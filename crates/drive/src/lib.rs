@@ -23,6 +23,7 @@ mod files;
 pub mod generate;
 mod io;
 mod journal;
+mod ledger;
 mod limits;
 pub mod null_server;
 mod output;

@@ -14,6 +14,7 @@ pub use self::load::LoadSpec;
 pub use self::queries::QueriesSpec;
 use crate::error::DriveError;
 use crate::journal::LogSpec;
+pub use crate::ledger::LedgerSpec;
 use crate::pace::Pace;
 use crate::telling::TellSpec;
 
@@ -74,6 +75,9 @@ pub struct DriveSpec {
     /// Connect again, with back-off, after a connection is lost.
     #[serde(default)]
     pub reconnect: bool,
+    /// The pause between two attempts grows up to this.
+    #[serde(default = "two")]
+    pub reconnect_pause_s: f64,
     /// A new connection for every transaction.
     #[serde(default)]
     pub connect_per_transaction: bool,
@@ -103,6 +107,9 @@ pub struct DriveSpec {
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogSpec>,
+    /// Book every commit at the client, and a row for it in the server; scripts only.
+    #[serde(default)]
+    pub ledger: Option<LedgerSpec>,
     /// The run ends with the first client that gives up.
     #[serde(default)]
     pub exit_on_abort: bool,
@@ -240,6 +247,9 @@ fn closed() -> Pace {
 fn sixty() -> f64 {
     60.0
 }
+fn two() -> f64 {
+    2.0
+}
 fn ten() -> f64 {
     10.0
 }
@@ -335,6 +345,12 @@ impl DriveSpec {
                 "remove connect_per_transaction and tries_max",
             ));
         }
+        if self.ledger.is_some() && (self.scripts.is_none() || self.tell.is_some()) {
+            return Err(DriveError::bad_spec(
+                "a ledger books the commits of scripts, as Loadstone runs them".to_owned(),
+                "remove ledger, or tell",
+            ));
+        }
         if self.load.is_some() && (self.connect_per_transaction || self.latency_limit_ms.is_some())
         {
             return Err(DriveError::bad_spec(
@@ -371,6 +387,7 @@ impl DriveSpec {
             ("latency_limit_ms", self.latency_limit_ms),
             ("timeout_s", Some(self.timeout_s)),
             ("interval_s", Some(self.interval_s)),
+            ("reconnect_pause_s", Some(self.reconnect_pause_s)),
             (
                 "connect_timeout_s",
                 self.connection.as_ref().map(|c| c.connect_timeout_s),

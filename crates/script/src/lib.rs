@@ -51,6 +51,7 @@ pub use meta::{ShellArg, shell_command};
 pub use plain::{PlainSql, scan_sql};
 pub use script::{
     Command, CommandKind, QueryMode, QueryModeError, Script, SleepAmount, parse, parse_as_pgbench,
+    parse_enclosed,
 };
 pub use statement::{Capture, PARAMETERS_MAX, SqlPart, Statement};
 pub use symbols::{Symbols, VarId, is_variable_name};

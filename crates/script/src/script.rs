@@ -1,6 +1,7 @@
 //! A parsed script: its commands in order, with all jumps resolved.
 
 mod conditions;
+mod enclosed;
 mod warnings;
 
 pub(crate) use warnings::{Assigned, reads};
@@ -192,7 +193,8 @@ pub fn parse(
     mode: QueryMode,
     symbols: &mut Symbols,
 ) -> Result<Script, ScriptError> {
-    parse_source(&Source::new(name, source), mode, symbols)
+    parse_source(&Source::new(name, source), mode, symbols, |_, _, _| Ok(()))
+        .map(|(script, ())| script)
 }
 
 /// As [`parse`], but what pgbench notices only when it runs the command is an error of the run here too.
@@ -204,14 +206,30 @@ pub fn parse_as_pgbench(
 ) -> Result<Script, ScriptError> {
     let mut source = Source::new(name, source);
     source.late = true;
-    parse_source(&source, mode, symbols)
+    parse_source(&source, mode, symbols, |_, _, _| Ok(())).map(|(script, ())| script)
 }
 
-fn parse_source(
+/// As [`parse`], but the script is one transaction, at whose end stands the statement `last`: before its own
+/// COMMIT, or before one that is added with a BEGIN. Also returns the place of the COMMIT.
+pub fn parse_enclosed(
+    name: &str,
+    source: &str,
+    mode: QueryMode,
+    symbols: &mut Symbols,
+    last: &str,
+) -> Result<(Script, usize), ScriptError> {
+    let enclose = |source: &Source<'_>, commands: &mut Vec<Command>, symbols: &mut Symbols| {
+        enclosed::enclose(source, commands, symbols, last)
+    };
+    parse_source(&Source::new(name, source), mode, symbols, enclose)
+}
+
+fn parse_source<T>(
     source: &Source<'_>,
     mode: QueryMode,
     symbols: &mut Symbols,
-) -> Result<Script, ScriptError> {
+    edit: impl FnOnce(&Source<'_>, &mut Vec<Command>, &mut Symbols) -> Result<T, ScriptError>,
+) -> Result<(Script, T), ScriptError> {
     let known = symbols.len();
     let mut builder = Builder {
         source,
@@ -225,14 +243,16 @@ fn parse_source(
         let hint = "write at least one SQL statement or backslash command";
         return Err(source.error(0..0, "empty command list for script", hint));
     }
+    let edited = edit(source, &mut commands, symbols)?;
     conditions::resolve(source, &mut commands)?;
     let warnings = warnings::warnings(&commands, mode, symbols, known);
-    Ok(Script {
+    let script = Script {
         name: source.name.to_owned(),
         mode,
         commands,
         warnings,
-    })
+    };
+    Ok((script, edited))
 }
 
 struct Builder<'a> {

@@ -49,13 +49,15 @@ impl<'a> Source<'a> {
         u32::try_from(line).unwrap_or(u32::MAX)
     }
 
+    /// Offset of the first byte of a line, from 1.
+    pub(crate) fn line_start(&self, line: u32) -> usize {
+        let index = (line as usize).saturating_sub(1);
+        self.line_starts.get(index).copied().unwrap_or(0)
+    }
+
     /// Column of the first occurrence of `text` in `line`, both from 1.
     pub(crate) fn column_of_line(&self, line: u32, text: &str) -> u32 {
-        let start = self
-            .line_starts
-            .get(line as usize - 1)
-            .copied()
-            .unwrap_or(0);
+        let start = self.line_start(line);
         let before = self.text[start..]
             .find(text)
             .map_or(0, |length| self.text[start..start + length].chars().count());

@@ -20,7 +20,6 @@ use crate::spec::OnError;
 /// overflow its queue.
 const CONNECTING_MAX: usize = 64;
 const BACKOFF_FIRST_NS: u64 = 50_000_000;
-const BACKOFF_MAX_NS: u64 = 2_000_000_000;
 /// So many outages of one worker are kept apart.
 const OUTAGES_MAX: usize = 10_000;
 /// Pause before a full listening queue is tried again.
@@ -269,7 +268,8 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
         if self.config.reconnect && self.stage != Stage::Stopping {
             client.phase = Phase::BackingOff;
-            client.backoff_ns = (client.backoff_ns * 2).clamp(BACKOFF_FIRST_NS, BACKOFF_MAX_NS);
+            let longest_ns = self.config.reconnect_pause_ns.max(BACKOFF_FIRST_NS);
+            client.backoff_ns = (client.backoff_ns * 2).clamp(BACKOFF_FIRST_NS, longest_ns);
             client.until_ns = now + client.backoff_ns;
             client.connect_ns = 0;
             self.timers.push(Reverse((client.until_ns, slot)));

@@ -1,5 +1,6 @@
 //! pgbench's scripts as programs.
 
+mod booking;
 mod captured;
 mod set;
 mod shell;
@@ -16,12 +17,13 @@ use loadstone_script::{
     CommandKind, EvalContext, Machine, Next, QueryMode, Statement, Vars, shell_command,
 };
 
+use self::booking::Booking;
 use self::captured::Captured;
 pub(crate) use self::set::ScriptSet;
 use self::shell::Shell;
 use self::times::Times;
 pub(crate) use self::work::ScriptWork;
-use super::{ClientSeeds, End, LoadCount, Place, Program, Step};
+use super::{ClientSeeds, End, LoadCount, Place, Program, Readiness, Step};
 use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
 use crate::telling::Line;
 
@@ -50,10 +52,17 @@ pub(crate) struct ScriptProgram {
     unprepared: bool,
     /// How long commands took that need no server, where that is wanted.
     times: Option<Times>,
+    /// Its ledger, where commits are to be found again.
+    booking: Option<Booking>,
 }
 
 impl ScriptProgram {
-    pub(crate) fn new(set: Arc<ScriptSet>, vars: Vars, draw: &ClientSeeds) -> Self {
+    pub(crate) fn new(
+        set: Arc<ScriptSet>,
+        vars: Vars,
+        draw: &ClientSeeds,
+        booking: Option<Booking>,
+    ) -> Self {
         let (prng, chooser) = (draw.stream, draw.chooser);
         let prepared = match set.mode {
             QueryMode::Prepared => vec![false; set.commands()],
@@ -78,6 +87,7 @@ impl ScriptProgram {
             unprepared: false,
             times: set.measures_commands().then(Times::default),
             client: draw.client,
+            booking,
             set,
         }
     }
@@ -136,6 +146,9 @@ impl ScriptProgram {
             }
         };
         encoded?;
+        if let Some(booking) = &mut self.booking {
+            booking.sending(self.script, command, self.machine.in_pipeline());
+        }
         self.tell_sent(flat);
         u32::try_from(flat).map_err(|_| Failure::script("too many commands"))
     }
@@ -290,7 +303,19 @@ impl ScriptProgram {
 }
 
 impl<P: Protocol> Program<P> for ScriptProgram {
+    fn ready(&mut self, _now_ns: u64) -> Readiness {
+        let may_begin = self.booking.as_mut().is_none_or(Booking::has_room);
+        if may_begin {
+            Readiness::Ready
+        } else {
+            Readiness::Ended
+        }
+    }
+
     fn begin(&mut self) -> usize {
+        if let Some(booking) = &mut self.booking {
+            booking.begin(&mut self.vars, self.client);
+        }
         self.script = self.set.choose(&mut self.chooser);
         self.at_start = self.prng;
         self.machine.reset();
@@ -302,6 +327,9 @@ impl<P: Protocol> Program<P> for ScriptProgram {
         if let Some(times) = &mut self.times {
             times.given_up();
         }
+        if let Some(booking) = &mut self.booking {
+            booking.retry();
+        }
         self.prng = self.at_start;
         self.machine.reset();
     }
@@ -312,7 +340,10 @@ impl<P: Protocol> Program<P> for ScriptProgram {
         }
     }
 
-    fn ended(&mut self, _end: &End<'_>) -> LoadCount {
+    fn ended(&mut self, end: &End<'_>) -> LoadCount {
+        if let Some(booking) = &mut self.booking {
+            booking.ended(end);
+        }
         if let Some((_, mut shell)) = self.shell.take() {
             shell.ask_to_end();
             self.ending = Some(shell);
@@ -326,6 +357,9 @@ impl<P: Protocol> Program<P> for ScriptProgram {
     }
 
     fn message(&mut self, message: &Message<'_, P>) {
+        if let Some(booking) = &mut self.booking {
+            booking.message(message);
+        }
         if matches!(message, Message::Prepared)
             && let Some(flat) = self.parsing.pop_front()
         {
@@ -337,6 +371,9 @@ impl<P: Protocol> Program<P> for ScriptProgram {
     }
 
     fn answered(&mut self, failed: bool) -> Result<(), Failure> {
+        if let Some(booking) = &mut self.booking {
+            booking.answered(failed);
+        }
         if failed {
             self.unprepared |= !self.parsing.is_empty();
             self.parsing.clear();

@@ -167,7 +167,7 @@ impl Work {
     /// Why the work as a whole has failed, if it has.
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
-            Self::Scripts(_) => None,
+            Self::Scripts(scripts) => scripts.failure(),
             Self::Load(load) => load.failure(),
             Self::Queries(queries) => queries.failure(),
             Self::Lua(lua) => lua.failure(),

@@ -11,6 +11,7 @@ mod ends;
 mod faults;
 mod files;
 mod harness;
+mod ledger;
 mod load;
 mod many;
 mod outcomes;

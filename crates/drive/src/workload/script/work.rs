@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use loadstone_script::{CommandKind, QueryMode, Symbols, Value, Vars, parse, parse_as_pgbench};
 
+use super::booking::Ledgers;
 use super::{ScriptProgram, ScriptSet};
 use crate::clock::ns;
 use crate::error::DriveError;
@@ -17,6 +18,7 @@ use crate::workload::{ClientSeeds, Labels, Program, ScriptLabel, StatementLabel}
 pub(crate) struct ScriptWork {
     set: Arc<ScriptSet>,
     weights: Vec<u32>,
+    ledgers: Option<Ledgers>,
 }
 
 impl ScriptWork {
@@ -35,10 +37,17 @@ impl ScriptWork {
             Some(_) => parse_as_pgbench,
             None => parse,
         };
-        let scripts = asked
-            .iter()
-            .map(|script| read(&script.name, &script.text, mode, &mut symbols))
-            .collect::<Result<Vec<_>, _>>()?;
+        let (scripts, ledgers) = if let Some(ledger) = &spec.ledger {
+            let (scripts, ledgers) =
+                Ledgers::open(ledger, asked, mode, &mut symbols, spec.clients)?;
+            (scripts, Some(ledgers))
+        } else {
+            let scripts = asked
+                .iter()
+                .map(|script| read(&script.name, &script.text, mode, &mut symbols))
+                .collect::<Result<Vec<_>, _>>()?;
+            (scripts, None)
+        };
         let weights: Vec<u32> = asked.iter().map(|s| s.weight).collect();
         let set = Arc::new(ScriptSet::new(
             scripts,
@@ -48,7 +57,11 @@ impl ScriptWork {
             ns(spec.timeout_s),
             spec.tell.map(|asked| Arc::new(Telling::new(asked))),
         ));
-        Ok(Self { set, weights })
+        Ok(Self {
+            set,
+            weights,
+            ledgers,
+        })
     }
 
     pub(crate) fn mode(&self) -> QueryMode {
@@ -92,7 +105,13 @@ impl ScriptWork {
     ) -> Box<dyn Program<P> + Send> {
         let vars = self.variables(spec, draw.client, draw.default_seed);
         let set = Arc::clone(&self.set);
-        Box::new(ScriptProgram::new(set, vars, draw))
+        let booking = self.ledgers.as_ref().and_then(|l| l.booking(draw.client));
+        Box::new(ScriptProgram::new(set, vars, draw, booking))
+    }
+
+    /// Why the work as a whole has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.ledgers.as_ref().and_then(Ledgers::trouble)
     }
 
     fn variables(&self, spec: &DriveSpec, client: usize, default_seed: i64) -> Vars {
