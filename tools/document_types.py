@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import msgspec
 
 from loadstone.ab.documents import Experiment
+from loadstone.crash.documents import Crash
 from loadstone.results import documents
 from loadstone.results.documents.summary import Summary
 from loadstone.results.documents.written import ADDED
@@ -47,6 +48,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "summary.json": Summary,
     "ab.json": Experiment,
     "slo.json": Slo,
+    "crash.json": Crash,
 }
 UNITS = {
     "_bytes_per_s": "bytes/s",

@@ -24,6 +24,7 @@ VERBS = (
     "advise",
     "calibrate",
     "compare",
+    "crash",
     "engines",
     "export",
     "generate",

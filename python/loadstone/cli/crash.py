@@ -1,0 +1,163 @@
+"""`loadstone crash`: whether acknowledged commits survive when the server is killed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loadstone.cli.comparisons import drawn, write_form
+from loadstone.cli.group import pairs
+from loadstone.model import SIZES
+
+if TYPE_CHECKING:
+    from loadstone.crash.documents import Crash
+    from loadstone.crash.experiment import CrashTest
+    from loadstone.errors import ExitCode
+
+FORMATS = ("text", "markdown", "json")
+
+
+@click.command("crash")
+@click.argument("scenario", default="pgbench-grid", required=False)
+@click.option(
+    "--level",
+    type=click.Choice(("process", "power")),
+    default="process",
+    show_default=True,
+    help="What is lost in a crash: the processes, or also all that was not synced to the disk.",
+)
+@click.option(
+    "--cycles", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Crashes to make."
+)
+@click.option(
+    "--target", metavar="TARGET", default="pg", show_default=True, help="pg, pg10 … pg18, or pg:/path/to/bin."
+)
+@click.option("--phase", metavar="ID", help="Phase of scripts, if the scenario has several.")
+@click.option(
+    "--size", type=click.Choice(SIZES), default="small", show_default=True, help="Size of the scenario."
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=pairs,
+    help="Parameter of the scenario. May be given several times.",
+)
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=pairs,
+    help="Setting of the server. May be given several times.",
+)
+@click.option(
+    "--window",
+    type=click.FloatRange(0.5, 3600),
+    default=5,
+    show_default=True,
+    help="Longest load before a crash in seconds.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of every random choice, the moments of the crashes included.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    show_default="a new one in loadstone-runs",
+    help="New folder for the results.",
+)
+@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the server's data.")
+@click.option(
+    "--verify",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Judge the results of an earlier run again; nothing is started.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What is printed on standard output.",
+)
+@click.option(
+    "--allow-shell",
+    is_flag=True,
+    help="Allow scripts of scenarios that are not built in to run commands on this machine.",
+)
+def command(**given: Any) -> None:
+    """Find out whether acknowledged commits survive a crash.
+
+    A private server is killed under load at random moments and started again. Each client has a ledger of
+    its commits, with which the database is compared after each crash.
+
+    \b
+    loadstone crash --target pg18 --cycles 20
+    loadstone crash session-oltp --phase log-in --setting synchronous_commit=off
+    loadstone crash --verify loadstone-runs/DIR
+    """  # noqa: D301 - click's mark of lines to be kept
+    if given["verify"] is not None:
+        _refuse_others(given)
+        sys.exit(int(_verify(given["verify"], given["form"])))
+    from loadstone.cli import terminal
+    from loadstone.crash.setup import prepare
+
+    test = prepare(given, [*sys.argv[1:]], terminal.say)
+    test.run()
+    sys.exit(int(_conclude(test, given["form"])))
+
+
+def _refuse_others(given: dict[str, Any]) -> None:
+    context = click.get_current_context()
+    for name in given:
+        source = context.get_parameter_source(name)
+        if name not in ("verify", "form") and source is click.core.ParameterSource.COMMANDLINE:
+            shown = "SCENARIO" if name == "scenario" else f"--{name}"
+            message = f"{shown} has no meaning with --verify, which starts nothing"
+            raise click.UsageError(message)
+
+
+def _verify(folder: Path, form: str) -> ExitCode:
+    from loadstone.cli.output import write_out
+    from loadstone.crash.again import judged_again
+    from loadstone.crash.verdict import exit_of
+    from loadstone.errors import ExitCode
+
+    document = judged_again(folder)
+    write_out(_forms(document, form))
+    return exit_of(document, ExitCode.OK)
+
+
+def _forms(document: Crash, form: str) -> str:
+    import msgspec
+
+    from loadstone.crash import texts
+    from loadstone.results.json_files import to_json
+
+    if form == "json":
+        return to_json(msgspec.to_builtins(document), indent=1) + "\n"
+    return texts.markdown(document) if form == "markdown" else drawn(texts.screen(document))
+
+
+def _conclude(test: CrashTest, form: str) -> ExitCode:
+    """Print what there is, however the test ended, and return the exit status."""
+    from loadstone.cli import terminal
+    from loadstone.cli.output import write_out
+    from loadstone.crash import texts
+
+    write_form(test.folder / "crash.md", texts.markdown(test.document))
+    write_out(_forms(test.document, form))
+    terminal.say(f"{texts.answer(test.document)} {test.folder}")
+    if test.trouble is not None:
+        terminal.trouble(test.trouble)
+    return test.status()

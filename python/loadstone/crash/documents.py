@@ -1,0 +1,119 @@
+"""The types of crash.json (meaning: docs/crash.md)."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from loadstone.results.documents.summary.units import Figure, Value
+
+FORMAT = 1
+NAME = "crash.json"
+LEDGER = "ledger"
+CYCLES = "cycles"
+
+Verdict = Literal["kept", "lost", "cannot show a loss", "did not come up", "undecided"]
+
+
+class Moment(Struct, kw_only=True):
+    """When the server was killed."""
+
+    kind: Literal["anywhere", "checkpoint", "segment"]
+    after_s: Annotated[Figure, Meta(description="after the load began")]
+    note: Annotated[str | None, Meta(description="what was otherwise than drawn")] = None
+
+
+class Recovery(Struct, kw_only=True):
+    """How long the server took to come back. Seconds are from the time at which it was started again."""
+
+    down_s: Annotated[Figure, Meta(description="from the crash until it was started again: ours, not its")]
+    connection_s: Annotated[Figure | None, Meta(description="until a client could log in")] = None
+    commit_s: Annotated[Figure | None, Meta(description="until a client read the answer to a COMMIT")] = None
+    rate_s: Annotated[
+        Figure | None, Meta(description="until 95 % of the rate; null: not while it was watched")
+    ] = None
+    rate_before: Annotated[Figure | None, Meta(description="commits per second before the crash")] = None
+    wal_bytes: Annotated[int | None, Meta(description="WAL replayed")] = None
+    replay_s: Annotated[Figure | None, Meta(description="time of the replay, by the server's log")] = None
+
+
+class Found(Struct, kw_only=True):
+    """What the judgement of a cycle counted, over all clients."""
+
+    acknowledged: int
+    lost: int
+    lost_allowed: Annotated[int, Meta(description="lost within what `synchronous_commit = off` allows")]
+    loss_window_s: Annotated[
+        Figure | None, Meta(description="age of the oldest lost commit at the time of the crash")
+    ] = None
+    corrupt: int
+    twice: int
+    phantom: int
+    holes: int
+    unknown: int
+    unknown_present: int
+
+
+class Flaw(Struct, kw_only=True):
+    """A check of the database that failed."""
+
+    check: str
+    detail: str
+
+
+class Cycle(Struct, kw_only=True):
+    """Load, crash, recovery, verification."""
+
+    number: Annotated[int, Meta(description="from 1; 0: the control cycle with fsync=off")]
+    folder: str
+    moment: Moment
+    killed_ns: Annotated[int, Meta(description="when the server's processes were killed, monotonic clock")]
+    upto: Annotated[list[int], Meta(description="transactions begun by each client until the verification")]
+    allowed_s: Annotated[Figure, Meta(description="3 × wal_writer_delay if commits are asynchronous, else 0")]
+    recovery: Recovery
+    found: Found | None = None
+    flaws: list[Flaw] = field(default_factory=list)
+    restarted: Annotated[
+        bool | None, Meta(description="a second restart left everything as it was; null: not tried")
+    ] = None
+    note: str | None = None
+
+
+class Crash(Struct, kw_only=True):
+    """crash.json: every cycle, and the verdict; replaced as a whole after each cycle."""
+
+    format: int
+    loadstone: str
+    id: str
+    state: Literal["running", "complete", "failed", "interrupted"]
+    reason: str | None = None
+    started_at: str
+    ended_at: str | None = None
+    command: list[str]
+    scenario: str
+    phase: str
+    size: str
+    seed: int
+    target: str
+    version: Annotated[str | None, Meta(description="of the server")] = None
+    parameters: dict[str, str]
+    settings: dict[str, Value]
+    level: Literal["process", "power"]
+    clients: int
+    wanted: Annotated[int, Meta(description="cycles")]
+    window_s: Annotated[Figure, Meta(description="longest load before a crash")]
+    max_wal_size: str | None = None
+    amcheck: Annotated[str | None, Meta(description="why files were not checked; null: they were")] = None
+    verdict: Verdict = "undecided"
+    data: Annotated[str | None, Meta(description="data folder of a server that did not come up")] = None
+    disk: Annotated[
+        dict[str, int] | None, Meta(description="power: counters of the file system at the end")
+    ] = None
+    rate_plain: Annotated[
+        Figure | None, Meta(description="power: commits per second on the disk itself, for comparison")
+    ] = None
+    control: Annotated[Cycle | None, Meta(description="power: the cycle that had to lose commits")] = None
+    checker: Annotated[
+        bool | None,
+        Meta(description="a row that was deleted on purpose at the end was found missing; null: not tried"),
+    ] = None
+    cycles: list[Cycle] = field(default_factory=list)

@@ -1,0 +1,206 @@
+"""Crashes one after the other, and what an end by any way leaves: the verdict as far as it goes."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import psycopg
+
+from loadstone.ab.arms import A, Arm
+from loadstone.ab.trial import refuse_failed
+from loadstone.crash import texts
+from loadstone.crash.checks import can_check_files, connected, prepare, value
+from loadstone.crash.documents import NAME
+from loadstone.crash.levels import ProcessLevel
+from loadstone.crash.moments import moments
+from loadstone.crash.session import NotUpError, Session
+from loadstone.crash.verdict import exit_of, verdict_of
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
+from loadstone.host.environment import read_clocks
+from loadstone.plan.model import ScriptWorkload
+from loadstone.private_server import PrivateFolder, Provision
+from loadstone.private_server.provision import move_data
+from loadstone.results.json_files import to_json, write_atomic
+from loadstone.run import execute
+from loadstone.signals import InterruptedRun, Signals
+from loadstone.target import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from loadstone.ab.parts import Parts
+    from loadstone.crash.checks import Invariants
+    from loadstone.crash.documents import Crash
+    from loadstone.crash.levels import Level
+    from loadstone.model import PrivateServer
+    from loadstone.plan.model import PlannedPhase
+    from loadstone.run import Listener, Request
+    from loadstone.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is made to crash."""
+
+    request: Request
+    parts: Parts
+    target: Target
+    phase: PlannedPhase
+    invariants: Invariants
+    wishes: PrivateServer
+    folder: Path
+    listener: Listener
+    settings: Mapping[str, str]
+
+    def make_template(self, place: Path) -> None:
+        """Load the data into `place`. Raises LoadstoneError."""
+        request = replace(
+            self.request, out=self.folder / "template", provision=Provision(save_to=place),
+            part=self.parts.loading,
+        )  # fmt: skip
+        refuse_failed(Arm(A, self.request.targets[0]), execute(request, self.listener))
+        if not place.is_dir():
+            raise RunFailedError(
+                "the server did not stop in order after the load, so its data cannot be used",
+                f"Look at {self.folder}/template/report.html.",
+            )
+
+    @contextmanager
+    def session(
+        self, level: Level, template: Path, document: Crash, signals: Signals, folder: Path,
+        more: Mapping[str, str],
+    ) -> Iterator[Session]:  # fmt: skip
+        """Start a server on a copy of the data, with the ledger table; it ends with the context."""
+        workload = self.phase.workload
+        assert isinstance(workload, ScriptWorkload), "the phase was chosen so"  # noqa: S101
+        opening = open_target(
+            self.target, workload.drive.clients, storage=level.storage, settings={**self.settings, **more},
+            wishes=self.wishes, provision=Provision(copy_of=template),
+        )  # fmt: skip
+        with opening as opened:
+            assert opened.server is not None, "the target is a private server"  # noqa: S101
+            with connected(opened.server.connection) as control:
+                invariants = prepare(control, self.invariants)
+                document.amcheck = can_check_files(control)
+                document.version = value(control, "show server_version")
+                document.max_wal_size = value(control, "show max_wal_size")
+            level.settle(opened.server)
+            run = zlib.crc32(document.id.encode())
+            session = Session(
+                opened, level, workload.drive, invariants, folder, run, document.window_s, signals.check
+            )
+            session.ledgers.mkdir(parents=True)
+            yield session
+
+
+@dataclass(slots=True)
+class CrashTest:
+    """One experiment; `run` performs it, `document` is crash.json as far as it came."""
+
+    bench: Bench
+    document: Crash
+    say: Callable[[str], None]
+    exit_code: ExitCode = ExitCode.OK
+    trouble: LoadstoneError | None = None
+    _started: bool = field(default=False, init=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where everything is written."""
+        return self.bench.folder
+
+    def run(self) -> None:
+        """Crash until all cycles are done, or something ends it; nothing is left running.
+
+        Raises LoadstoneError where an option, a setting or the server cannot work: no folder is left then.
+        """
+        try:
+            with Signals() as signals, PrivateFolder(self.bench.request.storage) as place:
+                try:
+                    self._perform(place.path / "data", signals)
+                except InterruptedRun as signalled:
+                    self._interrupt(signalled)
+                except NotUpError as error:
+                    self._not_up(error)
+                except LoadstoneError as error:
+                    self._fail(error)
+                except psycopg.Error as error:
+                    self._lost(error, signals)
+        except InterruptedRun as signalled:
+            self._interrupt(signalled)
+        if self.document.state == "running":
+            self.document.state = "complete"
+        self.document.ended_at = read_clocks().started_at
+        self._write()
+
+    def _perform(self, template: Path, signals: Signals) -> None:
+        for line in texts.before(self.document):
+            self.say(line)
+        self._write()
+        self.bench.make_template(template)
+        with ProcessLevel(self.bench.request.storage) as level:
+            self._crash(level, template, signals)
+
+    def _crash(self, level: Level, template: Path, signals: Signals) -> None:
+        document, name = self.document, "{:03d}"
+        with self.bench.session(level, template, document, signals, self.folder, {}) as session:
+            self._started = True
+            drawn = moments(document.seed, document.wanted, document.window_s)
+            for number, moment in enumerate(drawn, 1):
+                signals.check()
+                try:
+                    cycle = session.cycle(number, moment, name.format(number))
+                except NotUpError:
+                    self._keep_data(session)
+                    raise
+                document.cycles.append(cycle)
+                self._write()
+                self.say(texts.after_cycle(cycle))
+            document.checker = session.try_checker()
+
+    def _keep_data(self, session: Session) -> None:
+        """Move the data of a server that does not come up to the results, where somebody can look at them."""
+        kept = self.folder / "data"
+        move_data(session.server.data_directory, kept)
+        self.document.data = str(kept.absolute())
+
+    def _interrupt(self, signalled: InterruptedRun) -> None:
+        self.exit_code = signalled.exit_code
+        self.document.state, self.document.reason = "interrupted", str(signalled)
+
+    def _not_up(self, error: NotUpError) -> None:
+        self.document.cycles.append(error.cycle)
+        self.exit_code = ExitCode.WRONG_ANSWER
+        self.document.state, self.document.reason = "failed", error.message
+        self.trouble = error
+        error.hint = f"Its data are kept in {self.document.data}. {error.hint}"
+
+    def _lost(self, error: psycopg.Error, signals: Signals) -> None:
+        """Take an error of the server, or of a statement that a signal has cut off."""
+        try:
+            signals.check()
+        except InterruptedRun as signalled:
+            return self._interrupt(signalled)
+        said = str(error).strip()
+        return self._fail(RunFailedError(f"the server cannot be asked: {said}", "Look at its log."))
+
+    def _fail(self, error: LoadstoneError) -> None:
+        if not self._started and error.exit_code is ExitCode.BAD_INPUT:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise error
+        self.exit_code, self.trouble = error.exit_code, error
+        self.document.state, self.document.reason = "failed", error.message
+
+    def _write(self) -> None:
+        self.document.verdict = verdict_of(self.document)
+        write_atomic(self.folder / NAME, to_json(msgspec.to_builtins(self.document), indent=1) + "\n")
+
+    def status(self) -> ExitCode:
+        """Return the exit status: what was lost comes before how the experiment ended."""
+        return exit_of(self.document, self.exit_code)

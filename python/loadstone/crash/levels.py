@@ -1,0 +1,139 @@
+"""How a server is made to crash: what is lost with it, and what a level cannot show."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from threading import Event
+from time import monotonic, monotonic_ns
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+import psutil
+
+from loadstone.errors import RunFailedError
+from loadstone.private_server.registry import Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+
+    from loadstone.private_server import EmbeddedServer
+
+Name = Literal["process", "power"]
+NAMES: tuple[Name, ...] = ("process", "power")
+_STOP_S = 5.0
+_GONE_S = 30.0
+_POLL_S = 0.002
+
+
+class Level(Protocol):
+    """A way to crash, as a context manager around the life of one server."""
+
+    name: Name
+    storage: Path | None
+    """Where the server's data have to be; None: anywhere."""
+
+    def __enter__(self) -> Self:
+        """Make what the level needs."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove it."""
+
+    def settle(self, server: EmbeddedServer) -> None:
+        """Make what the server has until now survive."""
+
+    def crash(self, server: EmbeddedServer) -> int:
+        """End the server as the level does: no process of it lives afterwards.
+
+        Returns when its processes were killed, by the monotonic clock.
+        """
+
+
+class ProcessLevel:
+    """All processes are killed; what they had written is in the page cache, and stays."""
+
+    name: Name = "process"
+
+    def __init__(self, storage: Path | None) -> None:
+        """Keep the server's data in `storage`."""
+        self.storage = storage
+
+    def __enter__(self) -> Self:
+        """Need nothing."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing."""
+
+    def settle(self, server: EmbeddedServer) -> None:
+        """Nothing is lost at this level."""
+
+    def crash(self, server: EmbeddedServer) -> int:
+        """Kill all processes."""
+        return kill_all(server)
+
+
+def kill_all(server: EmbeddedServer) -> int:
+    """Stop the postmaster, so that it starts no more processes and sees none die; kill these, then it.
+
+    Each backend is in a session of its own, so that no process group has them all. Returns when they were
+    killed, by the monotonic clock. Raises RunFailedError where a process outlives that.
+    """
+    postmaster = psutil.Process(server.pid)
+    try:
+        postmaster.suspend()
+        wait_for(lambda: postmaster.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE), _STOP_S)
+        children = [one for one in map(Process.of, _pids_below(postmaster)) if one is not None]
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+        killed_ns = monotonic_ns()
+    finally:
+        # Also when a signal comes: a stopped server would not even end.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            postmaster.kill()
+    server.kill()
+    if not wait_for(lambda: not any(child.alive for child in children), _GONE_S):
+        raise RunFailedError(
+            "processes of the server outlive SIGKILL: the disk does not answer", "Look at the disk."
+        )
+    refuse_second(server.data_directory)
+    return killed_ns
+
+
+def refuse_second(data: Path) -> None:
+    """Refuse to go on where another postmaster works in the server's data folder."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.cwd() == str(data) and "postgres" in process.name():
+                raise RunFailedError(
+                    f"process {process.pid} is a second postmaster in {data}: it is not ours",
+                    "Nothing but Loadstone may start servers there.",
+                )
+
+
+def _pids_below(process: psutil.Process) -> list[int]:
+    return [child.pid for child in process.children(recursive=True)]
+
+
+def wait_for(condition: Callable[[], bool], limit_s: float) -> bool:
+    """Wait until a condition holds; returns False where it never does."""
+    end = monotonic() + limit_s
+    while not condition():
+        if monotonic() > end:
+            return False
+        Event().wait(_POLL_S)
+    return True
+
+
+def why_not(name: Name) -> str | None:
+    """Return why a level cannot be used here; None when it can."""
+    if name == "process":
+        return None
+    return "the file system that forgets what was not synced is not part of this version"

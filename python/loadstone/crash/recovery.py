@@ -1,0 +1,72 @@
+"""How fast a server came back: from the clients' ledgers, and from its log."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from loadstone.crash.ledger import Array
+
+SHARE = 0.95
+_SPAN_S = 0.5
+"""Rates are of so much time."""
+_WARM_S = 0.3
+"""After the load began: connections, plans and caches are new."""
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})")
+_FROM = re.compile(r"redo starts at ([0-9A-F]+)/([0-9A-F]+)")
+_TO = re.compile(r"redo done at ([0-9A-F]+)/([0-9A-F]+)")
+_NONE = "redo is not required"
+
+
+def first_after(ns: Array, start_ns: int) -> float | None:
+    """Return the seconds from a time to the first acknowledgement after it; None where there is none."""
+    later = ns[ns > start_ns]
+    return float(later.min() - start_ns) / 1e9 if len(later) else None
+
+
+def rate_before(ns: Array, begin_ns: int, killed_ns: int) -> float | None:
+    """Return the commits per second of the load before the crash; None where it was too short to say."""
+    from_ns = begin_ns + int(_WARM_S * 1e9)
+    if killed_ns - from_ns < int(_SPAN_S * 1e9):
+        from_ns = begin_ns
+    seconds = (killed_ns - from_ns) / 1e9
+    count = int(((ns >= from_ns) & (ns < killed_ns)).sum())
+    return count / seconds if seconds > 0 and count else None
+
+
+def back_at_rate(ns: Array, start_ns: int, before: float | None) -> float | None:
+    """Return the seconds from a time until a span of time begins in which the rate is back.
+
+    `ns` are the times of acknowledgements, in any order. None: not yet.
+    """
+    later = np.sort(ns[ns > start_ns])
+    if before is None or not len(later):
+        return None
+    need = max(int(np.ceil(SHARE * before * _SPAN_S)), 1)
+    if len(later) < need:
+        return None
+    within = later[need - 1 :] - later[: len(later) - need + 1] <= int(_SPAN_S * 1e9)
+    found = np.flatnonzero(within)
+    return float(later[found[0]] - start_ns) / 1e9 if len(found) else None
+
+
+def replayed(log: str) -> tuple[int, float] | None:
+    """Return bytes of WAL replayed and seconds of it, as the server's log tells; None where it does not."""
+    if _NONE in log:
+        return 0, 0.0
+    begin, end = _told(log, _FROM), _told(log, _TO)
+    if begin is None or end is None:
+        return None
+    return max(end[0] - begin[0], 0), max((end[1] - begin[1]).total_seconds(), 0.0)
+
+
+def _told(log: str, what: re.Pattern[str]) -> tuple[int, datetime] | None:
+    for line in log.splitlines():
+        found, time = what.search(line), _TIME.match(line)
+        if found and time:
+            return (int(found[1], 16) << 32) + int(found[2], 16), datetime.fromisoformat(time[1])
+    return None

@@ -1,0 +1,257 @@
+"""A server that is made to crash again and again: its load, crash, recovery and verification."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from time import monotonic, monotonic_ns
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psycopg
+
+from loadstone.crash import documents, recovery
+from loadstone.crash.checks import Invariants, connected, content, flaws, value
+from loadstone.crash.judge import Allowed, judge
+from loadstone.crash.ledger import (
+    ACKNOWLEDGED,
+    EMPTY,
+    TABLE,
+    Array,
+    Records,
+    Rows,
+    keys,
+    read_ledgers,
+    read_rows,
+)
+from loadstone.crash.load import Load, ledgered
+from loadstone.crash.moments import Watch, await_moment, until
+from loadstone.engine import SCHEMA
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.results.json_files import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from loadstone.crash.levels import Level
+    from loadstone.crash.moments import Moment
+    from loadstone.model import Drive
+    from loadstone.private_server import EmbeddedServer
+    from loadstone.target import OpenTarget
+
+_AFTER_S = 1.0
+"""Load after the recovery, at least."""
+_AFTER_MOST_S = 15.0
+_LOOK_S = 0.25
+_START_S = 30.0
+_DELAYS = 3
+"""`synchronous_commit = off` may lose what was acknowledged within so many times `wal_writer_delay`."""
+
+
+class NotUpError(RunFailedError):
+    """A server did not come up after a crash."""
+
+    def __init__(self, cycle: documents.Cycle, error: LoadstoneError) -> None:
+        """Keep what is known of the cycle."""
+        super().__init__(f"cycle {cycle.number}: the server did not come up: {error.message}", error.hint)
+        self.cycle = cycle
+
+
+@dataclass(slots=True)
+class Session:
+    """One server under one load; each `cycle` goes on with the data that the one before has left."""
+
+    opened: OpenTarget
+    level: Level
+    drive: Drive
+    invariants: Invariants
+    folder: Path
+    """Of the results; ledgers are in its folder `ledger`."""
+    run: int
+    """Number that the ledgers bear."""
+    window_s: float
+    check: Callable[[], None]
+    """Raises where a signal has come."""
+    settled: Rows = field(default=EMPTY, init=False)
+    upto: list[int] = field(default_factory=list, init=False)
+
+    @property
+    def server(self) -> EmbeddedServer:
+        """The private server."""
+        server = self.opened.server
+        assert server is not None, "only private servers are made to crash"  # noqa: S101
+        return server
+
+    @property
+    def ledgers(self) -> Path:
+        """Folder of the clients' ledgers."""
+        return self.folder / documents.LEDGER
+
+    def cycle(self, number: int, moment: Moment, name: str) -> documents.Cycle:
+        """Perform one cycle. Raises NotUpError, LoadstoneError, or psycopg's errors for a lost server."""
+        place = self.folder / documents.CYCLES / name
+        place.mkdir(parents=True)
+        with Load(self._document(number, place)) as load:
+            cycle, log_from = self._crash(load, number, moment, f"{documents.CYCLES}/{name}")
+            self._start(cycle, log_from, place)
+            start_ns = cycle.killed_ns + round(cycle.recovery.down_s * 1e9)
+            self._watch_recovery(load, cycle, start_ns)
+            load.stop()
+        self.verify(cycle, place)
+        return cycle
+
+    def _document(self, number: int, place: Path) -> dict[str, object]:
+        connection = self.opened.client_connection(SCHEMA)
+        if connection is None:
+            raise LoadstoneError("the server is not reached by a wire protocol", "Use a target like pg18.")
+        document = ledgered(self.drive, connection, self.ledgers, self.run, place)
+        return document | {"seed": self.drive.seed + number}
+
+    def _crash(self, load: Load, number: int, moment: Moment, folder: str) -> tuple[documents.Cycle, int]:
+        control = connected(self.server.connection)
+        try:
+            watch = Watch(control, self.server.log_file, self._begun(load), lambda: self._alive(load))
+            allowed_s = _allowed_s(control)
+            note = await_moment(moment, watch, self.window_s)
+            log_from = self.server.log_file.stat().st_size
+            killed_ns = self.level.crash(self.server)
+        finally:
+            control.close()
+        self.server.stop()
+        drawn = documents.Moment(kind=moment.kind, after_s=round(moment.after_s, 6), note=note)
+        down_s = (monotonic_ns() - killed_ns) / 1e9
+        cycle = documents.Cycle(
+            number=number, folder=folder, moment=drawn, killed_ns=killed_ns, upto=[], allowed_s=allowed_s,
+            recovery=documents.Recovery(down_s=down_s),
+        )  # fmt: skip
+        begin_ns = load.begin_ns or killed_ns
+        cycle.recovery.rate_before = recovery.rate_before(read_ledgers(self.ledgers).ns, begin_ns, killed_ns)
+        return cycle, log_from
+
+    def _begun(self, load: Load) -> float:
+        """Wait until transactions begin; returns when, by `time.monotonic`."""
+        end = monotonic() + _START_S
+        waiting = Watch(None, self.server.log_file, 0.0, lambda: self._alive(load))  # type: ignore[arg-type]
+        if not until(lambda: load.begin_ns is not None, waiting, end):
+            raise RunFailedError("the load does not begin", "Look at the server's log.")
+        return (load.begin_ns or 0) / 1e9
+
+    def _alive(self, load: Load) -> None:
+        self.check()
+        load.check()
+
+    def _start(self, cycle: documents.Cycle, log_from: int, place: Path) -> None:
+        start_ns = monotonic_ns()
+        cycle.recovery.down_s = (start_ns - cycle.killed_ns) / 1e9
+        try:
+            self.server.restart()
+            with connected(self.server.connection) as control:
+                cycle.recovery.connection_s = (monotonic_ns() - start_ns) / 1e9
+                value(control, "select 1")
+        except (LoadstoneError, psycopg.Error) as error:
+            said = error if isinstance(error, LoadstoneError) else LoadstoneError(str(error).strip())
+            raise NotUpError(cycle, said) from error
+        finally:
+            log = _tail(self.server.log_file, log_from)
+            write_atomic(place / "server.log", log)
+            found = recovery.replayed(log)
+            if found is not None:
+                cycle.recovery.wal_bytes, cycle.recovery.replay_s = found
+
+    def _watch_recovery(self, load: Load, cycle: documents.Cycle, start_ns: int) -> None:
+        """Let the load go on until its rate is back."""
+        seen = cycle.recovery
+        begin = monotonic()
+
+        def is_back() -> bool:
+            ns = read_ledgers(self.ledgers).ns
+            seen.commit_s = recovery.first_after(ns, start_ns)
+            seen.rate_s = recovery.back_at_rate(ns, start_ns, seen.rate_before)
+            return seen.rate_s is not None and monotonic() - begin >= _AFTER_S
+
+        waiting = Watch(None, self.server.log_file, 0.0, lambda: self._alive(load))  # type: ignore[arg-type]
+        end = begin + _AFTER_MOST_S
+        while not is_back() and monotonic() < end:
+            until(lambda: False, waiting, monotonic() + _LOOK_S)
+
+    def verify(self, cycle: documents.Cycle, place: Path) -> None:
+        """Judge all that was begun until now, with nobody at work, and restart once more."""
+        records = read_ledgers(self.ledgers)
+        cycle.upto = records.last(self.drive.clients)
+        rows = read_rows(self.server.connection)
+        rows.save(place / "table.npz")
+        cycle.found = found_in(records, rows, self.settled, self.upto, cycle)
+        self._ask(cycle)
+        self._restart(cycle, rows)
+        self.settled, self.upto = rows, cycle.upto
+
+    def _ask(self, cycle: documents.Cycle) -> None:
+        with connected(self.server.connection) as control:
+            cycle.flaws = [documents.Flaw(**asdict(flaw)) for flaw in flaws(control, self.invariants)]
+
+    def _restart(self, cycle: documents.Cycle, rows: Rows) -> None:
+        """Stop in order and start: everything must be as it was."""
+        with connected(self.server.connection) as control:
+            before = content(control)
+        self.server.restart()
+        with connected(self.server.connection) as control:
+            after = content(control)
+        cycle.restarted = before == after and rows.same_as(read_rows(self.server.connection))
+        if before != after:
+            cycle.flaws.append(documents.Flaw(check="second restart", detail=f"{before}; then {after}"))
+
+    def try_checker(self) -> bool | None:
+        """Delete an acknowledged row; returns whether the judgement finds just that, None without any row.
+
+        The data are of no use then.
+        """
+        records = read_ledgers(self.ledgers)
+        before = judge(records, self.settled)
+        victim = _acknowledged_row(records, self.settled)
+        if victim is None:
+            return None
+        with connected(self.server.connection) as control:
+            control.execute(_DELETE, victim)
+        rows = read_rows(self.server.connection)
+        settled = judge(records, rows, self.settled, _array(self.upto))
+        return judge(records, rows).lost == before.lost + 1 and settled.lost == 1
+
+
+_DELETE = f"delete from {TABLE} where client = %s and seq = %s".encode()  # noqa: S608 - a constant; unqualified: it is qualified
+
+
+def _acknowledged_row(records: Records, rows: Rows) -> tuple[int, int] | None:
+    """Return client and number of an acknowledged transaction whose row is there."""
+    acknowledged = records.state == ACKNOWLEDGED
+    known = keys(records.client[acknowledged], records.seq[acknowledged])
+    there = np.flatnonzero(np.isin(keys(rows.client, rows.seq), known))
+    if not len(there):
+        return None
+    at = there[len(there) // 2]
+    return int(rows.client[at]), int(rows.seq[at])
+
+
+def found_in(
+    records: Records, rows: Rows, settled: Rows, upto: list[int], cycle: documents.Cycle
+) -> documents.Found:
+    """Return the judgement of what a cycle has added."""
+    allowed = Allowed(cycle.killed_ns, round(cycle.allowed_s * 1e9))
+    return documents.Found(**asdict(judge(records, rows, settled, _array(upto), allowed)))
+
+
+def _array(upto: list[int]) -> Array:
+    return np.array(upto, np.int64)
+
+
+def _allowed_s(control: psycopg.Connection) -> float:
+    """Return how old a lost commit may be; 0 where commits are not asynchronous."""
+    if value(control, "show synchronous_commit") != "off":
+        return 0.0
+    delay = value(control, "select setting from pg_settings where name = 'wal_writer_delay'")
+    return _DELAYS * int(delay) / 1e3
+
+
+def _tail(path: Path, from_byte: int) -> str:
+    with path.open("rb") as file:
+        file.seek(from_byte)
+        return file.read().decode(errors="replace")

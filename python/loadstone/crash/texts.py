@@ -1,0 +1,178 @@
+"""What a crash test says: before it starts, after each cycle, its verdict and its table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from loadstone.crash.verdict import bound, is_whole
+from loadstone.report import formats
+from loadstone.report.fitted import Fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from loadstone.crash.documents import Crash, Cycle
+
+HEADS = ("Crash", "Moment", "Acknowledged", "Lost", "Phantom", "Unknown", "Present", "Log-in, s", "Commit, s",
+         "95 % rate, s", "WAL, MB", "Replay, MB/s")  # fmt: skip
+_CYCLE_S = 8.0
+MOMENTS = {"anywhere": "anywhere", "checkpoint": "checkpoint begins", "segment": "segment switch"}
+_NOTHING_OF_POWER = (
+    "This level shows nothing about a loss of power: what killed processes had written stays in the page "
+    "cache, synced or not."
+)
+
+
+def before(document: Crash) -> Iterator[str]:
+    """Yield what is going to happen, and how long it may take."""
+    yield (
+        f"{document.target}, {document.scenario}, {document.phase}: {document.clients} clients, "
+        f"{_count(document.wanted, 'crash')} ({document.level})"
+    )
+    most = document.wanted * (document.window_s + _CYCLE_S)
+    yield f"up to about {formats.duration(round(most))}, and the time to load the data"
+
+
+def after_cycle(cycle: Cycle) -> str:
+    """Say what a cycle found."""
+    found = cycle.found
+    if found is None:
+        return f"crash {cycle.number}, {MOMENTS[cycle.moment.kind]}: not verified"
+    came = formats.digits(cycle.recovery.connection_s)
+    words = [
+        f"{found.acknowledged:,} acknowledged", f"{found.lost + found.lost_allowed:,} lost",
+        f"{found.phantom:,} phantom", f"{found.unknown:,} unknown ({found.unknown_present:,} present)",
+        f"log-in after {came} s",
+    ]  # fmt: skip
+    flaws = "" if is_whole(cycle) else f": {'; '.join(wrongs(cycle))}"
+    return f"crash {cycle.number}, {MOMENTS[cycle.moment.kind]}: {', '.join(words)}{flaws}"
+
+
+def wrongs(cycle: Cycle) -> Iterator[str]:
+    """Yield what is wrong after a crash."""
+    found = cycle.found
+    if found is not None:
+        counts = {
+            "acknowledged commits are lost": found.lost, "rows have another checksum": found.corrupt,
+            "rows are there twice": found.twice, "rows are there that nobody committed": found.phantom,
+            "commits are lost though later ones of their clients are there": found.holes,
+        }  # fmt: skip
+        yield from (f"{count:,} {words}" for words, count in counts.items() if count)
+    yield from (f"{flaw.check}: {flaw.detail}" for flaw in cycle.flaws)
+    if cycle.restarted is False:
+        yield "a second restart changed the data"
+
+
+def answer(document: Crash) -> str:
+    """Return the verdict as sentences."""
+    done = [cycle.found for cycle in document.cycles if cycle.found is not None]
+    totals = {name: sum(getattr(one, name) for one in done) for name in _TOTALS}
+    counted = (
+        f"{_count(len(done), 'crash')} ({document.level}), {totals['acknowledged']:,} acknowledged, "
+        f"{totals['lost'] + totals['lost_allowed']:,} lost, {totals['phantom']:,} phantom, "
+        f"{totals['unknown']:,} unknown ({totals['unknown_present']:,} present)."
+    )
+    return " ".join([counted, *_sentences(document, len(done), totals)])
+
+
+_TOTALS = ("acknowledged", "lost", "lost_allowed", "phantom", "unknown", "unknown_present")
+
+
+def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterator[str]:
+    if document.verdict == "lost":
+        broken = [str(cycle.number) for cycle in document.cycles if not is_whole(cycle)]
+        yield f"Commits are not safe: see crash {', '.join(broken)}."
+    elif document.verdict == "did not come up":
+        yield "The server did not come up again."
+    elif document.verdict == "cannot show a loss":
+        yield "This set-up cannot show a loss: " + (
+            "a row that was deleted on purpose was not found missing." if document.checker is False
+            else "the control cycle with fsync=off lost nothing."
+        )  # fmt: skip
+    elif crashes:
+        if document.verdict == "undecided":
+            yield f"Undecided: {document.reason or 'not all crashes were made'}."
+        what = "more than is allowed" if _is_async(document) else "something"
+        yield (
+            f"At 95 % confidence a crash of this kind loses {what} in less than "
+            f"{formats.percent(bound(crashes))} of cases."
+        )
+    else:
+        yield f"Undecided: {document.reason or 'no crash was made'}."
+    yield from _of_async(document, totals)
+    if document.level == "process":
+        yield _NOTHING_OF_POWER
+
+
+def _is_async(document: Crash) -> bool:
+    return any(cycle.allowed_s for cycle in document.cycles)
+
+
+def _of_async(document: Crash, totals: dict[str, int]) -> Iterator[str]:
+    """Say what `synchronous_commit = off` has lost."""
+    allowed = max((cycle.allowed_s for cycle in document.cycles), default=0.0)
+    if not allowed:
+        return
+    windows = [one.found.loss_window_s for one in document.cycles if one.found and one.found.loss_window_s]
+    oldest = f", the oldest {formats.digits(max(windows))} s before its crash" if windows else ""
+    yield (
+        f"synchronous_commit = off may lose the last {formats.digits(allowed)} s (3 × wal_writer_delay): "
+        f"{totals['lost_allowed']:,} commits were lost so{oldest}."
+    )
+
+
+def notes(document: Crash) -> Iterator[str]:
+    """Yield what a reader must know beside the answer."""
+    if document.amcheck is not None:
+        yield f"Files were not checked by amcheck: {document.amcheck}."
+    for cycle in document.cycles:
+        yield from (f"Crash {cycle.number}: {wrong}." for wrong in wrongs(cycle))
+        if cycle.moment.note:
+            yield f"Crash {cycle.number}: {cycle.moment.note}."
+    if document.data is not None:
+        yield f"The data of the server that did not come up are in {document.data}."
+
+
+def line(cycle: Cycle) -> list[str]:
+    """Return the cells of a cycle under `HEADS`."""
+    found, seen = cycle.found, cycle.recovery
+    counts = [formats.NONE] * 5
+    if found is not None:
+        lost = found.lost + found.lost_allowed
+        numbers = (found.acknowledged, lost, found.phantom, found.unknown, found.unknown_present)
+        counts = [f"{one:,}" for one in numbers]
+    mega = None if seen.wal_bytes is None else seen.wal_bytes / 1e6
+    speed = mega / seen.replay_s if mega and seen.replay_s else None
+    times = (seen.connection_s, seen.commit_s, seen.rate_s, mega, speed)
+    return [str(cycle.number), MOMENTS[cycle.moment.kind], *counts, *map(formats.digits, times)]
+
+
+def screen(document: Crash) -> RenderableType:
+    """Return table and verdict for the terminal."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in HEADS:
+        table.add_column(head, justify="left" if head == "Moment" else "right", no_wrap=True)
+    for cycle in document.cycles:
+        table.add_row(*line(cycle))
+    lines = [Text(f"! {note}", style="yellow") for note in notes(document)]
+    less = ("Replay, MB/s", "95 % rate, s", "Present", "Moment")
+    return Group(Fitted(table, less=less), *lines, Text(answer(document), style="bold"))
+
+
+def markdown(document: Crash) -> str:
+    """Return verdict and table for a pull request."""
+    lines = [f"### Loadstone: {answer(document)}", "", *(f"- {note}" for note in notes(document)), ""]
+    lines += [f"| {' | '.join(HEADS)} |", f"|{' --: |' * len(HEADS)}"]
+    lines += [f"| {' | '.join(line(cycle))} |" for cycle in document.cycles]
+    return "\n".join([*lines, ""])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 'es'}"
