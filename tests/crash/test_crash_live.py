@@ -15,6 +15,7 @@ from loadstone.crash import session as sessions
 from loadstone.crash.checks import connected
 from loadstone.crash.documents import Crash
 from loadstone.crash.experiment import Bench
+from loadstone.crash.ledger import Rows
 from loadstone.crash.levels import ProcessLevel
 from loadstone.crash.session import Session
 from loadstone.errors import ExitCode
@@ -95,8 +96,8 @@ def test_commits_survive_and_a_deleted_row_is_found(tmp_path: Path) -> None:
 def spoil_table(out: Path) -> None:
     """Take rows from what was read of the table at the end."""
     path = max(out.glob("cycles/*/table.npz"))
-    rows = sessions.Rows.load(path)
-    sessions.Rows(rows.client[:-5], rows.seq[:-5], rows.crc[:-5]).save(path)
+    rows = Rows.load(path)
+    Rows(rows.client[:-5], rows.seq[:-5], rows.crc[:-5]).save(path)
 
 
 @pytest.mark.usefixtures("own_registry", "loaded")
