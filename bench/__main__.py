@@ -25,6 +25,7 @@ from bench import (
     rows,
     startup,
     sysbench,
+    watching,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ PARTS = (
     "query_times",
     "in_flight",
     "fit",
+    "watching",
 )
 
 
@@ -102,6 +104,7 @@ def main() -> int:
         "query_times": lambda: query_times.run(given.target, rounds),
         "in_flight": in_flight.run,
         "fit": lambda: fit.run(rounds),
+        "watching": watching.run,
     }
     for name in PARTS:
         if given.only in (None, name):

@@ -25,6 +25,7 @@ HEAVY = (
     "psutil",
     "requests",
     "prometheus_client",
+    "http.server",
 )
 CALLED = """
 import atexit, sys

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from loadstone.cli.group import pairs
+from loadstone.cli.live import live_options, serving
 from loadstone.cli.output import show_report
 from loadstone.cli.planning import fields_given, planning_options, request_of, with_consent
 from loadstone.cli.watching import watch_options
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     help="Kernel interface for network I/O.",
 )
 @watch_options
+@live_options
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 def command(**given: Any) -> None:
     """Run scenarios (names or folders) and write a report.
@@ -98,9 +100,11 @@ def _outcome(given: dict[str, Any], request: Request) -> Outcome:
     from loadstone.run import execute
 
     verify = _verifier(request) if request.verify else None
-    with terminal.listener(quiet=given["as_json"]) as listener:
-        outcome = execute(request, listener)
-        return outcome if verify is None else verify(outcome, listener)
+    with terminal.listener(quiet=given["as_json"]) as shown, serving(given, shown) as live:
+        outcome = execute(request, live.listener)
+        outcome = outcome if verify is None else verify(outcome, live.listener)
+        live.ended(outcome)
+        return outcome
 
 
 def _verifier(request: Request) -> Callable[[Outcome, Listener], Outcome]:

@@ -1,0 +1,77 @@
+"""The options `--live` and `--openmetrics`: figures while a run goes on."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from loadstone.run import Listener, Outcome
+
+
+def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options."""
+    options = [
+        click.option(
+            "--live",
+            is_flag=True,
+            help="Show the run in a browser while it goes on: prints the address of a page on this machine.",
+        ),
+        click.option(
+            "--live-port", type=click.IntRange(1, 2**16 - 1), metavar="PORT", help="Port of that page."
+        ),
+        click.option(
+            "--openmetrics",
+            metavar="[HOST:]PORT",
+            help="Serve rates, latencies and errors for Prometheus while the run goes on; with a port alone, "
+            "on this machine only.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class Live:
+    """What is served of a run: `listener` takes note, `end` has the last word."""
+
+    def __init__(self, listener: Listener, end: Callable[[str], None]) -> None:
+        """Say how the run ended with `end`."""
+        self.listener = listener
+        self._end = end
+
+    def ended(self, outcome: Outcome) -> None:
+        """Take note of how the run ended."""
+        words = outcome.trouble.message if outcome.trouble is not None else "complete"
+        self._end(f"{words} (exit code {int(outcome.exit_code)}, results in {outcome.folder.path})")
+
+
+@contextmanager
+def serving(given: dict[str, Any], listener: Listener) -> Iterator[Live]:
+    """Serve what was requested inside the context. Raises LoadstoneError before anything is touched."""
+    if given["live_port"] is not None and not given["live"]:
+        raise LoadstoneError("--live-port is the port of the page of --live", "Add --live, or remove it.")
+    if not given["live"] and given["openmetrics"] is None:
+        yield Live(listener, lambda _: None)
+        return
+    from loadstone.live.figures import Listeners, LiveFigures
+
+    figures = LiveFigures()
+    with ExitStack() as stack:
+        if given["openmetrics"] is not None:
+            from loadstone.live import openmetrics
+
+            url = stack.enter_context(openmetrics.serving(given["openmetrics"], figures))
+            listener.said(f"metrics of this run: {url}")
+        if given["live"]:
+            from loadstone.live import page
+
+            url = stack.enter_context(page.serving(given["live_port"] or 0, figures))
+            listener.said(f"this run in a browser: {url}")
+        yield Live(Listeners(listener, figures), figures.end)

@@ -1,0 +1,225 @@
+"""The figures of a run that goes on, as its listener gets them: one interval after the other.
+
+Listeners are called in the thread of the run, ten times a second during a drive; whoever serves the figures
+reads them in threads of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadstone.results.redact import redact
+from loadstone.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from loadstone.plan.model import Plan, PlannedPhase
+
+INTERVALS_KEPT = 600
+"""Ten minutes: memory does not grow with the run."""
+OUTCOMES = ("done", "failed", "skipped", "dropped")
+_NS_PER_S = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an interval belongs to."""
+
+    target: str
+    scenario: str
+    phase: str
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One interval of a drive, usually a second. Latencies are response times in seconds."""
+
+    number: int
+    place: Place
+    t_s: float
+    """Its end, in seconds since the first interval of the run began."""
+    rate_per_s: float
+    rows_per_s: float | None
+    failed_per_s: float
+    clients: int | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    max_s: float | None
+    warmup: bool
+
+
+@dataclass(slots=True)
+class Totals:
+    """All intervals of a phase so far."""
+
+    outcomes: Counter[str]
+    rows: int = 0
+    responses: int = 0
+    response_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What is going on."""
+
+    doing: str
+    phases: int
+    phases_ended: int
+    ended: str | None
+    """How the run ended; None while it goes on."""
+
+
+class LiveFigures:
+    """A listener of a run. `changed` is notified when there is anything new."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.changed = threading.Condition()
+        self.intervals: deque[Interval] = deque(maxlen=INTERVALS_KEPT)
+        self.totals: dict[Place, Totals] = {}
+        self.place: Place | None = None
+        """Where the phase that goes on is; None between phases."""
+        self.ended_phases: Counter[str] = Counter()
+        self.version = 0
+        self._doing = "starting"
+        self._phases = 0
+        self._ended: str | None = None
+        self._labels: dict[str, str] = {}
+        self._origin_ns: int | None = None
+        self._last_ns = 0
+        self._count = 0
+
+    def said(self, message: str) -> None:
+        """Take note of what is being done."""
+        self._update(_doing=_text(message))
+
+    def planned(self, plan: Plan) -> None:
+        """Take note of the final plan."""
+        self._labels = {target.id: _text(target.label) for target in plan.targets}
+        phases = sum(1 for target in plan.targets for phase in target.phases if phase.skip is None)
+        self._update(_phases=phases)
+
+    def began(self, target: str, phase: PlannedPhase) -> None:
+        """Take note that a phase begins."""
+        variant = ", ".join(f"{name}={value}" for name, value in phase.variant.items())
+        place = Place(target, _text(phase.scenario), _text(phase.id), _text(variant))
+        words = [self._labels.get(target, target), _text(phase.title), *([place.variant] if variant else [])]
+        self._update(place=place, _doing=": ".join(words))
+
+    def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:
+        """Take note of a drive: of its latest interval, once."""
+        del target, phase
+        latest = progress.get("latest")
+        if not latest or latest["start_ns"] <= self._last_ns or self.place is None:
+            return
+        self._last_ns = latest["start_ns"]
+        with self.changed:
+            self._count += 1
+            self._add(self.place, latest)
+            self.intervals.append(self._interval(self.place, latest))
+            self._notify()
+
+    def ended(self, target: str, document: Mapping[str, Any]) -> None:
+        """Take note that a phase has ended."""
+        del target
+        self.ended_phases[str(document["state"])] += 1
+        self._update(place=None)
+
+    def end(self, how: str) -> None:
+        """Take note that the run has ended."""
+        self._update(_ended=_text(how), place=None)
+
+    def now(self) -> Now:
+        """Return what is going on; `changed` must be held."""
+        ended = sum(count for state, count in self.ended_phases.items() if state != "skipped")
+        return Now(self._doing, self._phases, ended, self._ended)
+
+    def _update(self, **values: object) -> None:
+        with self.changed:
+            for name, value in values.items():
+                setattr(self, name, value)
+            self._notify()
+
+    def _notify(self) -> None:
+        self.version += 1
+        self.changed.notify_all()
+
+    def _add(self, place: Place, latest: Mapping[str, Any]) -> None:
+        totals = self.totals.setdefault(place, Totals(Counter(dict.fromkeys(OUTCOMES, 0))))
+        for outcome in OUTCOMES:
+            totals.outcomes[outcome] += latest.get(outcome) or 0
+        totals.rows += latest.get("rows") or 0
+        response = latest.get("response")
+        if response:
+            totals.responses += response["count"]
+            totals.response_s += response["count"] * (response["mean_ns"] or 0) / _NS_PER_S
+
+    def _interval(self, place: Place, latest: Mapping[str, Any]) -> Interval:
+        if self._origin_ns is None:
+            self._origin_ns = latest["start_ns"]
+        seconds = max(1e-9, (latest["end_ns"] - latest["start_ns"]) / _NS_PER_S)
+        response = latest.get("response") or {}
+        latencies = {
+            f"{name}_s": None if response.get(f"{name}_ns") is None else response[f"{name}_ns"] / _NS_PER_S
+            for name in ("p50", "p95", "p99", "max")
+        }
+        return Interval(
+            number=self._count,
+            place=place,
+            t_s=(latest["end_ns"] - self._origin_ns) / _NS_PER_S,
+            rate_per_s=latest["done"] / seconds,
+            rows_per_s=latest["rows"] / seconds if latest.get("rows") is not None else None,
+            failed_per_s=latest["failed"] / seconds,
+            clients=latest.get("connected"),
+            warmup=bool(latest["warmup"]),
+            **latencies,
+        )
+
+
+class Listeners:
+    """Several listeners of one run."""
+
+    def __init__(self, *listeners: Any) -> None:
+        """Tell each of them, in this order."""
+        self._listeners = listeners
+
+    def said(self, message: str) -> None:
+        """Take note of what is being done."""
+        for listener in self._listeners:
+            listener.said(message)
+
+    def planned(self, plan: Plan) -> None:
+        """Take note of the final plan."""
+        for listener in self._listeners:
+            listener.planned(plan)
+
+    def began(self, target: str, phase: PlannedPhase) -> None:
+        """Take note that a phase begins."""
+        for listener in self._listeners:
+            listener.began(target, phase)
+
+    def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:
+        """Take note of how a drive goes."""
+        for listener in self._listeners:
+            listener.progressed(target, phase, progress)
+
+    def ended(self, target: str, document: Mapping[str, Any]) -> None:
+        """Take note that a phase has ended."""
+        for listener in self._listeners:
+            listener.ended(target, document)
+
+
+def as_document(interval: Interval) -> dict[str, Any]:
+    """Return an interval as plain values."""
+    return asdict(interval)
+
+
+def _text(value: object) -> str:
+    """Return what may be shown: no secrets, no control characters."""
+    return visible(redact("" if value is None else str(value)))

@@ -1,0 +1,54 @@
+"""What the listener keeps of a run that goes on."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.live_runs import PHASE, begun, progress
+
+from loadstone.live.figures import INTERVALS_KEPT, LiveFigures
+from loadstone.results.redact import remember
+
+
+def test_an_interval_counts_once_however_often_it_is_told() -> None:
+    figures = begun()
+    for at in (1, 1, 2, 2, 2):
+        figures.progressed("pg18", PHASE, progress(at))
+    assert [interval.t_s for interval in figures.intervals] == [1, 2]
+    (totals,) = figures.totals.values()
+    assert totals.outcomes == {"done": 200, "failed": 2, "skipped": 0, "dropped": 0}
+    assert totals.response_s == 0.4
+    assert figures.intervals[-1].rate_per_s == 100
+    assert figures.intervals[-1].p99_s == 0.004
+
+
+def test_drives_without_intervals_are_no_trouble() -> None:
+    figures = begun()
+    for told in ({}, {"latest": None}, progress(1, response=None)):
+        figures.progressed("pg18", PHASE, told)
+    assert figures.intervals[-1].p50_s is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=50))
+def test_totals_are_the_sums_of_the_intervals(counts: list[tuple[int, int]]) -> None:
+    figures = begun()
+    for at, (done, failed) in enumerate(counts, start=1):
+        figures.progressed("pg18", PHASE, progress(at, done, failed))
+    for totals in figures.totals.values():
+        assert totals.outcomes["done"] == sum(done for done, _ in counts)
+        assert totals.outcomes["failed"] == sum(failed for _, failed in counts)
+        assert totals.responses == totals.outcomes["done"]
+
+
+def test_memory_does_not_grow_with_the_run() -> None:
+    figures = begun()
+    for at in range(1, INTERVALS_KEPT + 100):
+        figures.progressed("pg18", PHASE, progress(at))
+    assert len(figures.intervals) == INTERVALS_KEPT
+
+
+def test_secrets_and_control_characters_do_not_reach_a_reader() -> None:
+    remember("linen-password")
+    figures = LiveFigures()
+    figures.said("opening \x1b[31m linen-password")
+    assert figures.now().doing == "opening \\x1b[31m ***"

@@ -1,0 +1,110 @@
+"""The live page in a real browser, and what else may ask for it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import sync_playwright
+from support.browser import ADVICE, environment, find
+from support.live_runs import PHASE, begun, progress
+
+from loadstone.errors import LoadstoneError
+from loadstone.live.figures import LiveFigures
+from loadstone.live.page import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.slow  # a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find()
+    if path is None:
+        pytest.fail(ADVICE, pytrace=False)
+    options = [
+        "--disable-gpu",
+        "--disable-background-networking",
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),
+    ]
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=path, headless=True, args=options, env=environment(path)
+        )
+        yield started
+        started.close()
+
+
+def test_a_phone_shows_each_interval_and_is_told_of_the_end(browser: Browser) -> None:
+    figures = begun()
+    figures.progressed("pg18", PHASE, progress(1))
+    said: list[str] = []
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with serving(0, figures) as url:
+        page.goto(url)
+        page.wait_for_function("document.getElementById('rate').textContent === '100'")
+        figures.progressed("pg18", PHASE, progress(2, done=12345))
+        figures.progressed("pg18", PHASE, progress(3, done=23456))
+        page.wait_for_function("document.getElementById('rate').textContent === '23,456'")
+        page.wait_for_selector("#rates .mark-line path")
+        page.wait_for_selector("#latencies .mark-line path", state="attached")  # as flat as its figures
+        assert page.text_content("#p99") == "4 ms"
+        assert page.text_content("#doing") == "pg18: Insert: index=none"
+        assert page.text_content("#state") == "The run goes on."
+        wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        assert not wide, "a phone scrolls in one direction only"
+        figures.end("complete (exit code 0)")
+    page.wait_for_function(
+        "document.getElementById('state').textContent.includes('The run has ended: complete')"
+    )
+    assert all(address.startswith(url) for address in asked), "nothing is fetched from elsewhere"
+    assert said == []
+    page.close()
+
+
+def test_without_a_last_word_the_page_says_that_the_run_cannot_be_reached(browser: Browser) -> None:
+    figures = begun()
+    page = browser.new_page()
+    with serving(0, figures) as url:
+        page.goto(url)
+        page.wait_for_function("document.getElementById('state').textContent === 'The run goes on.'")
+        page.route("**/events", lambda route: route.abort())
+        page.reload()
+        words = "document.getElementById('state').textContent.includes('cannot be reached')"
+        page.wait_for_function(words)
+    page.close()
+
+
+def test_other_sites_and_other_paths_get_nothing() -> None:
+    with serving(0, LiveFigures()) as url:
+        for path, host, status in (
+            ("", "evil.example", 403),
+            ("events", "evil.example", 403),
+            ("x", None, 404),
+        ):
+            request = Request(url + path, headers={"Host": host} if host else {})
+            with pytest.raises(HTTPError) as refused:
+                urlopen(request, timeout=10)
+            assert refused.value.code == status
+            refused.value.close()
+        with urlopen(url, timeout=10) as response:
+            assert b"vegaEmbed" in response.read()
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LoadstoneError, match="Address already in use"), serving(port, LiveFigures()):
+            pytest.fail("served")
