@@ -109,3 +109,21 @@ def test_passwords_are_hidden_before_anything_but_the_standard_library_is_loaded
         "loadstone.results.redact",
         "loadstone.results.spellings",
     }
+
+
+def test_queries_for_postgresql_need_no_other_engine() -> None:
+    """Neither its target nor the dialect of its queries imports a client library."""
+    text = (
+        "import sys\n"
+        "from loadstone.engines import engine\n"
+        "from loadstone.target import parse_target\n"
+        "from loadstone.workload.tsbs.queries import Order, dialect_of, generate, translate\n"
+        "parse_target('host=localhost dbname=x user=y')\n"
+        "parse_target('postgresql://y@localhost/x')\n"
+        "order = Order('iot', 'last-loc', 10, 1451606400000000000, 1451692800000000000, 1, 1)\n"
+        "(query,) = generate(order)\n"
+        "assert translate(query, dialect_of(engine('postgres'))).reason is None\n"
+        "print(*{'duckdb', 'pyarrow', 'chdb'} & sys.modules.keys())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == ""

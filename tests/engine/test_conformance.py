@@ -19,7 +19,7 @@ from loadstone.engine.dialect import tables, timeseries
 from loadstone.engine.dialect.tables import TableOptions
 from loadstone.engine.library.engine import LibraryEngine
 from loadstone.engine.postgres import statements
-from loadstone.engines import all_engines, engine
+from loadstone.engines import _by_module, all_engines, engine, engine_of_scheme, engine_of_short_name
 from loadstone.errors import LoadstoneError
 from loadstone.model import PlainTable, SeriesTables
 from loadstone.plan.model import PlainQueriesWorkload, TableLoadWorkload, TimeSeriesLoadWorkload
@@ -155,6 +155,14 @@ def test_every_engine_can_be_loaded_and_asked_and_says_what_it_needs(name: str) 
     assert found.target_forms
     assert found.status.startswith(("verified against ", "not yet run"))
     assert not found.needs.endswith(".")
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_is_found_without_the_others(name: str) -> None:
+    """By its module, which has its name, and by the schemes of its URLs."""
+    assert _by_module(name) is engine(name) is all_engines()[name]
+    assert all(engine_of_scheme(scheme) is engine(name) for scheme in engine(name).schemes)
+    assert all(engine_of_short_name(word) is engine(name) for word in engine(name).short_names)
 
 
 def test_schemes_and_names_mean_one_engine_each() -> None:

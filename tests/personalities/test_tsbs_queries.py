@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,7 +175,7 @@ def test_postgresql_gets_no_time_bucket() -> None:
 )
 def test_a_query_that_is_not_recognised_stays_as_it_is(change: dict[str, str], words: str) -> None:
     (query,) = generate(order("avg-load", count=1))
-    changed = replace(query, **change)
+    changed = msgspec.structs.replace(query, **change)
     found = translate(changed, dialect_of(all_engines()["postgres"]))
     assert found.query == changed
     assert words in (found.reason or "")
@@ -185,7 +186,7 @@ def test_a_query_that_is_not_recognised_stays_as_it_is(change: dict[str, str], w
 def test_a_changed_text_is_never_taken_for_the_original(place: int, character: str) -> None:
     (query,) = generate(order("single-groupby-5-8-1", count=1))
     sql = query.sql[:place] + character + query.sql[place + 1 :]
-    found = translate(replace(query, sql=sql), TIMESCALEDB)
+    found = translate(msgspec.structs.replace(query, sql=sql), TIMESCALEDB)
     assert found.query.sql == sql
 
 
@@ -199,6 +200,31 @@ def test_what_is_written_is_read(queries: list[Query]) -> None:
     out = io.BytesIO()
     assert gob.write(queries, out) == len(queries)
     assert read(out.getvalue()) == queries
+
+
+@given(st.lists(st.builds(Query, texts, texts, texts, texts), min_size=1, max_size=3), st.data())
+@settings(max_examples=300)
+def test_queries_read_at_once_are_those_that_are_read_step_by_step(
+    queries: list[Query], drawn: st.DataObject
+) -> None:
+    """Also where a byte is another one: the same queries, or the same error with the same place."""
+    out = io.BytesIO()
+    gob.write(queries, out)
+    data = bytearray(out.getvalue())
+    data[drawn.draw(st.integers(0, len(data) - 1))] = drawn.draw(st.integers(0, 255))
+    quickly = outcome(bytes(data))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gob, "_usual_query", lambda *_: None)
+        assert outcome(bytes(data)) == quickly
+
+
+def outcome(data: bytes) -> tuple[list[Query], str]:
+    found: list[Query] = []
+    try:
+        found.extend(gob.read(io.BytesIO(data), "f"))
+    except gob.GobError as error:
+        return found, error.message
+    return found, ""
 
 
 @given(st.binary(max_size=200))

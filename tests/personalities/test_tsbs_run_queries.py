@@ -6,10 +6,11 @@ import json
 import re
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -480,7 +481,7 @@ def test_duckdb_is_left_as_it_was(tmp_path: Path) -> None:
         before = connection.execute(
             "select table_schema, table_name from information_schema.tables"
         ).fetchall()
-    file = written(tmp_path / "q.gob", [replace(q) for q in mixed(orders("iot", 1))])
+    file = written(tmp_path / "q.gob", [msgspec.structs.replace(q) for q in mixed(orders("iot", 1))])
     assert run("--file", file, f"--target=duckdb:{path}").code == 0
     with duckdb.connect(path) as connection:
         after = connection.execute(

@@ -7,7 +7,18 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
-from loadstone.results.redact import redact, redact_command
+from loadstone.results import json_files
+from loadstone.results.redact import redact, redact_command, remember
+
+SECRET = "Tr0ub4dor"
+PIECES = st.sampled_from(
+    ["a", "1", '"', "\\", "é", "\u2028", "%54", "password", "pw=", "://u:", "@", SECRET, SECRET[:4], "x'"]
+)
+DOCUMENTS = st.recursive(
+    st.none() | st.integers() | st.lists(PIECES, max_size=5).map("".join),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PIECES, inner, max_size=3),
+    max_leaves=8,
+)
 
 ANY = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 UNBROKEN = ANY.filter(lambda text: text.split() == [text])
@@ -94,3 +105,14 @@ def test_json() -> None:
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text
     assert redact_command([text]) == [text]
+
+
+@given(document=DOCUMENTS, indent=st.booleans())
+def test_a_document_without_secrets_need_not_be_read(document: object, *, indent: bool) -> None:
+    """What is seen in the text of a document decides as each of its strings would."""
+    remember(SECRET)
+    text = json_files.to_json(document, indent=1 if indent else None)
+    quickly = json_files.redact_json(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_files, "has_hints", lambda _: True)
+        assert json_files.redact_json(text) == quickly

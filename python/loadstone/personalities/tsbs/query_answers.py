@@ -51,6 +51,8 @@ class Answers:
 
     known: Known | None
     """What all are compared with; without it, the first run's."""
+    used: bool = True
+    """Whether there is another run to compare with, or a file to write."""
     wrong: int = 0
     sums: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
@@ -60,6 +62,9 @@ class Answers:
         """Pass queries on, and remember which they were."""
         self.sums.clear()
         self.labels.clear()
+        if not self.used:
+            yield from queries
+            return
         for query in queries:
             text = f"{query.label}\0{query.sql}".encode()
             self.sums.append(hashlib.blake2b(text, digest_size=8).hexdigest())

@@ -90,7 +90,8 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     with Signals() as signals, ExitStack() as stack:
         folder = stack.enter_context(records_folder(values.text("out")))
         source = _Source(values, several=len(places) > 1)
-        outcomes, answers = [], Answers(known)
+        used = known is not None or len(places) > 1 or bool(values.text("answers"))
+        outcomes, answers = [], Answers(known, used)
         for number, place in enumerate(places):
             run = Run(values, _manner(values), place, folder / str(number) if len(places) > 1 else folder)
             outcomes.append(run_at(run, source.queries(answers), answers, signals, (out, err)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Engine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """What TSBS's queries need of a database beside standard SQL."""
 

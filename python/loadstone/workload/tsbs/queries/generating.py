@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from loadstone import _core
 from loadstone.errors import LoadstoneError
 from loadstone.workload.tsbs.queries.dialects import TIMESCALEDB
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from loadstone.workload.tsbs.queries.kinds import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True, gc=False):
     """One query as TSBS's files hold it."""
 
     label: str

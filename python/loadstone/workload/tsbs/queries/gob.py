@@ -27,6 +27,8 @@ _BYTES, _STRING = 5, 6
 _STRUCT_FIELD, _WIRE_FIELDS = 2, 7
 """Of a type's description: which of its alternatives is a struct, and how many alternatives there are."""
 _TABLE_FIELDS = ("Hypertable", "Table")
+_NONE = b"\xff\xff"
+"""No type's number begins like this."""
 _WIDEST = 8
 _ONE_BYTE = 0x80
 """Numbers below it are one byte; larger ones say how many follow."""
@@ -54,7 +56,12 @@ def read(stream: IO[bytes], name: str) -> Iterator[Query]:
     Raises GobError, with the place in the file, for everything that is not such a stream.
     """
     types: dict[int, _Struct] = {}
+    usual = _NONE
     for start, message in _messages(stream, name):
+        quick = _usual_query(message, usual)
+        if quick is not None:
+            yield quick
+            continue
         body = _Body(message, start, name)
         number = body.integer()
         if number < 0:
@@ -62,6 +69,8 @@ def read(stream: IO[bytes], name: str) -> Iterator[Query]:
             continue
         if number not in types:
             raise body.trouble(f"a value of type {number}, which was not described before")
+        if types[number].is_usual:
+            usual = _integer(number)
         yield _query(body, types[number])
 
 
@@ -70,6 +79,41 @@ class _Struct:
     name: str
     fields: tuple[tuple[str, int], ...]
     """Name and type's number."""
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether its fields are those that TSBS writes, in its order."""
+        texts = all(kind in (_BYTES, _STRING) for _, kind in self.fields)
+        names = tuple("Hypertable" if name in _TABLE_FIELDS else name for name, _ in self.fields)
+        return texts and names == FIELDS
+
+
+def _usual_query(message: bytes, number: bytes) -> Query | None:
+    """Read a value of the usual struct whose type has this number and which has all four fields.
+
+    Returns None for everything else, also for what is damaged: then it is read step by step, and it is known
+    where the damage is. (Nearly every message is such a value, and this takes a third of the time.)
+    """
+    if not message.startswith(number):
+        return None
+    at, texts = len(number), []
+    try:
+        for _ in FIELDS:
+            step, length = message[at], message[at + 1]
+            at += 2
+            if length >= _ONE_BYTE:
+                width = 0x100 - length
+                length = int.from_bytes(message[at : at + width])
+                at += width
+            end = at + length
+            texts.append(message[at:end].decode())
+            if step != 1:
+                return None
+            at = end
+        # A message that is cut off ends before the zero that ends the struct.
+        return Query(*texts) if message[at] == 0 else None
+    except (IndexError, UnicodeDecodeError):
+        return None
 
 
 class _Body:
@@ -140,9 +184,13 @@ def _messages(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         first = stream.read(1)
         if not first:
             return
-        head = first if first[0] < _ONE_BYTE else first + stream.read(0x100 - first[0])
-        length = _Body(head, at, name).unsigned()
-        at += len(head)
+        length = first[0]
+        if length >= _ONE_BYTE:
+            head = first + stream.read(0x100 - length)
+            length = _Body(head, at, name).unsigned()
+            at += len(head)
+        else:
+            at += 1
         if length > LONGEST_MESSAGE:
             raise _Body(b"", at, name).trouble(f"a message of {length} bytes")
         body = stream.read(length)
