@@ -40,6 +40,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "phase.json": documents.Phase,
     "drive.json": documents.Drive,
     "drive.json of queries that ran one by one": documents.QueriesInTurnDrive,
+    "hosts.json": documents.Hosts,
     "series.jsonl": documents.Interval,
     "steps.jsonl": documents.Step,
     "progress.jsonl": documents.Progress,

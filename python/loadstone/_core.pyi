@@ -30,6 +30,14 @@ def lua_script(document: str) -> str:
     is not loaded within 10 s.
     """
 
+def merge_hosts(document: str) -> str:
+    """Merge what several hosts have recorded; returns the account of them together, JSON as drive.json.
+
+    `document`: `{"drive": {…}, "start_ns", "hosts": [{"name", "records", "lost"}]}` with the drive of all
+    hosts, whose `out_dir` gets the merged files, the common start on this host's clock, and of each host the
+    path of its records.jsonl, or why nothing more came of it. Raises DriveError.
+    """
+
 def pgbench_rows(table: str, first: int, count: int) -> bytes:
     """Return `count` lines of COPY for pgbench_branches, pgbench_tellers or pgbench_accounts.
 
@@ -90,6 +98,9 @@ class Drive:
 
     def stop(self) -> None:
         """Ask for an early end: transactions under way finish or are cut off after a grace time."""
+
+    def go(self, at_ns: int) -> None:
+        """Let one of several hosts (`host` in the document) begin, at this time of `time.monotonic_ns`."""
 
     def proceed(self) -> None:
         """Let the next step of a load begin, if it waits for that word (`hold`)."""

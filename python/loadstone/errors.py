@@ -47,6 +47,10 @@ class OtherSessionError(LoadstoneError):
     """A session is not the one that was requested: a pooler stands between."""
 
 
+class HostLostError(LoadstoneError):
+    """A load host was lost before clients began: of that drive nothing was measured."""
+
+
 class RunFailedError(LoadstoneError):
     """The run began and could not be brought to its end."""
 

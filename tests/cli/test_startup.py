@@ -26,6 +26,9 @@ HEAVY = (
     "requests",
     "prometheus_client",
     "http.server",
+    "dask",
+    "distributed",
+    "cloudpickle",
 )
 CALLED = """
 import atexit, sys

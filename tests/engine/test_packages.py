@@ -9,7 +9,7 @@ import pytest
 from loadstone.engine.library.packages import install
 
 
-@pytest.mark.parametrize("extra", ["chdb", "clickhouse", "gpu", "heavydb", "questdb", "vertica"])
+@pytest.mark.parametrize("extra", ["chdb", "clickhouse", "gpu", "heavydb", "hosts", "questdb", "vertica"])
 def test_an_extra_is_told_by_its_packages_with_their_versions(extra: str) -> None:
     assert re.fullmatch(r"pip install( [\w-]+==[\w.]+)+", install(extra))
     assert "loadstone" not in install(extra)

@@ -1,9 +1,10 @@
 //! The final account of a drive: drive.json, as docs/run-folder.md describes it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::clock::CpuTime;
-use crate::collector::{Collected, merge_outages};
+use crate::collector::{Collected, Finish, merge_outages};
 use crate::config::Config;
 use crate::record::{Errors, Record, WindowCounts, count_error};
 use crate::spec::DriveSpec;
@@ -19,6 +20,36 @@ pub(crate) struct Ending {
     pub(crate) connect_wall_ns: u64,
     /// The longest time in which nothing was done.
     pub(crate) stall: Option<Stall>,
+}
+
+/// What is not in the records of intervals, of one of several hosts.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    pub(crate) stopped: bool,
+    pub(crate) threads: usize,
+    pub(crate) connect_wall_ns: u64,
+    pub(crate) stall: Option<Stall>,
+    pub(crate) finishes: Vec<Finish>,
+}
+
+impl Ended {
+    pub(crate) fn new(ending: &Ending, finishes: &[Finish]) -> Self {
+        Self {
+            stopped: ending.stopped,
+            threads: ending.threads,
+            connect_wall_ns: ending.connect_wall_ns,
+            stall: ending.stall,
+            finishes: finishes.to_vec(),
+        }
+    }
+
+    /// Move all times by so many nanoseconds: to the clock of another host.
+    pub(crate) fn shift(&mut self, by_ns: i64) {
+        self.stall.iter_mut().for_each(|stall| stall.shift(by_ns));
+        self.finishes
+            .iter_mut()
+            .for_each(|finish| finish.shift(by_ns));
+    }
 }
 
 /// Tag of each statement in latency.hlog, by flat number; empty for commands that are no statements.
@@ -49,9 +80,9 @@ pub(crate) fn write(
         "state": state,
         "reason": reason,
         "output_error": collected.output_error,
-        "io": collected.finishes.first().map_or("none", |f| f.io),
+        "io": collected.finishes.first().map_or("none", |f| &f.io),
         "threads": ending.threads,
-        "clients": spec.clients,
+        "clients": spec.own_clients().len(),
         "mode": config.work.mode(),
         "seed": spec.seed,
         "pace": spec.pace,
@@ -121,6 +152,7 @@ fn operations(config: &Config, totals: &Record) -> Option<(String, Value)> {
 /// Failures and retries apart, and the ends of clients, where that was requested.
 fn details(collected: &Collected) -> Option<(String, Value)> {
     let mut details = json!(collected.totals.details.as_ref()?);
+    details.as_object_mut()?.remove("lag"); // a histogram, of which percentiles are shown
     let mut ends: Vec<_> = collected.finishes.iter().flat_map(|f| &f.ends).collect();
     ends.sort_by_key(|end| end.since_ns);
     let mut reasons = Errors::new();

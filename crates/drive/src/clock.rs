@@ -29,7 +29,7 @@ pub(crate) fn wait_exactly() {
 }
 
 /// CPU time of the calling thread so far.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CpuTime {
     /// Time in user mode, nanoseconds.
     pub user_ns: u64,

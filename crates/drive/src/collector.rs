@@ -1,16 +1,19 @@
 //! Gathers the workers' records interval by interval, writes them down, and keeps the totals.
 
+mod finish;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::clock::{CpuTime, now_ns};
+pub(crate) use self::finish::{Absence, Finish, Outage, Pauses, merge_outages};
 use crate::config::Config;
+use crate::error::DriveError;
 use crate::output::{Output, SeriesLatency, SeriesRow};
-use crate::protocol::Failure;
-use crate::record::{Distribution, ErrorClass, Latency, Record, WindowCounts};
+use crate::record::{Distribution, Latency, Record, WindowCounts};
+use crate::saved::Records;
 use crate::telling::Line;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
@@ -33,74 +36,6 @@ pub(crate) enum Report {
     },
     /// The worker's last word.
     Finished(usize, Finish),
-}
-
-/// How a worker ended.
-#[derive(Debug, Default)]
-pub(crate) struct Finish {
-    pub(crate) io: &'static str,
-    /// CPU time of the measured window.
-    pub(crate) cpu: CpuTime,
-    pub(crate) iterations: u64,
-    pub(crate) outages: Vec<Outage>,
-    /// Clients that were lost, or gave up, and were not replaced.
-    pub(crate) absences: Vec<Absence>,
-    /// The same, with those that ended after the window.
-    pub(crate) ends: Vec<Absence>,
-    pub(crate) pauses: Pauses,
-    /// Every client left before the end.
-    pub(crate) all_gone: bool,
-    pub(crate) error: Option<String>,
-    /// It died: what was in flight will never end.
-    pub(crate) broken: bool,
-}
-
-/// Why a client takes no part in the drive any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Absence {
-    pub(crate) since_ns: u64,
-    pub(crate) class: ErrorClass,
-    pub(crate) message: String,
-}
-
-impl Absence {
-    pub(crate) fn new(since_ns: u64, failure: &Failure) -> Self {
-        Self {
-            since_ns,
-            class: failure.class,
-            message: failure.message.clone(),
-        }
-    }
-}
-
-/// Times in which a worker's thread did nothing of what it should have done.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Pauses {
-    pub(crate) count: u64,
-    pub(crate) total_ns: u64,
-    pub(crate) longest_ns: u64,
-    /// When the longest began.
-    pub(crate) longest_start_ns: Option<u64>,
-}
-
-impl Pauses {
-    pub(crate) fn note(&mut self, start_ns: u64, length_ns: u64) {
-        self.count += 1;
-        self.total_ns += length_ns;
-        if length_ns > self.longest_ns {
-            (self.longest_ns, self.longest_start_ns) = (length_ns, Some(start_ns));
-        }
-    }
-}
-
-/// A time in which connections were lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Outage {
-    pub(crate) start_ns: u64,
-    /// All clients were connected again; `None` when they never were.
-    pub(crate) end_ns: Option<u64>,
-    /// Most clients without a connection at once.
-    pub(crate) clients: usize,
 }
 
 /// What can be asked while the drive goes on.
@@ -127,6 +62,12 @@ pub(crate) struct Progress {
     /// Lines for the user since the last look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<Vec<Line>>,
+    /// All clients are connected and await the word to begin; one of several hosts only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ready: Option<bool>,
+    /// When the last thread did begin; one of several hosts only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) began_ns: Option<u64>,
     /// Steps that are complete; loads by our own driver only.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) steps: Option<StepProgress>,
@@ -164,6 +105,8 @@ pub(crate) struct Collected {
     pub(crate) finishes: Vec<Finish>,
     pub(crate) end_ns: u64,
     pub(crate) output_error: Option<String>,
+    /// Still open, for the end.
+    pub(crate) records: Option<Records>,
     /// Of the measured window; where details are kept.
     pub(crate) distributions: Option<Distributions>,
 }
@@ -179,6 +122,7 @@ pub(crate) struct Collector {
     config: Arc<Config>,
     timeline: Timeline,
     output: Option<Output>,
+    records: Option<Records>,
     output_error: Option<String>,
     progress: Arc<Mutex<Progress>>,
     record_pool: Vec<SyncSender<Box<Record>>>,
@@ -209,12 +153,29 @@ impl Collector {
             end_ns: timeline.start_ns,
             gathering: BTreeMap::new(),
             output_error: None,
+            records: None,
             next: 0,
             seen: WindowCounts::default(),
             timeline,
             output,
             progress,
             record_pool,
+        }
+    }
+
+    /// Keep the records of each interval, too: this is one of several hosts.
+    pub(crate) fn keeping(mut self, records: Option<Records>) -> Self {
+        self.records = records;
+        let begun = (self.records.as_mut()).map(|records| records.begin(&self.timeline));
+        self.note_written(begun.unwrap_or(Ok(())));
+        self
+    }
+
+    /// Nothing more is written after an error.
+    fn note_written(&mut self, written: Result<(), DriveError>) {
+        if let Err(error) = written {
+            self.output_error = Some(error.to_string());
+            (self.output, self.records) = (None, None);
         }
     }
 
@@ -243,13 +204,14 @@ impl Collector {
         self.reported.fill(u64::MAX);
         self.write_complete();
         if finishes.iter().any(|finish| finish.broken) {
-            self.totals.abandon(now_ns());
+            self.totals.abandon(self.end_ns);
         }
         Collected {
             totals: self.totals,
             finishes,
             end_ns: self.end_ns,
             output_error: self.output_error,
+            records: self.records,
             distributions: self.distributions,
         }
     }
@@ -317,14 +279,16 @@ impl Collector {
                 (load.take_marks(), load.take_progress())
             });
         self.end_ns = self.end_ns.max(end_ns);
-        if let Some(output) = &mut self.output
-            && let Err(error) = output
+        if let Some(output) = &mut self.output {
+            let written = output
                 .interval(&self.timeline, &row, &record)
                 .and_then(|()| output.sent(&marks))
-                .and_then(|()| output.progress(&progress))
-        {
-            self.output_error = Some(error.to_string());
-            self.output = None;
+                .and_then(|()| output.progress(&progress));
+            self.note_written(written);
+        }
+        if let Some(records) = &mut self.records {
+            let written = records.interval(index, end_ns, connected, &record);
+            self.note_written(written);
         }
         if warmup {
             // Counted, but its latencies are in no figure.
@@ -412,67 +376,5 @@ impl Collector {
         }
         progress.latest = Some(row);
         progress.output_error.clone_from(&self.output_error);
-    }
-}
-
-/// Outages of several workers, as the server's user saw them: overlapping ones are one.
-pub(crate) fn merge_outages(mut outages: Vec<Outage>) -> Vec<Outage> {
-    outages.sort_by_key(|outage| outage.start_ns);
-    let mut merged: Vec<Outage> = Vec::new();
-    for outage in outages {
-        match merged.last_mut() {
-            Some(last) if last.end_ns.is_none_or(|end| end >= outage.start_ns) => {
-                last.end_ns = last.end_ns.zip(outage.end_ns).map(|(a, b)| a.max(b));
-                last.clients += outage.clients;
-            }
-            _ => merged.push(outage),
-        }
-    }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outage(start_ns: u64, end_ns: Option<u64>) -> Outage {
-        Outage {
-            start_ns,
-            end_ns,
-            clients: 1,
-        }
-    }
-
-    #[test]
-    fn overlapping_outages_are_one() {
-        let merged = merge_outages(vec![
-            outage(50, Some(60)),
-            outage(10, Some(20)),
-            outage(15, Some(30)),
-        ]);
-        assert_eq!(
-            merged,
-            vec![
-                Outage {
-                    start_ns: 10,
-                    end_ns: Some(30),
-                    clients: 2
-                },
-                outage(50, Some(60))
-            ]
-        );
-    }
-
-    #[test]
-    fn an_outage_without_end_swallows_what_follows() {
-        let merged = merge_outages(vec![outage(10, None), outage(20, Some(30))]);
-        assert_eq!(
-            merged,
-            vec![Outage {
-                start_ns: 10,
-                end_ns: None,
-                clients: 2
-            }]
-        );
     }
 }

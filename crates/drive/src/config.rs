@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) ramp_up_ns: u64,
     /// Connections are not begun faster.
     pub(crate) connect_pace: Option<ConnectPace>,
+    /// Clients begin at a time that the owner sets.
+    pub(crate) awaits_go: bool,
     pub(crate) on_error: OnError,
     pub(crate) tries_max: u32,
     /// The drive ends with the first client that gives up.
@@ -106,7 +108,9 @@ impl Config {
             connect_per_transaction: spec.connect_per_transaction,
             clients: spec.clients,
             ramp_up_ns: ns(spec.ramp_up_s),
-            connect_pace: spec.connect_rate_per_s.map(ConnectPace::new),
+            connect_pace: (spec.connect_rate_per_s)
+                .map(|rate| ConnectPace::new(rate * share_of(spec))),
+            awaits_go: spec.host.is_some(),
             connects_late: work.connects_late(),
             percentile: spec.lua.as_ref().and_then(|lua| lua.percentile),
             on_error: work.on_error().unwrap_or(spec.on_error),
@@ -181,6 +185,9 @@ impl Config {
             .into_iter()
             .zip(choosers)
             .enumerate()
+            // What a client draws depends on its number among all, not on the host that it runs on.
+            .skip(spec.own_clients().start)
+            .take(spec.own_clients().len())
             .map(|(client, (stream, chooser))| ClientSeeds {
                 client,
                 stream,
@@ -190,4 +197,10 @@ impl Config {
             .collect();
         (draws, seeds)
     }
+}
+
+/// The part of a rate that is one host's, where rates are not divided start by start.
+#[expect(clippy::cast_precision_loss, reason = "numbers of clients")]
+fn share_of(spec: &DriveSpec) -> f64 {
+    spec.own_clients().len() as f64 / spec.clients.max(1) as f64
 }

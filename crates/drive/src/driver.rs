@@ -1,36 +1,37 @@
 //! The drive as its owner sees it: start, look at the progress, stop, wait for the account.
 
+mod threads;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::account::{self, Ending};
+use self::threads::{deal, spawn};
+use crate::account::{self, Ended, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
 use crate::client::library::Library;
 use crate::client::mysql::Mysql;
 use crate::client::postgres::Postgres;
-use crate::clock::{self, now_ns};
-use crate::collector::{Collected, Collector, Finish, Progress, Report, StepProgress};
+use crate::clock::now_ns;
+use crate::collector::{Collected, Collector, Progress, Report, StepProgress};
 use crate::config::Config;
 use crate::connector::Connector;
 use crate::control::Control;
 use crate::error::DriveError;
-use crate::io::Poller;
-use crate::io::epoll::EpollPoller;
-use crate::io::uring::UringPoller;
 use crate::journal::{Form, Logbook, Logs};
 use crate::limits;
 use crate::output::Output;
 use crate::pace::Schedule;
 use crate::protocol::Protocol;
 use crate::record::Record;
-use crate::spec::{DriveSpec, IoChoice, WireProtocol};
+use crate::saved::Records;
+use crate::spec::{DriveSpec, WireProtocol};
 use crate::timeline::Timeline;
+use crate::worker::Assignment;
 use crate::worker::client::Client;
-use crate::worker::{Assignment, Worker};
 use crate::workload::load::LoadWork;
 
 /// Time between the word to start and the first transaction, so that all threads see it.
@@ -54,7 +55,34 @@ pub struct Drive {
     supervisor: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
-type Supervise = Box<dyn FnOnce(Option<Output>) -> Account + Send>;
+type Supervise = Box<dyn FnOnce(Files) -> Account + Send>;
+
+/// What is written while a drive goes on: its own files, or those of one of several hosts.
+#[derive(Default)]
+struct Files {
+    output: Option<Output>,
+    records: Option<Records>,
+}
+
+impl Files {
+    fn create(spec: &DriveSpec, config: &Config) -> Result<Self, DriveError> {
+        let Some(dir) = &spec.out_dir else {
+            return Ok(Self::default());
+        };
+        if spec.host.is_some() {
+            let records = Some(Records::create(dir)?);
+            return Ok(Self {
+                records,
+                output: None,
+            });
+        }
+        let output = Output::create(dir, account::tags(config), config.is_load)?;
+        Ok(Self {
+            output: Some(output),
+            records: None,
+        })
+    }
+}
 
 impl Drive {
     /// Check the specification and parse the scripts; nothing is connected yet.
@@ -80,7 +108,7 @@ impl Drive {
             control: Arc::clone(&run.control),
             progress: Arc::clone(&run.progress),
             account: Arc::new((Mutex::new(None), Condvar::new())),
-            supervise: Mutex::new(Some(Box::new(move |output| run.supervise(output)))),
+            supervise: Mutex::new(Some(Box::new(move |files| run.supervise(files)))),
             supervisor: Mutex::new(None),
         })
     }
@@ -100,7 +128,9 @@ impl Drive {
             control: Arc::clone(&run.control),
             progress: Arc::clone(&run.progress),
             account: Arc::new((Mutex::new(None), Condvar::new())),
-            supervise: Mutex::new(Some(Box::new(move |output| run.supervise(output)))),
+            supervise: Mutex::new(Some(Box::new(move |files: Files| {
+                run.supervise(files.output)
+            }))),
             supervisor: Mutex::new(None),
         })
     }
@@ -117,15 +147,8 @@ impl Drive {
                 "create a new one for every phase",
             ));
         }
-        limits::raise_open_files(self.spec.clients)?;
-        let output = match &self.spec.out_dir {
-            Some(dir) => Some(Output::create(
-                dir,
-                account::tags(&self.config),
-                self.config.is_load,
-            )?),
-            None => None,
-        };
+        limits::raise_open_files(self.spec.own_clients().len())?;
+        let files = Files::create(&self.spec, &self.config)?;
         let Some(supervise) = supervise.take() else {
             return Ok(());
         };
@@ -133,7 +156,7 @@ impl Drive {
         let spawned = thread::Builder::new()
             .name("supervisor".to_owned())
             .spawn(move || {
-                let result = catch_unwind(AssertUnwindSafe(|| supervise(output)))
+                let result = catch_unwind(AssertUnwindSafe(|| supervise(files)))
                     .unwrap_or_else(|_| Err(broken("the supervisor")));
                 *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 account.1.notify_all();
@@ -164,7 +187,16 @@ impl Drive {
             steps: load.finished_steps(),
             holding: load.holding(),
         });
+        if self.config.awaits_go {
+            progress.ready = Some(self.control.is_ready());
+            progress.began_ns = self.control.began_ns();
+        }
         serde_json::to_string(&progress).unwrap_or_default()
+    }
+
+    /// Let one of several hosts begin, at this time of its clock ([`clock::now_ns`]).
+    pub fn go(&self, at_ns: u64) {
+        self.control.go(at_ns);
     }
 
     /// Ask for an early end.
@@ -247,7 +279,7 @@ struct Run<P: Protocol> {
 }
 
 impl<P: Protocol> Run<P> {
-    fn supervise(&self, output: Option<Output>) -> Account {
+    fn supervise(&self, files: Files) -> Account {
         let begun_ns = now_ns();
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = self.spec.threads_or(cores);
@@ -264,14 +296,12 @@ impl<P: Protocol> Run<P> {
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
         drop(reports);
-        let met = self.control.start_together(threads, || self.timeline());
+        let awaits_go = self.config.awaits_go;
+        let met = (self.control).start_together(threads, awaits_go, |at| self.timeline(at));
         let collected = match met {
             Ok(timeline) => {
-                let timeline = timeline.unwrap_or_else(|| self.timeline());
-                Ok((
-                    timeline,
-                    self.collect(timeline, output, record_pool, &inbox),
-                ))
+                let timeline = timeline.unwrap_or_else(|| self.timeline(None));
+                Ok((timeline, self.collect(timeline, files, record_pool, &inbox)))
             }
             Err(error) => {
                 drop(record_pool);
@@ -299,6 +329,11 @@ impl<P: Protocol> Run<P> {
             connect_wall_ns,
             stall: self.control.stall.longest(timeline.measure_ns),
         };
+        if let Some(records) = &mut collected.records
+            && let Err(error) = records.end(&Ended::new(&ending, &collected.finishes))
+        {
+            collected.output_error = Some(error.to_string());
+        }
         Ok(self.account(timeline, &ending, &mut collected))
     }
 
@@ -318,8 +353,8 @@ impl<P: Protocol> Run<P> {
         Logs::open(log, form, threads, self.spec.seed)
     }
 
-    fn timeline(&self) -> Timeline {
-        let start_ns = now_ns() + START_DELAY_NS;
+    fn timeline(&self, go_at_ns: Option<u64>) -> Timeline {
+        let start_ns = go_at_ns.unwrap_or_else(|| now_ns() + START_DELAY_NS);
         let (warmup_s, duration_s) = (self.spec.warmup_s, self.spec.duration_s);
         let timeline = Timeline::new(start_ns, warmup_s, duration_s, self.config.interval_ns);
         self.progress
@@ -381,7 +416,10 @@ impl<P: Protocol> Run<P> {
             .collect();
         let pace = spec.pace_with_warmup();
         let schedules = (0..threads as u64)
-            .map(|worker| Schedule::new(pace.clone(), worker, threads as u64, seeds.next_prng()))
+            .map(|worker| {
+                let prng = seeds.next_prng();
+                Schedule::shared(pace.clone(), worker, threads as u64, spec.share(), prng)
+            })
             .collect();
         (clients, schedules)
     }
@@ -389,102 +427,18 @@ impl<P: Protocol> Run<P> {
     fn collect(
         &self,
         timeline: Timeline,
-        output: Option<Output>,
+        files: Files,
         record_pool: Vec<std::sync::mpsc::SyncSender<Box<Record>>>,
         inbox: &Receiver<Report>,
     ) -> Collected {
         let progress = Arc::clone(&self.progress);
-        Collector::new(&self.config, timeline, output, progress, record_pool).collect(inbox)
+        Collector::new(&self.config, timeline, files.output, progress, record_pool)
+            .keeping(files.records)
+            .collect(inbox)
     }
 
     fn account(&self, timeline: Timeline, ending: &Ending, collected: &mut Collected) -> String {
         account::write(&self.spec, &self.config, timeline, ending, collected)
-    }
-}
-
-/// Clients to threads, as evenly as possible, in order.
-fn deal<T>(clients: Vec<T>, threads: usize) -> Vec<Vec<T>> {
-    let total = clients.len();
-    let mut clients = clients.into_iter();
-    (0..threads)
-        .map(|thread| {
-            clients
-                .by_ref()
-                .take(total / threads + usize::from(thread < total % threads))
-                .collect()
-        })
-        .collect()
-}
-
-fn spawn<P: Protocol>(
-    assignment: Assignment<P>,
-    choice: IoChoice,
-) -> Option<thread::JoinHandle<()>> {
-    let name = format!("drive-{}", assignment.number);
-    let control = Arc::clone(&assignment.control);
-    let body = move || {
-        clock::wait_exactly();
-        let (number, control, reports) = (
-            assignment.number,
-            Arc::clone(&assignment.control),
-            assignment.reports.clone(),
-        );
-        let ran = catch_unwind(AssertUnwindSafe(|| work(assignment, choice)));
-        if ran.is_err() {
-            // In case it broke before the common start: the others must not wait for it.
-            control.stop();
-            control.arrive_broken(broken("a worker"));
-            let error = Some(broken("a worker").to_string());
-            let broken = true;
-            let _ = reports.send(Report::Finished(
-                number,
-                Finish {
-                    error,
-                    broken,
-                    ..Finish::default()
-                },
-            ));
-        }
-    };
-    match thread::Builder::new().name(name).spawn(body) {
-        Ok(handle) => Some(handle),
-        Err(source) => {
-            control.stop();
-            control.arrive_broken(DriveError::thread(source));
-            None
-        }
-    }
-}
-
-fn work<P: Protocol>(assignment: Assignment<P>, choice: IoChoice) {
-    let slots = slots(&assignment);
-    match choice {
-        IoChoice::Epoll => run_on::<P, EpollPoller>(assignment),
-        IoChoice::IoUring => run_on::<P, UringPoller>(assignment),
-        IoChoice::Auto => match UringPoller::new(slots) {
-            Ok(poller) => Worker::with_poller(assignment, poller).run(),
-            // ENOSYS, EPERM (seccomp, sysctl), ENOMEM (old memlock limits): epoll does the same work.
-            Err(_) => run_on::<P, EpollPoller>(assignment),
-        },
-    }
-}
-
-/// One for each connection, and one for the waker where there is one.
-fn slots<P: Protocol>(assignment: &Assignment<P>) -> usize {
-    assignment.clients.len() + usize::from(assignment.config.work.waits())
-}
-
-fn run_on<P: Protocol, I: Poller>(assignment: Assignment<P>) {
-    match I::new(slots(&assignment)) {
-        Ok(poller) => Worker::with_poller(assignment, poller).run(),
-        Err(source) => {
-            let error = DriveError::System {
-                what: format!("setting up {}", I::NAME),
-                source,
-                hint: "use --io auto, or allow this process to use it".to_owned(),
-            };
-            let _ = assignment.control.arrive(Err(error));
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::profile::Piece;
 use self::profile::Profile;
+use crate::share::Share;
 
 /// The kinds of pace. Rates are totals over all clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,9 +105,13 @@ impl From<Pace> for Rhythm {
 ///
 /// Fixed: worker `w` of `n` takes every n-th start of the whole schedule. Poisson: each worker runs its own
 /// process at rate/n; their superposition is the Poisson process asked for, also where the rate changes.
+///
+/// Of several hosts each draws the same schedules and takes the starts k with k mod hosts = its number. Together
+/// they make the starts of one host, without a word between them.
 #[derive(Debug)]
 pub struct Schedule {
     rhythm: Rhythm,
+    share: Share,
     worker: u64,
     workers: u64,
     taken: u64,
@@ -118,8 +123,15 @@ impl Schedule {
     /// A schedule for worker `worker` of `workers` (at least one), with offsets in nanoseconds from the run's start.
     #[must_use]
     pub fn new(pace: Pace, worker: u64, workers: u64, prng: Prng) -> Self {
+        Self::shared(pace, worker, workers, Share::WHOLE, prng)
+    }
+
+    /// The part of that schedule that belongs to one of several hosts.
+    #[must_use]
+    pub fn shared(pace: Pace, worker: u64, workers: u64, share: Share, prng: Prng) -> Self {
         let mut schedule = Self {
             rhythm: pace.into(),
+            share,
             worker,
             workers,
             taken: 0,
@@ -154,19 +166,26 @@ impl Schedule {
         reason = "times of a run fit 2^53 ns (104 days), and are never negative"
     )]
     fn advance(&mut self) {
+        let Share { number, of } = self.share;
+        // The first start of this host, or the next one: those between them are other hosts'.
+        let draws = if self.taken == 0 { number + 1 } else { of };
         match &mut self.rhythm {
             Rhythm::Closed => {}
             Rhythm::Fixed { rate_per_s } => {
-                let position = self.taken * self.workers + self.worker;
+                let position = (self.taken * self.workers + self.worker) * of + number;
                 self.next_ns = (position as f64 * 1e9 / *rate_per_s) as u64;
             }
             Rhythm::Poisson { rate_per_s } => {
                 let mean_ns = 1e9 * self.workers as f64 / *rate_per_s;
-                let gap_ns = exponential(&mut self.prng) * mean_ns;
-                self.next_ns = self.next_ns.saturating_add(gap_ns.round() as u64);
+                for _ in 0..draws {
+                    let gap_ns = exponential(&mut self.prng) * mean_ns;
+                    self.next_ns = self.next_ns.saturating_add(gap_ns.round() as u64);
+                }
             }
             Rhythm::Varying { profile, expected } => {
-                *expected += exponential(&mut self.prng) * self.workers as f64;
+                for _ in 0..draws {
+                    *expected += exponential(&mut self.prng) * self.workers as f64;
+                }
                 self.next_ns = (profile.time_of(*expected) * 1e9).round() as u64;
             }
         }
@@ -212,6 +231,33 @@ mod tests {
         all.sort_unstable();
         let expected: Vec<u64> = (0..1000).map(|i| i * 1_000_000).collect();
         assert_eq!(all, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn hosts_together_make_the_starts_of_one(of in 1_u64..9, kind in 0..3, workers in 1_u64..3) {
+            let piece = Piece { from_per_s: 3_000.0, to_per_s: 500.0, length_s: 0.2 };
+            let pace = [
+                Pace::Fixed { rate_per_s: 1_700.0 },
+                Pace::Poisson { rate_per_s: 1_700.0 },
+                Pace::Varying { pieces: vec![piece] },
+            ][kind as usize].clone();
+            let of_host = |number: u64, of: u64| {
+                let share = Share { number, of };
+                let workers = (0..workers).flat_map(|worker| {
+                    let prng = Prng::from_seed(7 + worker);
+                    let mut schedule = Schedule::shared(pace.clone(), worker, workers, share, prng);
+                    std::iter::from_fn(move || schedule.take(300_000_000)).collect::<Vec<_>>()
+                });
+                workers.collect::<Vec<_>>()
+            };
+            let mut one = of_host(0, 1);
+            let mut all: Vec<u64> = (0..of).flat_map(|number| of_host(number, of)).collect();
+            one.sort_unstable();
+            all.sort_unstable();
+            prop_assert!(one.len() > 100);
+            prop_assert_eq!(all, one);
+        }
     }
 
     #[test]

@@ -6,12 +6,13 @@ mod distribution;
 mod errors;
 mod latency;
 mod operations;
+mod text;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::details::{CommandTime, Details, Outcomes};
 pub use self::distribution::Distribution;
-pub use self::errors::{ErrorClass, ErrorTally, Errors, count_error, merge_errors};
+pub use self::errors::{ErrorClass, ErrorTally, Errors, count_error, merge_errors, shift_errors};
 pub use self::latency::{Latency, Moments, Stats, cost_ns};
 pub use self::operations::Operations;
 
@@ -21,7 +22,7 @@ pub use self::operations::Operations;
 /// The counting equations: of the warm-up, scheduled = done + failed + skipped + dropped + carried (+ under way); of
 /// the measured window, scheduled + carried = done + failed + skipped + dropped (+ under way). At the end of a run
 /// nothing is running. [`WindowCounts::under_way`] asserts it wherever counts are merged.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Transactions that should have started.
     pub scheduled: u64,
@@ -56,7 +57,7 @@ impl Counts {
 }
 
 /// Counts of the warm-up and of the measured window.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowCounts {
     /// Before the measured window.
     pub warmup: Counts,
@@ -129,7 +130,7 @@ fn panic_on(counts: &WindowCounts) -> ! {
 }
 
 /// What became of the transactions of one script.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptRecord {
     /// Outcomes of those that were started.
     pub counts: WindowCounts,
@@ -140,7 +141,7 @@ pub struct ScriptRecord {
 }
 
 /// All that a worker learns during one interval, or the sum of it over workers and intervals.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     /// Outcomes over all scripts.
     pub counts: WindowCounts,
@@ -250,6 +251,14 @@ impl Record {
         self.loop_lag.clear();
         self.loop_events = 0;
         self.clear_details();
+    }
+
+    /// Move all times by so many nanoseconds: to the clock of another host.
+    pub fn shift(&mut self, by_ns: i64) {
+        shift_errors(&mut self.errors, by_ns);
+        if let Some(operations) = &mut self.operations {
+            shift_errors(&mut operations.ignored, by_ns);
+        }
     }
 
     /// Forget what only some drives ask for.

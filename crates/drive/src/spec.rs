@@ -16,6 +16,7 @@ use crate::error::DriveError;
 use crate::journal::LogSpec;
 pub use crate::ledger::LedgerSpec;
 use crate::pace::Pace;
+use crate::share::Share;
 use crate::telling::TellSpec;
 
 /// Beyond this the schedule alone would keep a core busy.
@@ -113,6 +114,9 @@ pub struct DriveSpec {
     /// The run ends with the first client that gives up.
     #[serde(default)]
     pub exit_on_abort: bool,
+    /// The part of one of several hosts. It waits for the word to begin, and leaves records to be merged.
+    #[serde(default)]
+    pub host: Option<Share>,
 }
 
 /// One script of the mix.
@@ -290,18 +294,31 @@ impl DriveSpec {
     /// Threads to use: as asked, else one for every eight cores, never more than clients.
     #[must_use]
     pub fn threads_or(&self, cores: usize) -> usize {
+        // The same number on every host: schedules belong to threads.
+        let fewest = self.clients / usize::try_from(self.share().of).unwrap_or(1);
         self.threads
             .unwrap_or_else(|| cores.div_ceil(8))
-            .clamp(1, self.clients.max(1))
+            .clamp(1, fewest.max(1))
     }
 
-    fn check(&self) -> Result<(), DriveError> {
+    /// Which part of the drive is this host's.
+    pub(crate) fn share(&self) -> Share {
+        self.host.unwrap_or(Share::WHOLE)
+    }
+
+    /// The numbers of this host's clients among all.
+    pub(crate) fn own_clients(&self) -> std::ops::Range<usize> {
+        self.share().segment(self.clients)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), DriveError> {
         let refuse =
             |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
         if self.clients == 0 {
             return refuse("clients is 0", "at least one client is needed");
         }
         self.check_work()?;
+        self.check_host()?;
         let (timed, counted) = (
             self.duration_s.is_some(),
             self.transactions_per_client.is_some(),
@@ -424,6 +441,25 @@ impl DriveSpec {
     /// When transactions start, from the begin of the warm-up on.
     pub(crate) fn pace_with_warmup(&self) -> Pace {
         self.pace.after(self.warmup_s)
+    }
+
+    fn check_host(&self) -> Result<(), DriveError> {
+        let refuse = |message: String, hint: &str| Err(DriveError::bad_spec(message, hint));
+        let Some(Share { number, of }) = self.host else {
+            return Ok(());
+        };
+        if number >= of {
+            return refuse(format!("host {number} of {of}"), "count hosts from 0");
+        }
+        if (self.clients as u64) < of {
+            let message = format!("{} clients for {of} hosts", self.clients);
+            return refuse(message, "use at least as many clients as hosts");
+        }
+        if self.scripts.is_none() || self.log.is_some() || self.ledger.is_some() {
+            let message = "only scripts can be driven from several hosts, and without a log";
+            return refuse(message.to_owned(), "run this from one host");
+        }
+        Ok(())
     }
 
     fn check_ramp(&self) -> Result<(), DriveError> {

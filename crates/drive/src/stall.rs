@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Shorter gaps are not looked at: workers share these fields, and must not fight over them.
 const RESOLUTION_NS: u64 = 1_000_000;
 
 /// One such time, within the measured window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "units stand last in names")]
 pub(crate) struct Stall {
     pub(crate) start_ns: u64,
@@ -17,6 +17,30 @@ pub(crate) struct Stall {
     pub(crate) end_ns: Option<u64>,
     /// Up to its end or the window's, whichever came first.
     pub(crate) length_ns: u64,
+}
+
+impl Stall {
+    /// The time in which none of several hosts did anything, as far as their longest stalls say.
+    pub(crate) fn of_all(mut stalls: impl Iterator<Item = Option<Self>>) -> Option<Self> {
+        let first = stalls.next()??;
+        stalls.try_fold(first, |stall, other| stall.overlap(other?))
+    }
+
+    fn overlap(self, other: Self) -> Option<Self> {
+        let start_ns = self.start_ns.max(other.start_ns);
+        let until_ns = (self.start_ns + self.length_ns).min(other.start_ns + other.length_ns);
+        (until_ns > start_ns).then(|| Self {
+            start_ns,
+            end_ns: self.end_ns.into_iter().chain(other.end_ns).min(),
+            length_ns: until_ns - start_ns,
+        })
+    }
+
+    /// Move its times by so many nanoseconds.
+    pub(crate) fn shift(&mut self, by_ns: i64) {
+        self.start_ns = self.start_ns.saturating_add_signed(by_ns);
+        self.end_ns = self.end_ns.map(|ns| ns.saturating_add_signed(by_ns));
+    }
 }
 
 /// Watches for the longest stall.
@@ -111,6 +135,25 @@ mod tests {
         let stall = watch.longest(12 * MS).unwrap();
         assert_eq!((stall.start_ns, stall.end_ns), (16 * MS, Some(40 * MS)));
         assert_eq!(stall.length_ns, 24 * MS);
+    }
+
+    #[test]
+    fn hosts_stall_together_while_all_of_them_do() {
+        let stall = |start: u64, end: Option<u64>, length: u64| {
+            Some(Stall {
+                start_ns: start * MS,
+                end_ns: end.map(|end| end * MS),
+                length_ns: length * MS,
+            })
+        };
+        let of_all = |stalls: &[Option<Stall>]| Stall::of_all(stalls.iter().copied());
+        assert_eq!(of_all(&[stall(3, Some(9), 6)]), stall(3, Some(9), 6));
+        assert_eq!(
+            of_all(&[stall(3, Some(9), 6), stall(5, None, 20)]),
+            stall(5, Some(9), 4)
+        );
+        assert_eq!(of_all(&[stall(3, Some(9), 6), stall(9, None, 20)]), None);
+        assert_eq!(of_all(&[stall(3, Some(9), 6), None]), None);
     }
 
     #[test]

@@ -204,6 +204,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let connected = self.watch_waker().and_then(|()| self.connect_all());
         match self.control.arrive(connected) {
             Go::Start(timeline) => {
+                if self.config.awaits_go {
+                    self.control.begin_at(timeline.start_ns);
+                }
                 if let Err(error) = self.drive(timeline).and_then(|()| self.end_programs()) {
                     self.end_all(&error);
                     self.fatal = Some(error);
@@ -458,7 +461,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let _ = self.reports.send(Report::Finished(
             self.number,
             Finish {
-                io: I::NAME,
+                io: I::NAME.into(),
                 cpu: CpuTime::of_this_thread().since(self.cpu_at_measure),
                 iterations: self.iterations,
                 outages: self.outages,

@@ -54,6 +54,10 @@ impl Drive {
         self.inner().stop();
     }
 
+    fn go(&self, at_ns: u64) {
+        self.inner().go(at_ns);
+    }
+
     fn proceed(&self, py: Python<'_>) {
         py.detach(|| self.inner().proceed());
     }
@@ -161,4 +165,11 @@ pub(crate) fn clock_cost_ns(py: Python<'_>) -> f64 {
 #[pyfunction]
 pub(crate) fn record_cost_ns(py: Python<'_>) -> f64 {
     py.detach(loadstone_drive::record::cost_ns)
+}
+
+/// Merge what several hosts have recorded; returns the account of them together.
+#[pyfunction]
+pub(crate) fn merge_hosts(py: Python<'_>, document: &str) -> PyResult<String> {
+    py.detach(|| loadstone_drive::merge(document))
+        .map_err(drive_error)
 }

@@ -37,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(library::answer_digest, module)?)?;
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(drive::merge_hosts, module)?)?;
     module.add_function(wrap_pyfunction!(drive::record_cost_ns, module)?)?;
     module.add_function(wrap_pyfunction!(lua::lua_script, module)?)?;
     module.add_function(wrap_pyfunction!(pgbench::pgbench_rows, module)?)?;

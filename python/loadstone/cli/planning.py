@@ -142,6 +142,7 @@ def request_of(given: dict[str, Any]) -> Request:
         ignore_space=given.get("ignore_space", False),
         calibrate=not given.get("no_calibrate", False),
         io=given.get("io", "auto"),
+        hosts=given.get("hosts"),
         verify=given.get("verify", False),
         watch=_watch_options(given),
         command=["loadstone", *sys.argv[1:]],

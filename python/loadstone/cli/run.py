@@ -76,6 +76,12 @@ if TYPE_CHECKING:
 )
 @watch_options
 @live_options
+@click.option(
+    "--hosts",
+    metavar="HOSTS",
+    help="Drive the load from several hosts, on dask.distributed: local:N (N processes here), or "
+    "tcp://HOST:8786 (the scheduler of a Dask cluster, one agent on each of its hosts). Scripts only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 def command(**given: Any) -> None:
     """Run scenarios (names or folders) and write a report.

@@ -117,6 +117,11 @@ class PhaseFolder:
         drive = renamed(read_json(path), documents.Drive)
         return drive, typed(drive, str(path), documents.kind_of_drive(drive))
 
+    def read_hosts(self) -> documents.Hosts | None:
+        """Return hosts.json; None for a drive from one host."""
+        path = self.path / "hosts.json"
+        return read_document(path, documents.Hosts) if exists(path) else None
+
     def read_series(self) -> Iterator[documents.Interval]:
         """Yield the intervals of series.jsonl."""
         return read_lines(self.series_path, documents.Interval)

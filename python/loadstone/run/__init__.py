@@ -6,9 +6,17 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from loadstone.engines import engine as engine_named
-from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, WrongAnswerError, explained
+from loadstone.errors import (
+    ExitCode,
+    HostLostError,
+    LoadstoneError,
+    RunFailedError,
+    WrongAnswerError,
+    explained,
+)
 from loadstone.host import bandwidth, environment
 from loadstone.host.open_files import make_room_for
+from loadstone.hosts.places import parse_hosts
 from loadstone.plan.model import PlainQueriesWorkload, ScriptWorkload, TableLoadWorkload
 from loadstone.plan.plan import PlanTarget, make_plan, plan_to_json
 from loadstone.results.folder import DEFAULT_PARENT, RunFolder, make_run_id, missing
@@ -20,6 +28,7 @@ from loadstone.run.preflight import (
     refuse_impossible,
     refuse_shell,
     refuse_unqualified,
+    refuse_unsplittable,
     refuse_without_room,
 )
 from loadstone.run.prices import prices_of
@@ -35,6 +44,7 @@ from loadstone.workload.calibrate import calibrate_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from loadstone.hosts.fleet import Fleet
     from loadstone.plan.model import Plan, PlannedPhase, Workload
     from loadstone.run.server import Server
     from loadstone.target import Target
@@ -78,7 +88,7 @@ def execute(request: Request, listener: Listener) -> Outcome:
     targets = parse_targets(request.targets)
     prices = prices_of(request.prices, request.targets, targets)
     plan = plan_of(request, targets)
-    refuse_idle(plan)
+    _refuse_hosts(plan, request)
     _make_room(plan, request)
     origin = environment.read_clocks()
     left = open_broken(request.resume, request, plan, targets) if request.resume is not None else None
@@ -104,6 +114,14 @@ def execute(request: Request, listener: Listener) -> Outcome:
             folder.discard(made if request.out is not None else [folder.path, *made])
         raise trouble
     return Outcome(folder, code, trouble, run.farewells())
+
+
+def _refuse_hosts(plan: Plan, request: Request) -> None:
+    """Refuse a plan without phases, and one that the load hosts cannot share. Raises LoadstoneError."""
+    refuse_idle(plan)
+    if request.hosts is not None:
+        parse_hosts(request.hosts)
+        refuse_unsplittable(plan)
 
 
 def _make_room(plan: Plan, request: Request) -> None:
@@ -180,6 +198,9 @@ class _Run:
         self._failures: list[str] = []
         self._wrong = False
         self._opening = True
+        self._fleet: Fleet | None = None
+        self._measured = False
+        """A drive of this run has figures."""
         self._full: dict[tuple[str, str, str, int], str] = {}
         """Why the rest of a sweep is not run: (target, scenario, phase, repeat) -> the disk is full."""
 
@@ -187,8 +208,10 @@ class _Run:
         """Run, and turn every way of ending into an exit status; servers are stopped in each of them."""
         try:
             with self.signals, contextlib.ExitStack() as stack:
+                self._fleet = self._open_fleet(stack, plan)
                 servers = self._opener.open(stack, targets, plan)
                 final = self._final_plan(servers, plan)
+                self._refuse_unreachable(servers)
                 refuse_idle(final)
                 if not (self.request.ignore_space or self.left):
                     refuse_without_room(final, servers)
@@ -214,6 +237,29 @@ class _Run:
         ending = f"; {more} more phase{'s' if more > 1 else ''} failed" if more else ""
         return kind.exit_code, kind(self._failures[0] + ending, "The report has the details.")
 
+    def _open_fleet(self, stack: contextlib.ExitStack, plan: Plan) -> Fleet | None:
+        """Find the load hosts, if there are to be any."""
+        hosts = self.request.hosts
+        if hosts is None:
+            return None
+        from loadstone.hosts.fleet import open_fleet  # noqa: PLC0415 - imports Dask
+
+        self.listener.said(f"finding the load hosts of {hosts} …")
+        fleet = stack.enter_context(open_fleet(parse_hosts(hosts), calibrate=self.request.calibrate))
+        for workload in (phase.workload for phase in _planned(plan)):
+            if isinstance(workload, ScriptWorkload):
+                fleet.refuse_too_few(workload.drive.clients)
+        for note in (f"load hosts: {', '.join(fleet.names)}", *fleet.notes):
+            self.folder.event("info", "note", note)
+            self.listener.said(note)
+        return fleet
+
+    def _refuse_unreachable(self, servers: Sequence[Server]) -> None:
+        """Refuse servers that the load hosts cannot reach. Raises LoadstoneError."""
+        for server in servers:
+            if self._fleet is not None and server.opened.connection is not None:
+                self._fleet.refuse_unreachable(server.clients_connection().host)
+
     def farewells(self) -> list[str]:
         """Say how to reach the private servers that were asked to stay."""
         return self._opener.farewells
@@ -222,7 +268,8 @@ class _Run:
         # On a full disk the words cannot be kept, but they are still shown.
         with contextlib.suppress(LoadstoneError):
             self.folder.event("error", "note", error.message, hint=error.hint or None)
-        return (error.exit_code if self._opening else ExitCode.FAILED), error
+        nothing = self._opening or (isinstance(error, HostLostError) and not self._measured)
+        return (error.exit_code if nothing else ExitCode.FAILED), error
 
     def _final_plan(self, servers: Sequence[Server], plan: Plan) -> Plan:
         """Plan again, now that each target has said what it can do."""
@@ -264,7 +311,7 @@ class _Run:
         for warning in facts["warnings"]:
             self.folder.event("warning", "warning", warning["message"], hint=warning.get("hint"))
         wanted = sorted({(w.drive.mode, w.drive.clients) for w in workloads if isinstance(w, ScriptWorkload)})
-        if self.request.calibrate and wanted:
+        if self.request.calibrate and wanted and self._fleet is None:
             self.listener.said("measuring Loadstone's own ceiling on this machine …")
             found = calibrate_for(wanted, self.signals, io=self.request.io)
             self.folder.write_json("calibration.json", found)
@@ -301,7 +348,7 @@ class _Run:
 
     def _run_of(self, server: Server, phase: PlannedPhase) -> PhaseRun:
         begun = self.left.begun(server.id, phase) if self.left else None
-        options = PhaseOptions(self.request.io, self.request.ignore_space, begun)
+        options = PhaseOptions(self.request.io, self.request.ignore_space, begun, self._fleet)
         return PhaseRun(phase, server, self.folder, self.signals, options)
 
     def _phase(self, run: PhaseRun, server: Server, phase: PlannedPhase, before: list[PhaseRun]) -> None:
@@ -316,6 +363,7 @@ class _Run:
                 run.perform(lambda progress: self.listener.progressed(server.id, phase, progress))
             run.compare_with(before)
         finally:
+            self._measured |= run.account is not None
             with contextlib.suppress(LoadstoneError):  # on a full disk: the report then misses the entry
                 run.folder.end()
         if run.full:

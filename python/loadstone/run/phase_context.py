@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loadstone.engine.control import Control
+    from loadstone.hosts.fleet import Fleet
     from loadstone.model import InOut
     from loadstone.results.json_files import Document
     from loadstone.results.phase_folder import PhaseFolder
@@ -25,6 +26,8 @@ class PhaseOptions:
     ignore_space: bool = False
     begun: Document | None = None
     """phase.json of the same phase in the run that goes on; None when it was not begun."""
+    fleet: Fleet | None = None
+    """The load hosts; None: the load comes from this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any, assert_never
 
-from loadstone.errors import words_of
+from loadstone.errors import HostLostError, words_of
 from loadstone.model import ROUND
 from loadstone.plan.model import (
     CheckWorkload,
@@ -85,6 +85,9 @@ class PhaseRun:
             self._event("info", "phase-start", self.phase.title)
             with self.server.watch():
                 state, reason = self._measure(show)
+        except HostLostError as error:
+            state, reason = "failed", error.message
+            raise  # nothing was measured, and the other phases need the hosts, too
         except troubles as error:
             self._signals.check()  # the error may be all that is left of what a signal's handler raised
             state, reason = self._trouble(error)
@@ -175,7 +178,7 @@ class PhaseRun:
         before = self.server.sizes()
         rows = self.server.count(check.count_sql) if check else 0
         document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._manner.io)
-        account = self.account = perform(document, self._signals, show)
+        account = self.account = self._perform(document, show)
         if account["state"] != "complete" or account["in_doubt"] or lost_connections(account):
             self.server.recover()
         else:
@@ -183,9 +186,20 @@ class PhaseRun:
         self._write(sizes={"before": before, "after": self.server.sizes()})
         for outage in account["outages"]:
             self._tell_outage(outage)
-        if check:
+        if check and account.get("lost_hosts"):
+            self._event("warning", "note", "the rows are not checked: what a lost load host sent is unknown")
+        elif check:
             self._check_rows(account, rows, check.rows_per_transaction, self.server.count(check.count_sql))
         return judge(account)
+
+    def _perform(self, document: Document, show: Callable[[Progress], None]) -> Document:
+        """Drive from this process, or from the load hosts."""
+        fleet = self._manner.fleet
+        if fleet is None:
+            return perform(document, self._signals, show)
+        return fleet.perform(
+            document, self._signals, show, say=lambda level, text: self._event(level, "note", text)
+        )
 
     def _load(
         self, workload: TimeSeriesLoadWorkload, show: Callable[[Progress], None]

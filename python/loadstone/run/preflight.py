@@ -11,7 +11,10 @@ from loadstone.engine import SCHEMA
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError, ShellRefusedError
 from loadstone.plan.model import (
+    CheckWorkload,
     ScriptWorkload,
+    SizeWorkload,
+    SqlWorkload,
     TableLoadWorkload,
     TimeSeriesLoadWorkload,
     TimeSeriesQueriesWorkload,
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from loadstone.run.server import Server
     from loadstone.target import Target
 
+_IN_PARTS = (ScriptWorkload, SqlWorkload, SizeWorkload, CheckWorkload)
+"""What can be split over several load hosts, or makes no load."""
 _SHELL = ("shell", "setshell")
 _CHANGE = re.compile(
     r"(?:(?:drop|alter)\s+(?:materialized\s+)?(?:table|view|sequence|index|type|function|macro(?:\s+table)?)"
@@ -46,6 +51,18 @@ _MAKING = re.compile(
     r"(?P<name>\"(?:[^\"]|\"\")+\"|[^\s(;,.\"]+)",
     re.IGNORECASE,
 )
+
+
+def refuse_unsplittable(plan: Plan) -> None:
+    """Refuse phases that cannot be split over several load hosts. Raises LoadstoneError."""
+    for target in plan.targets:
+        for phase in target.phases:
+            if phase.skip is None and not isinstance(phase.workload, _IN_PARTS):
+                raise LoadstoneError(
+                    f"--hosts: phase '{phase.id}' of {phase.scenario} is a phase of {phase.kind}, and only "
+                    "phases of scripts can be split over several load hosts so far",
+                    "Run this scenario from one host: leave out --hosts.",
+                )
 
 
 def refuse_impossible(plan: Plan) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from loadstone.run.request import Request
     from loadstone.target import Target
 
-_AS_THEY_ARE = ("size", "seed", "repeats", "keep", "replace", "ignore_space", "calibrate", "io", "verify")
+_AS_THEY_ARE = (
+    "size", "seed", "repeats", "keep", "replace", "ignore_space", "calibrate", "io", "verify", "hosts",
+)  # fmt: skip
 _OPTIONS = {"overrides": "--set", "settings": "--setting"}
 
 

@@ -47,6 +47,8 @@ class Request:
     verify: bool = False
     """Load once more into partitions of the advised size."""
     io: InOut = "auto"
+    hosts: str | None = None
+    """Where the load hosts are, as `--hosts` says it; None: the load comes from this process."""
     command: Sequence[str] = ()
     provision: Provision = EMPTY
     """Which data private servers start with, and where they go."""

@@ -137,7 +137,7 @@ def _phase(files: PhaseFiles, target: TargetFiles, run: RunFiles, origin_ns: int
         window = _window_ns(drive, origin_ns)
         phase.usage = usage_between(target.monitor, *window)
         phase.energy_j = energy_j(target.monitor, window)
-        drive.ceiling_tps = ceiling(run.calibration, drive)
+        drive.ceiling_tps = _ceiling_of_hosts(phase) or ceiling(run.calibration, drive)
         drive.outages = [_outage(outage, origin_ns) for outage in drive.outages]
         phase.outages_s = drive.outages
     if phase.load:
@@ -148,6 +148,13 @@ def _phase(files: PhaseFiles, target: TargetFiles, run: RunFiles, origin_ns: int
         steps.advice = advise(steps, _loaded(files, target, run))
     phase.course = _course(files, target, several=len(run.targets) > 1)
     return phase
+
+
+def _ceiling_of_hosts(phase: PhaseFigures) -> float | None:
+    """Return what all load hosts reach together; None for one host, and where one has not measured it."""
+    hosts = phase.hosts.hosts if phase.hosts else []
+    ceilings = [host.ceiling_tps for host in hosts if host.ceiling_tps]
+    return sum(ceilings) if ceilings and len(ceilings) == len(hosts) else None
 
 
 def _run(files: RunFiles) -> SummaryRun:

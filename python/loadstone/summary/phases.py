@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from loadstone.results.documents import Drive
 from loadstone.results.documents.base import Counts, Stats, WarmupCounts
@@ -29,6 +30,7 @@ from loadstone.results.documents.summary import (
 from loadstone.results.service import pauses_ns, service_losses, window_end_ns
 from loadstone.summary.freshness import summarise_freshness
 from loadstone.summary.histograms import SUPPORT, Histogram
+from loadstone.summary.hosts import summarise_hosts
 from loadstone.summary.intervals import (
     NS_PER_S,
     LatencyLog,
@@ -106,6 +108,7 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> PhaseFigures:
         energy_j=None,
         usage=None,
         course=[],
+        hosts=summarise_hosts(files, lambda of_host: summarise_drive(of_host, origin_ns)) or UNSET,
     )
 
 

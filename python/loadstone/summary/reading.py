@@ -14,6 +14,7 @@ from loadstone.results.documents import (
     Drive,
     Environment,
     Event,
+    Hosts,
     Interval,
     Phase,
     Plan,
@@ -58,6 +59,7 @@ class PhaseFiles:
     probe: list[Probed] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
+    hosts: HostsFiles | None = None
 
     @property
     def variant(self) -> Variant:
@@ -73,6 +75,14 @@ class PhaseFiles:
     def state(self) -> str:
         """How it ended; `running` where nobody wrote that down."""
         return self.phase.state or "running"
+
+
+@dataclass(frozen=True, slots=True)
+class HostsFiles:
+    """hosts.json of a drive on several load hosts, and what each of them left behind, by its name."""
+
+    document: Hosts
+    files: dict[str, PhaseFiles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +164,7 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         in_turn=drive if isinstance(drive, QueriesInTurnDrive) else None,
         steps=_ascending(list(folder.read_steps()), folder.path / "steps.jsonl"),
         progress=list(folder.read_progress()),
+        hosts=_read_hosts(folder, phase),
     )
     queries = folder.beside("queries", create=False)
     if not queries.path.is_dir():
@@ -173,6 +184,19 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         sent=list(folder.read_sent()),
         probe=list(probe.read_probe()),
     )
+
+
+def _read_hosts(folder: PhaseFolder, phase: Phase) -> HostsFiles | None:
+    document = folder.read_hosts()
+    if document is None:
+        return None
+    files = {}
+    for host in document.hosts:
+        own = folder.beside("hosts", create=False).beside(host.name, create=False)
+        drive = own.read_drive()
+        if isinstance(drive, Drive):
+            files[host.name] = PhaseFiles(own, phase, drive, list(own.read_series()))
+    return HostsFiles(document, files)
 
 
 def _known(folder: PhaseFolder, target: str) -> Phase:

@@ -259,7 +259,7 @@ impl Floor {
         let mut last = self.last_word();
         for place in 0..self.shards.len() {
             let next = Finish {
-                io: IO,
+                io: IO.into(),
                 all_gone: last.all_gone,
                 ..Finish::default()
             };
@@ -288,7 +288,7 @@ impl Floor {
             .map_or((None, false), |(why, broken)| (Some(why), broken));
         let mut absences = self.absences.lock().unwrap_or_else(PoisonError::into_inner);
         Finish {
-            io: IO,
+            io: IO.into(),
             absences: std::mem::take(&mut *absences),
             all_gone: self.all_gone(),
             error,

@@ -1,11 +1,11 @@
 //! Failures and retries apart by kind, script and command: for who asks for them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ErrorClass, Latency};
 
 /// What became of the transactions of one script.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
     /// Failed in a conflict of transactions (SQLSTATE 40001).
     pub serialization: u64,
@@ -47,7 +47,7 @@ impl Outcomes {
 }
 
 /// How often a command was run, and how long all of that took.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandTime {
     /// Times that it was run.
     pub count: u64,
@@ -56,14 +56,13 @@ pub struct CommandTime {
 }
 
 /// By script, and by command; with the distribution of starts that were late.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Details {
     /// In the order of the scripts.
     pub scripts: Vec<Outcomes>,
     /// Errors in each command that were tried again, by its flat number.
     pub repeated: Vec<u64>,
     /// Real minus intended starts, under a rate.
-    #[serde(skip)]
     pub lag: Option<Latency>,
     /// Of commands that need no server, by their flat number; all 0 where they are not measured.
     pub times: Vec<CommandTime>,

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// What kind of trouble ended a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorClass {
@@ -64,6 +66,23 @@ impl ErrorClass {
     }
 }
 
+impl Serialize for ErrorClass {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.label())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorClass {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let label = String::deserialize(deserializer)?;
+        Ok(match label.as_str() {
+            "script" => Self::Script,
+            "protocol" => Self::Protocol,
+            other => Self::of_library(other),
+        })
+    }
+}
+
 /// Names of errors that are kept; the rest is counted as one.
 const NAMES_MAX: usize = 1024;
 
@@ -83,7 +102,7 @@ fn named(name: &str) -> &'static str {
 }
 
 /// Errors of one class: how many, the first one's words, when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorTally {
     /// The first message.
     pub message: String,
@@ -136,5 +155,13 @@ pub fn merge_errors(errors: &mut Errors, other: &Errors) {
                 mine.last_ns = mine.last_ns.max(tally.last_ns);
             })
             .or_insert_with(|| tally.clone());
+    }
+}
+
+/// Move the times of errors by so many nanoseconds.
+pub fn shift_errors(errors: &mut Errors, by_ns: i64) {
+    for tally in errors.values_mut() {
+        tally.first_ns = tally.first_ns.saturating_add_signed(by_ns);
+        tally.last_ns = tally.last_ns.saturating_add_signed(by_ns);
     }
 }

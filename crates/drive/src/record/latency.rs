@@ -1,13 +1,13 @@
 //! One kind of latency: exact moments and a distribution of three significant digits.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Latencies above one hour are recorded as one hour.
 const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Count, mean, standard deviation and extremes, kept in exact integers so that merging loses nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     /// Number of samples.
     pub count: u64,
@@ -155,6 +155,10 @@ impl Latency {
     #[expect(clippy::expect_used, reason = "all histograms have the same bounds")]
     pub fn merge(&mut self, other: &Self) {
         if other.moments.count > 0 {
+            if self.histogram.high() < other.histogram.high() {
+                *self = other.clone(); // it was one of those that are never recorded, and is empty
+                return;
+            }
             self.moments.merge(&other.moments);
             self.histogram.add(&other.histogram).expect("same bounds");
         }
@@ -241,6 +245,15 @@ mod tests {
             let found = latency.histogram.value_at_quantile(q) as f64;
             prop_assert!((found - exact).abs() <= exact * 0.001 + 1.0, "{found} against {exact}");
         }
+    }
+
+    #[test]
+    fn one_that_held_no_place_for_samples_takes_others() {
+        let mut unused = Latency::unused();
+        unused.merge(&latency(&[5, 7]));
+        unused.merge(&latency(&[9]));
+        assert_eq!(unused.moments, latency(&[5, 7, 9]).moments);
+        assert_eq!(unused.histogram, latency(&[5, 7, 9]).histogram);
     }
 
     #[test]

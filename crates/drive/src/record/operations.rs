@@ -1,11 +1,12 @@
 //! Statements by what they did, for workloads that tell such apart.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Errors, Latency, merge_errors};
 
 /// Counts of statements, and of what a program has dealt with by itself.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Operations {
     /// Statements that brought a result, even one without rows.
     pub reads: u64,

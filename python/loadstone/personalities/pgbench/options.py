@@ -74,12 +74,12 @@ OPTIONS = (
     *_known("here", "random-seed= show-script="),
     *_known("initialization", "partitions= partition-method="),
     *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
-    *_known("here", "d:dbname= emulate= out= report= progress-percentiles"),
+    *_known("here", "d:dbname= emulate= out= report= progress-percentiles hosts="),
     *_known("here", "warmup= ramp-up= connect-rate= reconnect"),
 )
 _LONG = {option.long: option for option in OPTIONS}
 _SHAPE = {"warmup", "ramp-up", "connect-rate", "reconnect"}
-_BEYOND = _SHAPE | {"emulate", "out", "report", "progress-percentiles"}
+_BEYOND = _SHAPE | {"emulate", "out", "report", "progress-percentiles", "hosts"}
 """Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
@@ -119,6 +119,7 @@ class Options:
     """The command line, as it was given."""
     out: Path | None = None
     report: Path | None = None
+    hosts: str | None = None
     emulate: int = 17
     """Major version of the pgbench that is imitated."""
     log: bool = False
@@ -264,6 +265,8 @@ def _check_together(options: Options) -> None:
         )
     if options.exit_on_abort and options.continue_on_error:
         raise ComplaintError("--exit-on-abort and --continue-on-error exclude each other")
+    if options.hosts is not None and options.log:
+        raise ComplaintError("--hosts and a log of transactions (-l) exclude each other")
     if options.out is not None and options.report is not None:
         raise ComplaintError(
             "--out and --report exclude each other", "Leave out --out: the report's folder has its files too."
@@ -472,6 +475,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "dbname": _setter("database", str),
     "out": _setter("out", Path),
     "report": _setter("report", Path),
+    "hosts": _setter("hosts", str),
     "emulate": lambda _options, _text: None,  # it was read before
     "log": _flag("log"),
     "log-prefix": _setter("log_prefix", str),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Write = Callable[[str], object]
     Tell = Callable[[Sequence[Mapping[str, str]]], None]
+    Driver = Callable[[dict[str, Any], Callable[[dict[str, Any]], None], Tell], dict[str, Any]]
 
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
@@ -43,13 +44,13 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     variables = ["scale", "client_id", "default_seed", "random_seed", *options.variables]
     commands = [commands_of(script, options.mode, variables) for script in options.scripts]
     address = address_of(options, os.environ, err)
-    with _results_folder(options, address, err) as folder:
+    with _results_folder(options, address, err) as folder, _driver(options, signals, err) as drive_it:
         found = prepare(address, options, err)
         drive = _drive(options, found)
         lines = ProgressLines(options, err, LONGEST_S)
         with folder.measuring(drive) as measurement:
             document = _document(options, drive, address.connection, measurement.path)
-            account = measurement.account = _perform(document, signals, lines, message_writer(err))
+            account = measurement.account = _perform(drive_it, document, lines, message_writer(err))
         if options.exit_on_abort and aborting_errors(options, account):
             return folder.end(ExitCode.FAILED)
         out(results(options, found, account, commands))
@@ -57,9 +58,27 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
         return folder.end(_conclude(options, account, signals, err))
 
 
-def _perform(document: dict[str, Any], signals: Signals, lines: ProgressLines, tell: Tell) -> dict[str, Any]:
+@contextmanager
+def _driver(options: Options, signals: Signals, err: Write) -> Iterator[Driver]:
+    """Drive from this process, or from the load hosts of `--hosts`."""
+    if options.hosts is None:
+        yield lambda document, show, tell: perform(document, signals, show, tell=tell)
+        return
+    from loadstone.hosts.fleet import open_fleet  # noqa: PLC0415 - imports Dask
+    from loadstone.hosts.places import parse_hosts  # noqa: PLC0415
+
+    def say(level: str, text: str) -> None:
+        err(f"{PROGRAM}: {'warning: ' if level == 'warning' else ''}{text}\n")
+
+    with open_fleet(parse_hosts(options.hosts)) as fleet:
+        for note in fleet.notes:
+            say("info", note)
+        yield lambda document, show, tell: fleet.perform(document, signals, show, tell, say)
+
+
+def _perform(drive_it: Driver, document: dict[str, Any], lines: ProgressLines, tell: Tell) -> dict[str, Any]:
     try:
-        return perform(document, signals, lines.show, tell=tell)
+        return drive_it(document, lines.show, tell)
     except RunFailedError as error:
         # There is no account: nothing was run, as a rule because a client could not connect.
         raise ComplaintError(error.message, error.hint) from error

@@ -14,6 +14,7 @@ from loadstone.results.documents.drive import (
     Step,
     kind_of_drive,
 )
+from loadstone.results.documents.hosts import Hosts
 from loadstone.results.documents.manifest import ManifestLine
 from loadstone.results.documents.phase import Phase
 from loadstone.results.documents.run import Calibration, Environment, Event, Plan, Run
@@ -24,6 +25,7 @@ __all__ = [
     "Drive",
     "Environment",
     "Event",
+    "Hosts",
     "Interval",
     "ManifestLine",
     "Phase",

@@ -295,6 +295,9 @@ class Drive(Struct, frozen=True):
     outages: list[Outage] | None = None
     deadline_ns: Ns | None = None
     lost_clients: LostClients | None = None
+    lost_hosts: Annotated[
+        list[str] | UnsetType, Meta(description="load hosts that were lost; only where there are several")
+    ] = UNSET
     stall: Annotated[
         Stall | None,
         Meta(description="longest time of the window in which nothing was done although there was work"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadstone.summary.intervals import NS_PER_S
+from loadstone.summary.warnings.hosts import of_hosts
 from loadstone.summary.warnings.loads import judge_load
 from loadstone.summary.warnings.registry import Warnings, warning
 
@@ -61,6 +62,8 @@ def judge_phase(phase: PhaseFigures, calibration: Calibration) -> Iterator[Warni
         for text in drive.losses:
             yield from of_loss.of(text, *where)
     yield from of_drive.of(Driven(phase, drive, calibration), *where)
+    if phase.hosts:
+        yield from of_hosts.of(phase.hosts, *where)
     yield from judge_load(phase)
 
 

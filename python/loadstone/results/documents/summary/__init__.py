@@ -13,6 +13,7 @@ from loadstone.results.documents.summary.drives import (
     StatementFigures,
     TimedOutage,
 )
+from loadstone.results.documents.summary.hosts import HostFigures, HostsFigures
 from loadstone.results.documents.summary.loads import (
     Advice,
     Built,
@@ -140,6 +141,8 @@ __all__ = [
     "Grid",
     "Group",
     "GroupRate",
+    "HostFigures",
+    "HostsFigures",
     "ImportCost",
     "ImportFigures",
     "ImportSize",

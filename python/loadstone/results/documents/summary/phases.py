@@ -12,6 +12,7 @@ from loadstone.results.documents.summary.drives import (
     QueryFigures,
     TimedOutage,
 )
+from loadstone.results.documents.summary.hosts import HostsFigures
 from loadstone.results.documents.summary.loads import (
     LoadFigures,
     SizeFigures,
@@ -80,6 +81,7 @@ class PhaseFigures(Figures, kw_only=True):
     usage: Usage | None
     course: list[CoursePoint]
     outages_s: list[TimedOutage] | UnsetType = UNSET
+    hosts: Annotated[HostsFigures | UnsetType, Meta(description="of drives on several load hosts")] = UNSET
 
 
 class Compared(Figures, kw_only=True):

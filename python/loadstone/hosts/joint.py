@@ -1,0 +1,241 @@
+"""One drive on several hosts: prepared everywhere, begun at one instant, watched, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from loadstone.errors import HostLostError, LoadstoneError, RunFailedError
+from loadstone.hosts import attendant, clocks
+from loadstone.hosts.line import LineLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from loadstone.hosts.clocks import Offset
+    from loadstone.hosts.line import Line
+
+Message = dict[str, Any]
+
+LEASE_S = 30.0
+"""An agent that hears nothing for so long ends its load."""
+POLL_S = 0.5
+PATIENCE_S = 10.0
+"""Beyond what an answer may take anyway, so long a host may be silent before it is lost."""
+CALIBRATION_S = 60.0
+_FAR_NS = 20_000_000
+"""Of a round trip; the other hosts' traffic is nothing beside it."""
+_LEAD_NS = 100_000_000
+_LEAD_OF_ONE_NS = 1_000_000
+
+
+@dataclass(slots=True)
+class Share:
+    """What one host does in a drive, and what is known of it."""
+
+    name: str
+    line: Line
+    key: str
+    number: int
+    ceiling: Message | None = None
+    before: Offset | None = None
+    after: Offset | None = None
+    progress: Message = field(default_factory=dict)
+    told: list[Any] = field(default_factory=list)
+    ended: Message | None = None
+    """State, reason and output_error of its account, once it has ended."""
+    lost: str | None = None
+    """Why nothing more comes of it."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is neither over nor lost."""
+        return self.ended is None and self.lost is None
+
+    def here(self, there_ns: int) -> int:
+        """Return what our clock read when this host's read `there_ns`."""
+        return there_ns - (self.before.offset_ns if self.before else 0)
+
+
+class JointDrive:
+    """The shares of one drive. Its coroutines run in the thread of Dask's client."""
+
+    def __init__(self, shares: Sequence[Share], lease_s: float = LEASE_S) -> None:
+        """Nothing is asked of any host yet."""
+        self.shares = shares
+        self._lease_s = lease_s
+        self.go_ns: int | None = None
+        """The common start on our clock."""
+
+    async def prepare(self, document: Message, ceiling_of: tuple[str, int] | None) -> None:
+        """Start the agents and let them connect; raises what keeps one of them from it.
+
+        `ceiling_of`: protocol mode and clients for which each measures its own ceiling first.
+        """
+        await self._each(self._begin)
+        if ceiling_of is not None:
+            await self._each(lambda share: self._calibrate(share, *ceiling_of))
+        await self.measure_clocks()
+        await self._each(lambda share: self._prepare(share, document))
+
+    async def _begin(self, share: Share) -> None:
+        answer = await self._call(share, attendant.begin, share.key, self._lease_s, within_s=PATIENCE_S)
+        _refuse(share, answer)
+
+    async def _calibrate(self, share: Share, mode: str, clients: int) -> None:
+        message = {"do": "calibrate", "mode": mode, "clients": clients}
+        answer = await self._ask(share, message, CALIBRATION_S)
+        _refuse(share, answer)
+        share.ceiling = answer["ceiling"]
+
+    async def _prepare(self, share: Share, document: Message) -> None:
+        host = {"number": share.number, "of": len(self.shares)}
+        message = {"do": "prepare", "document": document | {"host": host}}
+        _refuse(share, await self._ask(share, message, PATIENCE_S))
+
+    async def measure_clocks(self) -> None:
+        """Measure the clocks of all that can be reached; after the start once more, for their drift.
+
+        Near hosts one after the other, so that they do not delay each other; far ones at once.
+        """
+        await self._each(lambda share: self._measure_clock(share, 1), reachable=True)
+        known = [offset for share in self.shares if (offset := share.after or share.before)]
+        is_far = any(offset.round_trip_ns > _FAR_NS for offset in known)
+        turns = asyncio.Semaphore(len(self.shares) if is_far else 1)
+
+        async def measure(share: Share) -> None:
+            async with turns:
+                await self._measure_clock(share, clocks.ROUNDS)
+
+        await self._each(measure, reachable=True)
+
+    async def _measure_clock(self, share: Share, rounds: int) -> None:
+        async def read() -> int:
+            return int(await share.line.call(attendant.read_clock, within_s=PATIENCE_S))
+
+        try:
+            offset = await clocks.measure(read, rounds)
+        except LineLostError as error:
+            share.lost = str(error)
+            if self.go_ns is None:
+                _refuse(share, {"lost": share.lost})
+            return
+        if self.go_ns is None:
+            share.before = offset
+        else:
+            share.after = offset
+
+    async def look_ready(self) -> bool:
+        """Look whether all are connected; raises what kept one of them from it."""
+        await self._each(lambda share: self._poll(share, "ready"))
+        for share in self.shares:
+            if share.ended is not None:
+                _refuse(share, {"lost": str(share.ended["reason"])})
+            if share.lost is not None:
+                _refuse(share, {"lost": share.lost})
+        return all(share.progress.get("ready") for share in self.shares)
+
+    async def go(self) -> None:
+        """Let all begin at one instant, far enough ahead that the word is everywhere by then."""
+        slowest = max(share.before.round_trip_ns for share in self.shares if share.before)
+        lead_ns = _LEAD_NS + len(self.shares) * _LEAD_OF_ONE_NS + 4 * slowest
+        go_ns = time.monotonic_ns() + lead_ns
+        await self._each(lambda share: self._send_off(share, go_ns))
+        self.go_ns = go_ns
+
+    async def _send_off(self, share: Share, go_ns: int) -> None:
+        there_ns = share.before.there(go_ns) if share.before else go_ns
+        _refuse(share, await self._ask(share, {"do": "go", "at_ns": there_ns}, PATIENCE_S))
+
+    async def look(self) -> None:
+        """Look how far all are, for half a second at most."""
+        await self._each(lambda share: self._poll(share, "end"))
+
+    async def stop(self) -> None:
+        """Ask all to end early."""
+
+        async def stop(share: Share) -> None:
+            answer = await self._ask(share, {"do": "stop"}, PATIENCE_S)
+            share.lost = share.lost or answer.get("lost")
+
+        await self._each(stop, running=True)
+
+    async def fetch(self, share: Share, path: Path) -> bool:
+        """Copy the records of a host into a file; False when nothing of them can be had."""
+        offset = 0
+        with path.open("wb") as records:
+            try:
+                while chunk := await share.line.call(attendant.fetch, share.key, offset, within_s=PATIENCE_S):
+                    records.write(chunk)
+                    offset += len(chunk)
+            except LineLostError:
+                pass  # the lines that came are whole, but for the last
+        return offset > 0
+
+    async def close(self) -> None:
+        """End the agents, and remove what they have left."""
+
+        async def close(share: Share) -> None:
+            with contextlib.suppress(LineLostError):  # the lease ends it
+                await share.line.call(attendant.close, share.key, within_s=PATIENCE_S)
+
+        await self._each(close)
+
+    async def _poll(self, share: Share, until: str) -> None:
+        if not share.running:
+            return
+        message = {"do": "poll", "wait_s": POLL_S, "until": until}
+        answer = await self._ask(share, message, POLL_S + PATIENCE_S)
+        if "failed" in answer:
+            _refuse(share, answer)
+        share.lost = answer.get("lost")
+        if share.lost is None:
+            share.progress = answer["progress"]
+            share.told += answer["told"]
+            share.ended = answer["account"]
+
+    async def _ask(self, share: Share, message: Message, within_s: float) -> Message:
+        return await self._call(share, attendant.ask, share.key, message, within_s=within_s)
+
+    async def _call(
+        self, share: Share, function: Callable[..., Any], *arguments: Any, within_s: float
+    ) -> Message:
+        try:
+            answer: Message = await share.line.call(function, *arguments, within_s=within_s)
+        except LineLostError as error:
+            return {"lost": str(error)}
+        return answer
+
+    async def _each(
+        self,
+        work: Callable[[Share], Awaitable[None]],
+        *,
+        running: bool = False,
+        reachable: bool = False,
+    ) -> None:
+        """Do something for all hosts at once; raises the first error when all have ended."""
+        chosen = [
+            share
+            for share in self.shares
+            if (share.running or not running) and (share.lost is None or not reachable)
+        ]
+        found = await asyncio.gather(*(work(share) for share in chosen), return_exceptions=True)
+        errors = [error for error in found if isinstance(error, BaseException)]
+        if errors:
+            raise errors[0]
+
+
+def _refuse(share: Share, answer: Message) -> None:
+    """Raise what an answer says went wrong."""
+    if "lost" in answer:
+        raise HostLostError(
+            f"load host {share.name} was lost before the start: {answer['lost']}", "Nothing was measured."
+        )
+    if "failed" in answer:
+        message, hint = answer["failed"]
+        kind = LoadstoneError if answer.get("input") else RunFailedError
+        raise kind(message if answer.get("input") else f"load host {share.name}: {message}", hint)

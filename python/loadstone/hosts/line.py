@@ -1,0 +1,56 @@
+"""Calls to one Dask worker: straight to it where it can be reached, else through the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONNECT_S = 3.0
+
+
+class LineLostError(Exception):
+    """A worker cannot be reached any more, or does not answer."""
+
+
+class Line:
+    """One worker. Nothing that is called there is a task: nothing is run again elsewhere when it fails."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        """Connect to nothing yet."""
+        self.address = address
+        self._client = client
+        self._direct = True
+
+    async def call(self, function: Callable[..., Any], *arguments: Any, within_s: float) -> Any:
+        """Call a function of `attendant` there and return its result.
+
+        Raises LineLostError when no answer comes within `within_s` seconds, and what it raises there.
+        """
+        try:
+            return await asyncio.wait_for(self._call(function, arguments), within_s)
+        except TimeoutError:
+            raise LineLostError(f"it did not answer within {within_s:g} s") from None
+        except OSError as error:
+            raise LineLostError(f"its Dask worker is gone ({type(error).__name__})") from error
+
+    async def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        if not self._direct:
+            results = await self._client._run(function, *arguments, workers=[self.address])  # noqa: SLF001
+            return results[self.address]
+        packed = cloudpickle.dumps(function), cloudpickle.dumps(arguments)
+        answer = await self._client.rpc(self.address).run(function=packed[0], args=packed[1])
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        return answer["result"]
+
+    async def find_way(self) -> None:
+        """Find out whether the worker can be reached from here; else the scheduler passes everything on."""
+        try:
+            await asyncio.wait_for(self._client.rpc(self.address).identity(), CONNECT_S)
+        except (OSError, TimeoutError):
+            self._direct = False

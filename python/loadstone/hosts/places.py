@@ -1,0 +1,58 @@
+"""What `--hosts` names: where the load hosts are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from loadstone.errors import LoadstoneError
+
+LOCAL_MAX = 64
+"""Most processes of `local:N`: beyond, they measure how a machine shares its cores."""
+_SCHEDULERS = ("tcp", "tls")
+_FORMS = "Use local:N (N processes on this machine) or tcp://HOST:PORT (the scheduler of a Dask cluster)."
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where agents run: `local` processes here, or one on each host of a Dask cluster."""
+
+    text: str
+    local: int = 0
+    scheduler: str = ""
+
+
+def parse_hosts(text: str) -> Places:
+    """Read the value of `--hosts`. Raises LoadstoneError."""
+    kind, colon, rest = text.partition(":")
+    if colon and kind == "local":
+        return _local(text, rest)
+    if colon and kind in _SCHEDULERS:
+        return _scheduler(text)
+    if kind == "ssh":
+        raise LoadstoneError(
+            "--hosts ssh://… is not supported yet",
+            "Start a Dask cluster by hand (`dask scheduler`, and `dask worker` on each host), and name its "
+            "scheduler: --hosts tcp://HOST:8786",
+        )
+    raise LoadstoneError(f"'{text}' does not name load hosts", _FORMS)
+
+
+def _local(text: str, number: str) -> Places:
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= LOCAL_MAX):
+        raise LoadstoneError(f"'{text}' needs a number of processes from 1 to {LOCAL_MAX}", _FORMS)
+    return Places(text, local=int(number))
+
+
+def _scheduler(text: str) -> Places:
+    if not _is_address(text):
+        raise LoadstoneError(f"'{text}' is not the address of a Dask scheduler", "Use tcp://HOST:8786.")
+    return Places(text, scheduler=text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return bool(parts.port and parts.hostname) and not parts.path.strip("/") and parts.username is None
+    except ValueError:
+        return False

@@ -1,0 +1,333 @@
+"""Several load hosts: one drive on agents of a Dask cluster in this process, against a real server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from loadstone import model
+from loadstone.errors import HostLostError, LoadstoneError
+from loadstone.hosts import cluster
+from loadstone.hosts import fleet as fleets
+from loadstone.hosts.cluster import client_of
+from loadstone.hosts.fleet import Fleet
+from loadstone.hosts.joint import JointDrive
+from loadstone.hosts.places import Places, parse_hosts
+from loadstone.personalities import pgbench
+from loadstone.run import Request, execute
+from loadstone.scenario.scenario import find_scenario
+from loadstone.summary.histograms import read_log
+from loadstone.workload.calibrate import null_server
+from loadstone.workload.drive import drive_document, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.sandbox import Database
+
+pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
+HOSTS = 3
+CHOICES = "\\set value random(1, 1000000000)\ninsert into choices values (:client_id, :value);\n"
+SCENARIO = """
+id = "two-hosts"
+title = "Two hosts"
+version = "1"
+why = "A drive that is split."
+[[phase]]
+id = "drive"
+kind = "script"
+title = "Driven"
+scripts = ["one.pgbench"]
+clients = 4
+duration_s = 60
+"""
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with client_of(Places("local", local=HOSTS)) as client:
+        yield client
+
+
+def fleet_of(client: Any, hosts: int = HOSTS, *, calibrate: bool = False) -> Fleet:
+    fleet = Fleet(client, calibrate=calibrate)
+    fleet.find(local=True)
+    for name in fleet.names[hosts:]:
+        del fleet._lines[name]
+    return fleet
+
+
+@pytest.fixture
+def one_cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--hosts local:N` takes workers of the tests' cluster."""
+
+    @contextlib.contextmanager
+    def taken(places: Places, *, calibrate: bool = False) -> Iterator[Fleet]:
+        yield fleet_of(client, places.local, calibrate=calibrate)
+
+    monkeypatch.setattr(fleets, "open_fleet", taken)
+
+
+def drive(**more: Any) -> model.Drive:
+    script = model.Script("one", "\\set n random(1, 9)\nselect :n;\n")
+    return model.Drive(scripts=(script,), mode="simple", **{"clients": 7, "seed": 5, **more})
+
+
+def agents() -> list[psutil.Process]:
+    def is_agent(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.Error):
+            return "loadstone.hosts.agent" in process.cmdline()
+        return False
+
+    return sorted(filter(is_agent, psutil.Process().children()), key=lambda p: p.pid)
+
+
+def chosen(database: Database) -> list[tuple[int, int]]:
+    with database.connect() as connection:
+        rows = connection.execute("select client, value from choices order by client, at").fetchall()
+        connection.execute("truncate choices restart identity")
+    return rows
+
+
+@pytest.mark.usefixtures("one_cluster")
+@pytest.mark.parametrize("more", [(), ("-R", "2000", "-P", "1", "-r")])
+def test_every_client_makes_the_same_choices_on_any_number_of_hosts(
+    database: Database, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    database.execute("create table choices (client int, value int, at serial)")
+    (tmp_path / "choices.sql").write_text(CHOICES)
+    found, texts = [], []
+    arguments = ["-n", "-f", str(tmp_path / "choices.sql"), "-c", "7", "-t", "9", "--random-seed=3", *more]
+    for hosts in ([], ["--hosts=local:1"], ["--hosts=local:2"], ["--hosts=local:3"]):
+        out: list[str] = []
+        err: list[str] = []
+        assert pgbench.main([*arguments, *hosts, database.url], out.append, err.append) == 0, "".join(err)
+        found.append(chosen(database))
+        texts.append("".join(out))
+        assert ("load hosts began within" in "".join(err)) is bool(hosts)
+    assert len(set(found[0])) == 63
+    assert found[1] == found[2] == found[3] == found[0]
+    for text in texts:
+        assert "number of transactions actually processed: 63/63" in text
+        assert "number of clients: 7" in text
+
+
+def test_the_merged_files_are_those_of_one_drive_and_each_host_has_its_own(
+    client: Any, tmp_path: Path
+) -> None:
+    fleet = fleet_of(client, calibrate=True)
+    said: list[tuple[str, str]] = []
+    shown: list[dict[str, Any]] = []
+    with null_server(16) as (_, connection):
+        document = drive_document(drive(duration_s=1.2, warmup_s=0.5), connection, tmp_path)
+        account = fleet.perform(
+            document | {"interval_s": 0.25},
+            None,
+            shown.append,
+            say=lambda level, text: said.append((level, text)),
+        )
+    assert account["state"] == "complete"
+    counts = account["counts"]
+    assert counts["scheduled"] + counts["carried"] == counts["done"] > 100
+    written = json.loads((tmp_path / "drive.json").read_text())
+    assert written["counts"] == counts
+    found = json.loads((tmp_path / "hosts.json").read_text())
+    assert [host["name"] for host in found["hosts"]] == ["local-0", "local-1", "local-2"]
+    assert all(host["state"] == "complete" and host["ceiling_tps"] > 0 for host in found["hosts"])
+    parts = [json.loads((tmp_path / "hosts" / name / "drive.json").read_text()) for name in fleet.names]
+    assert [part["clients"] for part in parts] == [2, 2, 3]
+    for name in counts:
+        assert sum(part["counts"][name] for part in parts) == counts[name]
+    assert {part["start_ns"] for part in parts} == {account["start_ns"]} == {found["go_ns"]}
+    rows = [json.loads(line) for line in (tmp_path / "series.jsonl").read_text().splitlines()]
+    assert [row["start_ns"] - account["start_ns"] for row in rows[:4]] == [0, 250e6, 500e6, 750e6]
+    assert sum(row["done"] for row in rows if not row["warmup"]) == counts["done"]
+    logged = sum(
+        int(line.counts.sum()) for line in read_log(tmp_path / "latency.hlog") if line.tag == "response"
+    )
+    assert logged == account["response"]["count"]
+    assert 0 < found["start_skew_ns"] < 10_000_000
+    assert len(said) == 1
+    assert shown[-1]["done"] == counts["done"] + account["warmup_counts"]["done"]
+    assert not list(tmp_path.glob(".records*"))
+    assert agents() == []
+
+
+def test_a_host_killed_before_the_start_leaves_nothing_measured(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_ready = JointDrive.look_ready
+
+    async def kill_one(joint: JointDrive) -> bool:
+        for victim in agents()[:1]:
+            victim.kill()
+        return await look_ready(joint)
+
+    monkeypatch.setattr(JointDrive, "look_ready", kill_one)
+    with (
+        null_server(16) as (_, connection),
+        pytest.raises(HostLostError, match=r"local-\d was lost .*signal 9"),
+    ):
+        fleet_of(client).perform(drive_document(drive(duration_s=60.0), connection, tmp_path), None)
+    assert list(tmp_path.iterdir()) == []
+    assert agents() == []
+
+
+def test_a_host_killed_after_the_start_ends_the_drive_and_what_there_is_is_kept(
+    client: Any, tmp_path: Path
+) -> None:
+    victims: list[psutil.Process] = []
+
+    def kill_one(progress: dict[str, Any]) -> None:
+        if progress["latest"] and not victims:
+            victims.append(agents()[0])
+            victims[0].kill()
+
+    with null_server(16) as (_, connection):
+        document = drive_document(drive(duration_s=60.0), connection, tmp_path) | {"interval_s": 0.2}
+        account = fleet_of(client).perform(document, None, kill_one)
+    assert account["state"] == "aborted"
+    assert re.fullmatch(r"load host local-\d was lost: its agent was killed by signal 9", account["reason"])
+    (lost,) = account["lost_hosts"]
+    counts = account["counts"]
+    assert counts["scheduled"] == counts["done"] + counts["failed"]
+    of_lost = json.loads((tmp_path / "hosts" / lost / "drive.json").read_text())
+    assert of_lost["state"] == "aborted"
+    assert 0 < of_lost["counts"]["done"] < counts["done"]
+    hosts = json.loads((tmp_path / "hosts.json").read_text())["hosts"]
+    assert {host["name"]: host["state"] for host in hosts if host["state"] == "lost"} == {lost: "lost"}
+    assert agents() == []
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    folder = tmp_path / "two-hosts"
+    folder.mkdir()
+    (folder / "scenario.toml").write_text(SCENARIO)
+    (folder / "one.pgbench").write_text("select 1;\n")
+    return folder
+
+
+@pytest.mark.usefixtures("one_cluster")
+@pytest.mark.parametrize(("state", "code"), [("before", 1), ("after", 2)])
+def test_a_run_that_loses_a_host_ends_with_its_status(
+    database: Database, scenario: Path, monkeypatch: pytest.MonkeyPatch, state: str, code: int
+) -> None:
+    name = "look_ready" if state == "before" else "look"
+    look = getattr(JointDrive, name)
+
+    async def kill_one(joint: JointDrive) -> Any:
+        for victim in agents()[:1]:
+            victim.kill()
+        return await look(joint)
+
+    monkeypatch.setattr(JointDrive, name, kill_one)
+    out = scenario.parent / "run"
+    request = Request(
+        scenarios=[find_scenario(str(scenario))], targets=[database.url], size="tiny", out=out,
+        hosts="local:2", calibrate=False,
+    )  # fmt: skip
+    if state == "before":
+        with pytest.raises(HostLostError) as lost:
+            execute(request, Quiet())
+        assert lost.value.exit_code == code
+        assert not out.exists()
+    else:
+        outcome = execute(request, Quiet())
+        assert outcome.exit_code == code
+        (phase,) = out.glob("targets/*/phases/*drive/phase.json")
+        assert json.loads(phase.read_text())["state"] == "failed"
+        assert (phase.parent / "hosts.json").exists()
+
+
+class Quiet:
+    """A listener that says nothing."""
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_: None
+
+
+def test_what_cannot_be_split_is_refused_before_anything_is_touched(client: Any, tmp_path: Path) -> None:
+    fleet = fleet_of(client)
+    with null_server(16) as (_, connection):
+        document = drive_document(drive(duration_s=1.0), connection, tmp_path)
+        for changed, message in (
+            ({"clients": 2}, "2 clients cannot be split over 3 load hosts"),
+            ({"scripts": None}, "only phases of scripts"),
+            ({"log": {"prefix": "x"}}, "no log of transactions"),
+        ):
+            with pytest.raises(LoadstoneError, match=message):
+                fleet.perform(document | changed, None)
+    request = Request(scenarios=[find_scenario("count-loop")], targets=["pg"], size="tiny", hosts="local:2")
+    with pytest.raises(LoadstoneError, match="is a phase of load, and only"):
+        execute(request, Quiet())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_core_and_a_far_host_are_refused(client: Any) -> None:
+    fleet = fleet_of(client)
+    fleet._mine = fleet._mine | {"machine": "another", "core": "ffff"}
+    with pytest.raises(LoadstoneError, match=r"'127\.0\.0\.1' leads to this machine only"):
+        fleet.refuse_unreachable("127.0.0.1")
+    fleet.refuse_unreachable("10.1.2.3")
+    with pytest.raises(LoadstoneError, match="has another build of the core"):
+        fleet.find(local=True)
+
+
+def test_a_server_that_refuses_ends_the_drive_before_its_start(client: Any, tmp_path: Path) -> None:
+    nowhere = model.Connection(host="127.0.0.1", port=1, user="u", database="d")
+    with pytest.raises(LoadstoneError, match=r"load host local-\d: cannot connect to 127.0.0.1:1"):
+        fleet_of(client).perform(drive_document(drive(duration_s=1.0), nowhere, tmp_path), None)
+    assert agents() == []
+
+
+@contextlib.contextmanager
+def started(module: str, *arguments: str, says: str) -> Iterator[str]:
+    """Start a program of Dask and return what it says once it is there."""
+    command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(found[1] for line in process.stderr if (found := re.search(says, line)))
+            process.stderr.close()
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def test_a_scheduler_started_by_hand_with_two_workers_on_one_machine_is_one_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = started(
+        "dask_scheduler", "--host", "127.0.0.1", "--port", "0", says=r"Scheduler at: +(tcp:\S+)"
+    )
+    worker = partial(started, "dask_worker", "--no-nanny", "--nthreads", "1", says=r"Registered to: +(\S+)")
+    with (
+        scheduler as address,
+        worker(address),
+        worker(address),
+        null_server(4) as (_, connection),
+        fleets.open_fleet(parse_hosts(address)) as fleet,
+    ):
+        assert len(fleet.names) == 1
+        assert re.search("not used, as there is another worker", fleet.notes[0])
+        asked = drive(clients=2, transactions_per_client=5)
+        account = fleet.perform(drive_document(asked, connection, None), None)
+        alone = perform(drive_document(asked, connection, None), None)
+    assert account["counts"] == alone["counts"]
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.2)
+    with (
+        pytest.raises(LoadstoneError, match="no Dask scheduler can be reached"),
+        client_of(parse_hosts("tcp://127.0.0.1:1")),
+    ):
+        pass
