@@ -8,14 +8,12 @@ installed one, in a folder of its own, unless the socket of another server is gi
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +37,14 @@ CPU_AIM = 0.5
 MEMORY_AIM = 0.1
 PREPARE_AIM = 3.0
 _DATABASE = "sbtest"
+_STARTER = """import os, sys, time
+begun = time.monotonic()
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+status, used = os.wait4(pid, 0)[1:]
+print(time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))"""
+_MEASURE = (sys.executable, "-I", "-S", "-c", _STARTER)
+"""A small process starts each side: what it begins with counts as memory of the program that it becomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +190,18 @@ def _turns(rounds: int) -> Iterator[int]:
 def _once(place: Place, side: int, words: tuple[str, ...]) -> Run:
     """Run one side; ends the program where that fails."""
     with tempfile.TemporaryFile("w+") as said:
-        before = time.monotonic()
-        process = subprocess.Popen([*place.sides[side], *place.options, *words], stdout=said, stderr=said)
-        _, status, used = os.wait4(process.pid, 0)
-        wall_s = time.monotonic() - before
-        process.returncode = os.waitstatus_to_exitcode(status)
+        command = [*_MEASURE, *place.sides[side], *place.options, *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, text=True, check=False)
         said.seek(0)
         text = said.read()
-    if process.returncode != 0:
+    if done.returncode != 0:
         sys.exit(f"{' '.join(place.sides[side])} {' '.join(words)} failed:\n{text}")
+    wall_s, cpu_s, memory_kib = map(float, done.stdout.split())
     events = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", text)
     return Run(
         wall_s=wall_s,
-        cpu_s=used.ru_utime + used.ru_stime,
-        memory_mib=used.ru_maxrss / 1024,
+        cpu_s=cpu_s,
+        memory_mib=memory_kib / 1024,
         events=int(events[1]) if events else 0,
         tps=float(events[2]) if events else 0.0,
     )
