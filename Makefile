@@ -8,7 +8,7 @@ FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict
 export PYTHONDONTWRITEBYTECODE = 1
 
 # Rust tests use the libraries that were compiled for the core; our own crates are compiled with their checks.
-OURS := gen wire script drive duckdb
+OURS := gen wire script drive duckdb powerdisk
 CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overflow-checks=true opt-level=1,\
     --config profile.release.package.loadstone-$(crate).$(choice)))
 

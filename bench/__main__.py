@@ -20,6 +20,7 @@ from bench import (
     load,
     peer,
     pgbench,
+    power_disk,
     queries,
     query_times,
     rows,
@@ -50,6 +51,7 @@ PARTS = (
     "in_flight",
     "fit",
     "watching",
+    "power_disk",
 )
 
 
@@ -105,6 +107,7 @@ def main() -> int:
         "in_flight": in_flight.run,
         "fit": lambda: fit.run(rounds),
         "watching": watching.run,
+        "power_disk": lambda: power_disk.run(given.target, given.rounds or 3, given.seconds or 5.0),
     }
     for name in PARTS:
         if given.only in (None, name):

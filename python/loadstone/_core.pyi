@@ -1,7 +1,7 @@
 """What the Rust core offers to Python. Documents cross the border as JSON text."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from loadstone.engine.library.client import Clients
 
@@ -83,6 +83,33 @@ class Conversation:
 
     def close(self) -> None:
         """Say goodbye."""
+
+class PowerDiskMount:
+    """A file system that forgets what was not synced, mounted by this process (`loadstone.power_disk`).
+
+    The threads that serve it never wait for Python. Raises OSError where it cannot be mounted.
+    """
+
+    def __new__(cls, backing: str, mount: str, source: str, strict: bool, most_unsynced_bytes: int) -> Self:
+        """Mount it over the files of `backing`; `source` is what /proc/self/mountinfo shows.
+
+        `strict`: only the sync of a directory makes a name durable.
+        """
+
+    def lose(self, seed: int, keep: float, force: bool) -> str:
+        """Forget what was not synced, but for this share of the pages; returns JSON of `power_disk.Lost`.
+
+        Raises BlockingIOError, with how many and the paths of some, while files are open, unless forced.
+        """
+
+    def counters(self) -> str:
+        """Return JSON of `power_disk.Counters`."""
+
+    def sync(self) -> None:
+        """Make everything durable."""
+
+    def unmount(self, write_back: bool) -> bool:
+        """Unmount, and then make everything durable or not; returns whether a process still used it."""
 
 class Drive:
     """One drive phase: threads of the core that send, receive and record."""

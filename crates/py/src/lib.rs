@@ -11,6 +11,7 @@ mod go_rand;
 mod library;
 mod lua;
 mod pgbench;
+mod powerdisk;
 mod script;
 
 use pyo3::prelude::*;
@@ -34,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<generation::Generation>()?;
     module.add_class::<go_rand::GoRand>()?;
     module.add_class::<library::RowBatch>()?;
+    module.add_class::<powerdisk::PowerDiskMount>()?;
     module.add_function(wrap_pyfunction!(library::answer_digest, module)?)?;
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from loadstone.power_disk.mounts import reap as reap_mounts
 from loadstone.private_server.data_folder import remove_tablespaces
 from loadstone.private_server.memory_limit import remove_groups
 
@@ -161,7 +162,7 @@ class Registry:
 
     def reap(self) -> list[str]:
         """Stop and remove the servers whose owners are gone; returns one line of words for each."""
-        said = []
+        said = reap_mounts()  # a folder on a dead one cannot be removed
         for record in self.records():
             if record.keep and not any(Path(name).exists() for name in record.folders):
                 self.remove(record)

@@ -1,0 +1,618 @@
+//! Names: what programs see, and what is durable; and the steps that make the one the other.
+//!
+//! A *key* is a directory and a name in it. Each key has a node (or none) now, and one that is durable. `commit`
+//! makes chosen keys durable, together with those that they are tied to: both names of a rename, so that a file
+//! is never lost or doubled by one, and the content of a directory that is removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+
+use crate::attr::Kind;
+
+/// The root's number.
+pub(crate) const ROOT: u64 = 1;
+
+/// The folder in the backing directory for inodes that exist and have no durable name.
+pub(crate) const STORE: &str = ".loadstone-power-disk";
+
+/// What the file system of the backing directory takes, so that no step fails for it.
+const LONGEST_NAME: usize = 255;
+/// Of a path in the disk; the rest of `PATH_MAX` is for the backing directory's own path and the store's.
+const LONGEST_PATH: usize = 3000;
+
+/// A directory and a name in it.
+pub(crate) type Key = (u64, OsString);
+
+/// What is to be done in the backing directory; paths are relative to it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Step {
+    /// Make the node, without content.
+    Make(u64, PathBuf),
+    /// Give a file one more name.
+    Link(PathBuf, PathBuf),
+    /// Rename, over what may be there.
+    Move(PathBuf, PathBuf),
+    /// Remove a file, or a directory without content.
+    Remove(PathBuf, Kind),
+}
+
+impl Step {
+    /// The paths that it changes.
+    pub(crate) fn paths(&self) -> Vec<&PathBuf> {
+        match self {
+            Self::Make(_, at) | Self::Remove(at, _) => vec![at],
+            Self::Link(_, to) => vec![to],
+            Self::Move(from, to) => vec![from, to],
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Directory {
+    now: BTreeMap<OsString, u64>,
+    kept: BTreeMap<OsString, u64>,
+    touched: BTreeSet<OsString>,
+}
+
+#[derive(Debug)]
+struct Node {
+    kind: Kind,
+    now: BTreeSet<Key>,
+    kept: BTreeSet<Key>,
+    /// Whether the backing directory has it, under a durable name or in the store.
+    made: bool,
+    /// How many references the kernel and open files have.
+    pins: u64,
+    entries: Directory,
+}
+
+/// What a loss did to the names.
+#[derive(Debug, Default)]
+pub(crate) struct LostNames {
+    /// The keys whose node is another one than before, or none.
+    pub(crate) keys: Vec<Key>,
+    /// The nodes that are no more.
+    pub(crate) gone: Vec<u64>,
+}
+
+/// All names.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    nodes: BTreeMap<u64, Node>,
+    next: u64,
+    ties: BTreeMap<Key, BTreeSet<Key>>,
+    gone: Vec<u64>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        let mut tree = Self {
+            nodes: BTreeMap::new(),
+            next: ROOT,
+            ties: BTreeMap::new(),
+            gone: Vec::new(),
+        };
+        tree.add(Kind::Directory, true);
+        tree
+    }
+}
+
+impl Tree {
+    fn add(&mut self, kind: Kind, made: bool) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let node = Node {
+            kind,
+            now: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            made,
+            pins: 0,
+            entries: Directory::default(),
+        };
+        self.nodes.insert(id, node);
+        id
+    }
+
+    fn node(&self, id: u64) -> io::Result<&Node> {
+        self.nodes.get(&id).ok_or_else(|| errno(libc::ESTALE))
+    }
+
+    fn edit(&mut self, id: u64) -> io::Result<&mut Node> {
+        self.nodes.get_mut(&id).ok_or_else(|| errno(libc::ESTALE))
+    }
+
+    /// The entries of a directory that still has a name.
+    fn directory(&self, id: u64) -> io::Result<&Directory> {
+        let node = self.node(id)?;
+        match node.kind {
+            Kind::Directory => Ok(&node.entries),
+            _ => Err(errno(libc::ENOTDIR)),
+        }
+    }
+
+    /// Enter a name that the backing directory has; `node` is the one it has already, of a hard link.
+    pub(crate) fn load(
+        &mut self,
+        parent: u64,
+        name: &OsStr,
+        kind: Kind,
+        node: Option<u64>,
+    ) -> io::Result<u64> {
+        let id = node.unwrap_or_else(|| self.add(kind, true));
+        let key = (parent, name.to_owned());
+        self.put(&key, Some(id))?;
+        self.keep(&key, Some(id))?;
+        self.edit(parent)?.entries.touched.remove(name);
+        Ok(id)
+    }
+
+    /// The node of a name.
+    pub(crate) fn find(&self, parent: u64, name: &OsStr) -> io::Result<u64> {
+        let found = self.directory(parent)?.now.get(name).copied();
+        found.ok_or_else(|| errno(libc::ENOENT))
+    }
+
+    /// What a node is, and how many names it has.
+    pub(crate) fn facts(&self, id: u64) -> io::Result<(Kind, u32)> {
+        let node = self.node(id)?;
+        let links = u32::try_from(node.now.len()).unwrap_or(u32::MAX);
+        let alive = id == ROOT || links > 0;
+        Ok((
+            node.kind,
+            if node.kind == Kind::Directory {
+                u32::from(alive)
+            } else {
+                links
+            },
+        ))
+    }
+
+    /// The directory that a directory is in; the root is in itself.
+    pub(crate) fn parent(&self, id: u64) -> io::Result<u64> {
+        Ok(self.node(id)?.now.first().map_or(id, |(parent, _)| *parent))
+    }
+
+    /// A directory's entries in the order of their names.
+    pub(crate) fn entries(&self, id: u64) -> io::Result<Vec<(OsString, u64, Kind)>> {
+        let entries = self.directory(id)?.now.iter();
+        let with_kind =
+            |(name, id): (&OsString, &u64)| Ok((name.clone(), *id, self.node(*id)?.kind));
+        entries.map(with_kind).collect()
+    }
+
+    /// Make a node with a name.
+    pub(crate) fn create(&mut self, parent: u64, name: &OsStr, kind: Kind) -> io::Result<u64> {
+        self.check_free(parent, name)?;
+        let id = self.add(kind, false);
+        self.put(&(parent, name.to_owned()), Some(id))?;
+        Ok(id)
+    }
+
+    /// Give a file one more name.
+    pub(crate) fn link(&mut self, id: u64, parent: u64, name: &OsStr) -> io::Result<()> {
+        self.check_free(parent, name)?;
+        if self.node(id)?.kind == Kind::Directory {
+            return Err(errno(libc::EPERM));
+        }
+        self.put(&(parent, name.to_owned()), Some(id))
+    }
+
+    fn check_free(&self, parent: u64, name: &OsStr) -> io::Result<()> {
+        let entries = self.directory(parent)?;
+        if parent != ROOT && self.node(parent)?.now.is_empty() {
+            return Err(errno(libc::ENOENT)); // a directory that was removed, and somebody works in it
+        }
+        if entries.now.contains_key(name) {
+            return Err(errno(libc::EEXIST));
+        }
+        if parent == ROOT && name == STORE {
+            return Err(errno(libc::EACCES));
+        }
+        if name.len() > LONGEST_NAME || self.depth(parent) + name.len() > LONGEST_PATH {
+            return Err(errno(libc::ENAMETOOLONG));
+        }
+        Ok(())
+    }
+
+    /// The bytes of a directory's path.
+    fn depth(&self, id: u64) -> usize {
+        let name = self.nodes.get(&id).and_then(|node| node.now.first());
+        name.map_or(0, |(parent, name)| self.depth(*parent) + name.len() + 1)
+    }
+
+    /// Remove a name; returns its node.
+    pub(crate) fn remove(&mut self, parent: u64, name: &OsStr, directory: bool) -> io::Result<u64> {
+        let id = self.find(parent, name)?;
+        self.check_removable(id, directory)?;
+        self.put(&(parent, name.to_owned()), None)?;
+        Ok(id)
+    }
+
+    fn check_removable(&self, id: u64, directory: bool) -> io::Result<()> {
+        let node = self.node(id)?;
+        match (node.kind == Kind::Directory, directory) {
+            (true, false) => Err(errno(libc::EISDIR)),
+            (false, true) => Err(errno(libc::ENOTDIR)),
+            (true, true) if !node.entries.now.is_empty() => Err(errno(libc::ENOTEMPTY)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Rename; `exchange` swaps the two. Returns the node whose name was overwritten.
+    pub(crate) fn rename(
+        &mut self,
+        from: &Key,
+        to: &Key,
+        exchange: bool,
+    ) -> io::Result<Option<u64>> {
+        let id = self.find(from.0, &from.1)?;
+        let other = match self.find(to.0, &to.1) {
+            Ok(other) => Some(other),
+            Err(_) if exchange => return Err(errno(libc::ENOENT)),
+            Err(_) => {
+                self.check_free(to.0, &to.1)?;
+                None
+            }
+        };
+        if other == Some(id) {
+            return Ok(None); // two names of one file: nothing happens, says POSIX
+        }
+        if let (Some(other), false) = (other, exchange) {
+            self.check_removable(other, self.node(id)?.kind == Kind::Directory)?;
+        }
+        self.ties
+            .entry(from.clone())
+            .or_default()
+            .insert(to.clone());
+        self.ties
+            .entry(to.clone())
+            .or_default()
+            .insert(from.clone());
+        self.put(from, None)?;
+        self.put(to, Some(id))?;
+        if exchange {
+            self.put(from, other)?;
+        }
+        Ok(other.filter(|_| !exchange))
+    }
+
+    /// Set what a key is now.
+    fn put(&mut self, key: &Key, id: Option<u64>) -> io::Result<()> {
+        let tied = self.ties.contains_key(key);
+        let entries = &mut self.edit(key.0)?.entries;
+        let before = match id {
+            Some(id) => entries.now.insert(key.1.clone(), id),
+            None => entries.now.remove(&key.1),
+        };
+        if tied || entries.kept.get(&key.1) != id.as_ref() {
+            entries.touched.insert(key.1.clone());
+        } else {
+            entries.touched.remove(&key.1);
+        }
+        if let Some(node) = before.and_then(|before| self.nodes.get_mut(&before)) {
+            node.now.remove(key);
+        }
+        if let Some(id) = id {
+            self.edit(id)?.now.insert(key.clone());
+        }
+        Ok(())
+    }
+
+    /// Set what is durable at a key.
+    fn keep(&mut self, key: &Key, id: Option<u64>) -> io::Result<()> {
+        let entries = &mut self.edit(key.0)?.entries;
+        let before = match id {
+            Some(id) => entries.kept.insert(key.1.clone(), id),
+            None => entries.kept.remove(&key.1),
+        };
+        if let Some(node) = before.and_then(|before| self.nodes.get_mut(&before)) {
+            node.kept.remove(key);
+        }
+        if let Some(id) = id {
+            self.edit(id)?.kept.insert(key.clone());
+        }
+        Ok(())
+    }
+
+    /// Where the backing directory has a node.
+    pub(crate) fn place(&self, id: u64) -> Option<PathBuf> {
+        let node = self.nodes.get(&id).filter(|node| node.made)?;
+        if id == ROOT {
+            return Some(PathBuf::new());
+        }
+        match node.kept.first() {
+            Some((parent, name)) => Some(self.place(*parent)?.join(name)),
+            None => Some(PathBuf::from(STORE).join(id.to_string())),
+        }
+    }
+
+    /// The keys of a directory that are not durable as they are now.
+    pub(crate) fn touched(&self, id: u64) -> Vec<Key> {
+        let entries = self.nodes.get(&id).map(|node| &node.entries);
+        let names = entries.into_iter().flat_map(|entries| &entries.touched);
+        names.map(|name| (id, name.clone())).collect()
+    }
+
+    /// All keys that are not durable as they are now.
+    pub(crate) fn all_touched(&self) -> Vec<Key> {
+        self.nodes.keys().flat_map(|id| self.touched(*id)).collect()
+    }
+
+    /// The keys whose node a loss would change.
+    pub(crate) fn unsynced_keys(&self) -> impl Iterator<Item = Key> + '_ {
+        self.nodes.iter().flat_map(|(id, node)| {
+            let entries = &node.entries;
+            let differs = |name: &&OsString| entries.now.get(*name) != entries.kept.get(*name);
+            entries
+                .touched
+                .iter()
+                .filter(differs)
+                .map(|name| (*id, name.clone()))
+        })
+    }
+
+    /// How many keys these are.
+    pub(crate) fn unsynced(&self) -> usize {
+        self.unsynced_keys().count()
+    }
+
+    /// A node's path, for people.
+    pub(crate) fn spell(&self, id: u64) -> String {
+        let name = self.nodes.get(&id).and_then(|node| node.now.first());
+        name.map_or_else(String::new, |key| self.spell_key(key))
+    }
+
+    /// A key's path, for people.
+    pub(crate) fn spell_key(&self, (parent, name): &Key) -> String {
+        let above = self.spell(*parent);
+        let name = name.to_string_lossy();
+        if above.is_empty() {
+            name.into_owned()
+        } else {
+            format!("{above}/{name}")
+        }
+    }
+
+    /// The keys under which a node is found: its names, and those of the directories above.
+    pub(crate) fn ways(&self, id: u64) -> Vec<Key> {
+        let mut keys = Vec::new();
+        let mut above = vec![id];
+        let mut seen = BTreeSet::new();
+        while let Some(node) = above.pop().and_then(|id| self.nodes.get(&id)) {
+            for key in &node.now {
+                if seen.insert(key.0) {
+                    above.push(key.0);
+                }
+                keys.push(key.clone());
+            }
+        }
+        keys
+    }
+
+    /// Make sure that the backing directory has a node, if only in the store.
+    pub(crate) fn make(&mut self, id: u64) -> io::Result<Vec<Step>> {
+        let node = self.edit(id)?;
+        if node.made {
+            return Ok(Vec::new());
+        }
+        node.made = true;
+        let place = self.place(id).unwrap_or_default();
+        Ok(vec![Step::Make(id, place)])
+    }
+
+    /// Make keys durable as they are now; returns the steps, to be done in order.
+    pub(crate) fn commit(&mut self, keys: Vec<Key>) -> io::Result<Vec<Step>> {
+        let keys = self.closure(keys);
+        let mut steps = Vec::new();
+        let old: Vec<u64> = keys
+            .iter()
+            .filter_map(|key| self.now_and_kept(key).ok()?.1)
+            .collect();
+        for (directory, _) in &keys {
+            steps.extend(self.make(*directory)?);
+        }
+        for key in &keys {
+            self.clear_directory(key, &mut steps)?;
+        }
+        for key in &keys {
+            self.install(key, &keys, &mut steps)?;
+        }
+        for key in &keys {
+            self.clear_file(key, &mut steps)?;
+        }
+        for (directory, name) in &keys {
+            self.edit(*directory)?.entries.touched.remove(name);
+        }
+        for id in old {
+            steps.extend(self.unpin(id, 0));
+        }
+        Ok(steps)
+    }
+
+    /// The touched keys among these, with all that they are tied to.
+    fn closure(&mut self, mut open: Vec<Key>) -> BTreeSet<Key> {
+        let mut all = BTreeSet::new();
+        while let Some(key) = open.pop() {
+            let Some(entries) = self.nodes.get(&key.0).map(|node| &node.entries) else {
+                continue;
+            };
+            if !entries.touched.contains(&key.1) || all.contains(&key) {
+                continue;
+            }
+            let removed = entries
+                .kept
+                .get(&key.1)
+                .and_then(|id| self.nodes.get_key_value(id));
+            if let Some((id, _)) = removed.filter(|(_, node)| node.now.is_empty()) {
+                open.extend(self.touched(*id));
+            }
+            open.extend(self.ties.remove(&key).into_iter().flatten());
+            all.insert(key);
+        }
+        all
+    }
+
+    fn now_and_kept(&self, key: &Key) -> io::Result<(Option<u64>, Option<u64>)> {
+        let entries = &self.node(key.0)?.entries;
+        let get = |map: &BTreeMap<OsString, u64>| map.get(&key.1).copied();
+        Ok((get(&entries.now), get(&entries.kept)))
+    }
+
+    fn path(&self, key: &Key) -> io::Result<PathBuf> {
+        let parent = self.place(key.0).ok_or_else(|| errno(libc::ESTALE))?;
+        Ok(parent.join(&key.1))
+    }
+
+    /// Put a directory that leaves its place into the store: directories may swap places in any way.
+    fn clear_directory(&mut self, key: &Key, steps: &mut Vec<Step>) -> io::Result<()> {
+        if let (now, Some(old)) = self.now_and_kept(key)?
+            && now != Some(old)
+            && self.node(old)?.kind == Kind::Directory
+        {
+            let from = self.path(key)?;
+            self.keep(key, None)?;
+            steps.push(Step::Move(from, self.place(old).unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// Give a key its node.
+    fn install(
+        &mut self,
+        key: &Key,
+        keys: &BTreeSet<Key>,
+        steps: &mut Vec<Step>,
+    ) -> io::Result<()> {
+        let (Some(id), old) = self.now_and_kept(key)? else {
+            return Ok(());
+        };
+        if old == Some(id) {
+            return Ok(());
+        }
+        let left = self.left_name(id, keys);
+        let moves = left.is_some() || self.node(id)?.kept.is_empty() && self.node(id)?.made;
+        if let Some(old) = old {
+            self.save(old, key, moves && self.node(id)?.kind == Kind::File, steps)?;
+        }
+        let to = self.path(key)?;
+        steps.push(match self.place(id) {
+            None => Step::Make(id, to),
+            Some(from) if moves => Step::Move(from, to),
+            Some(from) => Step::Link(from, to),
+        });
+        if let Some(left) = left {
+            self.keep(&left, None)?;
+        }
+        self.edit(id)?.made = true;
+        self.keep(key, Some(id))
+    }
+
+    /// Take a file out of the way of another; `over`: the other is renamed over it, so that there is always one.
+    fn save(&mut self, old: u64, key: &Key, over: bool, steps: &mut Vec<Step>) -> io::Result<()> {
+        let path = self.path(key)?;
+        self.keep(key, None)?;
+        let node = self.node(old)?;
+        let (kind, last) = (node.kind, node.kept.is_empty());
+        let store = self.place(old).filter(|_| last);
+        match store {
+            Some(store) if over => steps.push(Step::Link(path, store)),
+            Some(store) => steps.push(Step::Move(path, store)),
+            None if over => {}
+            None => steps.push(Step::Remove(path, kind)),
+        }
+        Ok(())
+    }
+
+    /// The only durable name of a node, if it is among those that are committed and no longer is its name.
+    fn left_name(&self, id: u64, keys: &BTreeSet<Key>) -> Option<Key> {
+        let node = self.nodes.get(&id)?;
+        let name = node.kept.first().filter(|_| node.kept.len() == 1)?;
+        (keys.contains(name) && !node.now.contains(name)).then(|| name.clone())
+    }
+
+    /// Take a file's name away.
+    fn clear_file(&mut self, key: &Key, steps: &mut Vec<Step>) -> io::Result<()> {
+        if let (None, Some(old)) = self.now_and_kept(key)? {
+            let path = self.path(key)?;
+            self.keep(key, None)?;
+            let node = self.node(old)?;
+            let kind = node.kind;
+            let last = node.kept.is_empty();
+            steps.push(match self.place(old).filter(|_| last) {
+                Some(store) => Step::Move(path, store),
+                None => Step::Remove(path, kind),
+            });
+        }
+        Ok(())
+    }
+
+    /// Count a reference to a node.
+    pub(crate) fn pin(&mut self, id: u64) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.pins += 1;
+        }
+    }
+
+    /// Take references away; returns the steps by which a node ends that nothing refers to any more.
+    pub(crate) fn unpin(&mut self, id: u64, count: u64) -> Option<Step> {
+        let node = self.nodes.get_mut(&id)?;
+        node.pins = node.pins.saturating_sub(count);
+        if id == ROOT || node.pins > 0 || !node.now.is_empty() || !node.kept.is_empty() {
+            return None;
+        }
+        let place = self.place(id);
+        self.gone.push(id);
+        let kind = self.nodes.remove(&id)?.kind;
+        place.map(|place| Step::Remove(place, kind))
+    }
+
+    /// The nodes that ended since the last call.
+    pub(crate) fn take_gone(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Forget what is not durable. All that is in the store is no more.
+    pub(crate) fn lose(&mut self) -> LostNames {
+        let mut lost = LostNames::default();
+        self.ties.clear();
+        let reachable = self.reachable();
+        for (id, node) in &mut self.nodes {
+            let entries = &mut node.entries;
+            for name in std::mem::take(&mut entries.touched) {
+                if entries.now.get(&name) != entries.kept.get(&name) {
+                    lost.keys.push((*id, name));
+                }
+            }
+            entries.now = entries.kept.clone();
+            node.kept.retain(|(parent, _)| reachable.contains(parent));
+            node.now = node.kept.clone();
+            if !reachable.contains(id) {
+                lost.gone.push(*id);
+            }
+        }
+        for id in &lost.gone {
+            self.nodes.remove(id);
+        }
+        lost
+    }
+
+    fn reachable(&self) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![ROOT];
+        while let Some(id) = open.pop() {
+            if found.insert(id)
+                && let Some(node) = self.nodes.get(&id)
+            {
+                open.extend(node.entries.kept.values());
+            }
+        }
+        found
+    }
+}
+
+/// An error of the operating system by its number.
+pub(crate) fn errno(code: i32) -> io::Error {
+    io::Error::from_raw_os_error(code)
+}

@@ -1,0 +1,309 @@
+"""The power disk, mounted: what programs see, what is there after a loss, and how it goes away."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.power_disk import PowerDisk, available, reap
+from loadstone.power_disk.mounts import mounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REASON = available()
+pytestmark = pytest.mark.skipif(_REASON is not None, reason=f"no power disk here: {_REASON}")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    backing, mount = tmp_path / "backing", tmp_path / "a mount\nwith ä"
+    backing.mkdir()
+    mount.mkdir()
+    return backing, mount
+
+
+@pytest.fixture
+def disk(folders: tuple[Path, Path]) -> Iterator[PowerDisk]:
+    with PowerDisk(*folders) as disk:
+        yield disk
+    assert not os.path.ismount(folders[1])
+
+
+def sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def write_synced(path: Path, data: bytes, flags: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | flags, 0o600)
+    os.write(handle, data)
+    os.close(handle)
+
+
+def test_loses_what_was_not_synced_and_keeps_what_was(disk: PowerDisk) -> None:
+    (disk.mount / "synced").write_bytes(b"1" * 10_000)
+    sync(disk.mount / "synced")
+    (disk.mount / "new").write_bytes(b"2" * 10_000)
+    with (disk.mount / "synced").open("r+b") as file:
+        file.seek(5000)
+        file.write(b"3")
+        file.truncate(9_000)
+    assert disk.counters().unsynced_bytes == 4 * 4096
+    lost = disk.lose()
+    assert (lost.bytes, lost.files, lost.names) == (4 * 4096, 1, 1)
+    assert lost.examples == ("new",)
+    assert os.listdir(disk.mount) == ["synced"]  # noqa: PTH208
+    assert (disk.mount / "synced").read_bytes() == b"1" * 10_000
+    assert disk.counters().unsynced_bytes == 0
+
+
+def test_names_are_durable_when_the_directory_was_synced(folders: tuple[Path, Path]) -> None:
+    with PowerDisk(*folders, strict=True) as disk:
+        for name in "ab":
+            (disk.mount / name).write_text(name)
+            sync(disk.mount / name)
+        disk.lose()
+        assert not list(disk.mount.iterdir())
+        (disk.mount / "a").write_text("a")
+        sync(disk.mount / "a")
+        sync(disk.mount)
+        (disk.mount / "a").rename(disk.mount / "b")
+        disk.lose()
+        assert [path.name for path in disk.mount.iterdir()] == ["a"]
+        (disk.mount / "a").rename(disk.mount / "b")
+        sync(disk.mount)
+        (disk.mount / "b").unlink()
+        disk.lose()
+        assert (disk.mount / "b").read_text() == "a"
+
+
+def test_a_replaced_file_is_the_old_or_the_new_one(disk: PowerDisk) -> None:
+    file, new = disk.mount / "file", disk.mount / "file.tmp"
+    file.write_text("old")
+    sync(file)
+    new.write_text("new")
+    sync(new)
+    new.rename(file)
+    disk.lose()
+    assert (file.read_text(), new.read_text()) == ("old", "new")
+    new.rename(file)
+    sync(file)
+    disk.lose()
+    assert [path.name for path in disk.mount.iterdir()] == ["file"]
+    assert file.read_text() == "new"
+
+
+@pytest.mark.parametrize("flag", ["O_SYNC", "O_DSYNC"])
+def test_synchronous_writes_are_durable(disk: PowerDisk, flag: str) -> None:
+    write_synced(disk.mount / "file", b"x" * 8192, getattr(os, flag))
+    disk.lose()
+    assert (disk.mount / "file").read_bytes() == b"x" * 8192
+
+
+def test_direct_writes_alone_are_not_durable(disk: PowerDisk) -> None:
+    with mmap.mmap(-1, 8192) as aligned:
+        handle = os.open(disk.mount / "file", os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)
+        os.write(handle, aligned)
+        os.close(handle)
+    assert disk.lose().bytes == 8192
+    assert not (disk.mount / "file").exists()
+
+
+def test_sync_file_range_and_syncfs_give_nothing(disk: PowerDisk) -> None:
+    (disk.mount / "file").write_bytes(b"x")
+    subprocess.run(["sync", "--file-system", disk.mount], check=True)
+    disk.lose()
+    assert not (disk.mount / "file").exists()
+
+
+def test_sync_makes_everything_durable(disk: PowerDisk) -> None:
+    (disk.mount / "folder").mkdir(mode=0o700)
+    (disk.mount / "folder" / "file").write_bytes(b"x")
+    disk.sync()
+    disk.lose()
+    assert (disk.backing / "folder" / "file").read_bytes() == b"x"
+    assert (disk.mount / "folder").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_shared_mapping_writes_to_the_file(disk: PowerDisk) -> None:
+    (disk.mount / "file").write_bytes(bytes(8192))
+    with (disk.mount / "file").open("r+b") as file:
+        with mmap.mmap(file.fileno(), 8192) as mapped:
+            mapped[5000] = 7
+            mapped.flush()
+            mapped[6000] = 8
+        os.fsync(file.fileno())
+    disk.lose()
+    data = (disk.mount / "file").read_bytes()
+    assert (data[5000], data[6000]) == (7, 8)
+
+
+def test_links_permissions_holes_and_locks(disk: PowerDisk) -> None:
+    file, link, target = (disk.mount / name for name in ("file", "link", "target"))
+    file.touch(mode=0o640)
+    os.truncate(file, 1 << 40)
+    with file.open("r+b") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.posix_fallocate(handle.fileno(), 1 << 40, 10)
+        handle.seek((1 << 40) - 1)
+        handle.write(b"x")
+    os.chown(file, 1234, 1234)
+    link.hardlink_to(file)
+    target.symlink_to("file")
+    disk.sync()
+    disk.lose()
+    found = link.stat()
+    assert (found.st_nlink, found.st_ino) == (2, file.stat().st_ino)
+    assert (found.st_size, found.st_mode & 0o777) == ((1 << 40) + 10, 0o640)
+    assert (found.st_uid, found.st_gid) == (1234, 1234)
+    assert target.readlink() == Path("file")
+    with target.open("rb") as handle:
+        handle.seek((1 << 40) - 2)
+        assert handle.read(3) == b"\0x\0"
+    assert (disk.backing / "file").stat().st_blocks < 1000
+    assert os.statvfs(disk.mount).f_bavail > 0
+
+
+def test_hostile_names_and_ten_thousand_files(disk: PowerDisk) -> None:
+    names = {os.fsdecode(b"a\n\xff\xfe"), "ä" * 127, "-rf", "x" * 255}
+    names |= {f"file {number}" for number in range(10_000)}
+    for name in names:
+        os.close(os.open(disk.mount / name, os.O_CREAT))
+    assert disk.counters().unsynced_names == len(names)
+    sync(disk.mount)
+    disk.lose()
+    assert set(os.listdir(disk.mount)) == names  # noqa: PTH208
+    assert set(os.listdir(disk.backing)) >= names  # noqa: PTH208
+    with pytest.raises(OSError, match="too long"):
+        (disk.mount / ("x" * 256)).touch()
+
+
+def test_survivors_are_whole_pages_that_the_seed_decides(disk: PowerDisk) -> None:
+    found = []
+    for _ in range(2):
+        (disk.mount / "file").write_bytes(bytes(64 * 4096))
+        sync(disk.mount / "file")
+        with (disk.mount / "file").open("r+b") as file:
+            file.write(b"x" * 64 * 4096)
+        lost = disk.lose(seed=5, keep=0.5)
+        assert lost.bytes + lost.survived_bytes == 64 * 4096
+        found.append((disk.mount / "file").read_bytes())
+    pages = {found[0][at : at + 4096] for at in range(0, 64 * 4096, 4096)}
+    assert pages == {bytes(4096), b"x" * 4096}
+    assert found[0] == found[1]
+
+
+def test_the_oldest_is_written_back_above_the_most_unsynced_bytes(folders: tuple[Path, Path]) -> None:
+    with PowerDisk(*folders, most_unsynced_bytes=1 << 20) as disk:
+        (disk.mount / "file").write_bytes(b"x" * (3 << 20))
+        sync(disk.mount)
+        (disk.mount / "file").write_bytes(b"y" * (3 << 20))
+        counters = disk.counters()
+        assert counters.unsynced_bytes <= 1 << 20
+        assert counters.written_back_bytes >= 4 << 20
+        assert (disk.mount / "file").read_bytes() == b"y" * (3 << 20)
+
+
+def test_refuses_a_loss_while_files_are_open_unless_forced(disk: PowerDisk) -> None:
+    with (disk.mount / "open").open("wb"):
+        with pytest.raises(RunFailedError, match="1 files are open on the power disk: open"):
+            disk.lose()
+        assert disk.lose(force=True).names == 1
+    assert not (disk.mount / "open").exists()
+
+
+def test_goes_away_while_somebody_uses_it_and_names_them(folders: tuple[Path, Path]) -> None:
+    with PowerDisk(*folders) as disk:
+        (disk.mount / "file").write_bytes(b"x")
+        sleeper = subprocess.Popen(["sleep", "60"], cwd=disk.mount)
+    try:
+        assert disk.used_by == [f"sleep ({sleeper.pid})"]
+        assert not os.path.ismount(disk.mount)
+        assert (disk.backing / "file").read_bytes() == b"x"
+        assert [path.name for path in disk.backing.iterdir()] == ["file"]
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+_RUN = """
+import sys, time
+from pathlib import Path
+from loadstone.power_disk import PowerDisk
+with PowerDisk(Path(sys.argv[1]), Path(sys.argv[2])) as disk:
+    (disk.mount / "synced").write_text("x")
+    disk.sync()
+    (disk.mount / "file").write_text("x")
+    print(disk._process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def killed(folders: tuple[Path, Path]) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _RUN, *map(str, folders)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        yield process, int(process.stdout.readline())
+        process.kill()
+
+
+def wait_for_end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        select.select([handle], [], [], 20)
+        os.close(handle)
+
+
+def test_is_unmounted_when_loadstone_is_killed(
+    folders: tuple[Path, Path], killed: tuple[subprocess.Popen[str], int]
+) -> None:
+    process, server = killed
+    process.kill()
+    wait_for_end(server)
+    assert not os.path.ismount(folders[1])
+    assert [path.name for path in folders[0].iterdir() if path.name[0] != "."] == ["synced"]
+
+
+def test_the_next_start_unmounts_what_two_killed_processes_left(
+    folders: tuple[Path, Path], killed: tuple[subprocess.Popen[str], int]
+) -> None:
+    process, server = killed
+    os.kill(process.pid, signal.SIGSTOP)
+    os.kill(server, signal.SIGKILL)
+    wait_for_end(server)
+    assert any(mount.path == folders[1] for mount in mounts())
+    said = reap()
+    assert any("unmounted the dead file system" in line for line in said)
+    assert not any(mount.path == folders[1] for mount in mounts())
+
+
+def test_refuses_what_cannot_be_a_disk(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    backing, mount = folders
+    wrong = {
+        "is not a directory": (backing, tmp_path / "missing"),
+        "are in each other": (tmp_path, mount),
+        "is not empty": (mount, backing),
+    }
+    (backing / "file").touch()
+    for words, (one, other) in wrong.items():
+        with pytest.raises(LoadstoneError, match=words), PowerDisk(one, other):
+            pass
+    (tmp_path / "second").mkdir()
+    with PowerDisk(backing, mount), pytest.raises(RunFailedError, match="failed"):
+        PowerDisk(backing, tmp_path / "second").__enter__()
