@@ -35,6 +35,7 @@ STILL_FLAT = 1.1
 UNSURE = 2.0
 """Upper end of that figure's interval from which steps scatter too much to say so."""
 _FEWEST = 3
+_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,24 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
     advice = _adding(advice, _bounds_sentence(table, by, rows, -(-total // rows)))
     partitions = -(-where.rows // rows)
     return msgspec.structs.replace(advice, column=column, by=by, partitions=partitions, ddl=ddl)
+
+
+def time_partitions(loaded: Loaded, seconds: int) -> str | None:
+    """Return DDL of partitions that span so many seconds each; None without a time that grows with the rows.
+
+    Raises LoadstoneError where the engine cannot have them.
+    """
+    table, load = loaded.table, loaded.load
+    column = (table and table.sequence) or ""
+    kinds = {each.name: each.type for each in (table.columns if table else None) or []}
+    if table is None or load is None or kinds.get(column) not in ("timestamp", "date"):
+        return None
+    # As if there were a row each second: then seconds are rows.
+    spaced = msgspec.structs.replace(table, sequence_step=_MICROSECONDS)
+    where = TableOptions(version_number=_version_number(loaded.version), first=0, rows=seconds * PARTITIONS)
+    wishes = msgspec.convert(load.table, TableWishes)
+    wishes = replace(wishes, partition_column=column, partition_rows=seconds, index_when="before")
+    return partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(spaced), wishes, where)
 
 
 def _adding(advice: Advice, sentence: str) -> Advice:

@@ -162,6 +162,16 @@ def _run(files: RunFiles) -> SummaryRun:
     return SummaryRun(**run | {"state": files.state, "pid": None, "process": None})
 
 
+def loads_of(folder: Path) -> dict[tuple[str, str], Loaded]:
+    """Return what a run knows of each load, by target and folder of the phase. Raises LoadstoneError."""
+    files = read_run(folder)
+    return {
+        (target.target.id, phase.folder.key): _loaded(phase, target, files)
+        for target in files.targets
+        for phase in target.phases
+    }
+
+
 def _loaded(files: PhaseFiles, target: TargetFiles, run: RunFiles) -> Loaded:
     """Return what is known of a load for the sake of advice: as planned, and as the driver wrote it down."""
     planned = [
