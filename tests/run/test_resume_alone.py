@@ -20,6 +20,7 @@ from loadstone.run import Request, execute
 from loadstone.run.remembered import asked_document, with_what_was_asked
 from loadstone.scenario.scenario import find_scenario, load_scenario
 from loadstone.target import parse_target, parse_targets
+from loadstone.watch.watchers import WatchOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,20 @@ def broken(tmp_path: Path) -> Path:
 def keep(folder: Path, request: Request) -> None:
     asked = asked_document(request, parse_targets(request.targets))
     (folder / "run.json").write_text(json.dumps({"format": 2, "asked": asked}))
+
+
+def test_what_watched_the_run_watches_it_again(broken: Path, tmp_path: Path) -> None:
+    target = "postgres://u:secret-word@db:5433/x"
+    watch = WatchOptions([f"{target}=https://me:other-word@db:9100", "ssh://db"], ca=tmp_path / "ca.pem")
+    keep(broken, Request([FLIGHTS], [target], watch=watch))
+    text = (broken / "run.json").read_text()
+    assert "secret-word" not in text
+    assert "other-word" not in text
+    got = with_what_was_asked(Request([FLIGHTS], ["pg"], resume=broken), frozenset({"resume"}))
+    assert got.watch.urls == ["db-x=https://me@db:9100/metrics", "db-x=ssh://db"]
+    assert got.watch.ca == tmp_path / "ca.pem"
+    anew = Request([FLIGHTS], ["pg"], resume=broken, watch=WatchOptions(["ssh://other"]))
+    assert with_what_was_asked(anew, frozenset({"resume", "watch"})).watch.urls == ["ssh://other"]
 
 
 def test_all_options_come_from_the_folder(broken: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.exposition_server import node_text
 
 from loadstone.errors import LoadstoneError
-from loadstone.watch.exposition import LINE_BYTES_MAX, OPENMETRICS, metrics_of, reading_of
+from loadstone.watch.exposition import KEPT_BYTES_MAX, LINE_BYTES_MAX, OPENMETRICS, metrics_of, reading_of
 
 POSTGRES = """# TYPE pg_stat_database_xact_commit counter
 pg_stat_database_xact_commit{datid="5",datname="postgres"} 100
@@ -63,6 +63,12 @@ def test_what_no_exporter_of_ours_serves_is_refused(text: bytes) -> None:
 def test_a_line_without_end_is_refused() -> None:
     with pytest.raises(LoadstoneError, match="a line has more than"):
         metrics_of(b"node_load1" + b" " * LINE_BYTES_MAX + b"1\n")
+
+
+def test_more_lines_than_a_machine_has_are_refused() -> None:
+    line = b'node_cpu_seconds_total{cpu="0",mode="idle"} 1\n'
+    with pytest.raises(LoadstoneError, match="not metrics of one machine"):
+        metrics_of(line * (KEPT_BYTES_MAX // len(line) + 2))
 
 
 def test_figures_that_are_none_are_left_out() -> None:

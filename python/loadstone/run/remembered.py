@@ -12,6 +12,8 @@ from loadstone.results.redact import HIDDEN, redact
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
 from loadstone.target import parse_target
+from loadstone.watch.spec import specs_of
+from loadstone.watch.watchers import WatchOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +36,7 @@ def asked_document(request: Request, targets: Sequence[Target]) -> dict[str, Any
         **{name: _without_secrets(getattr(request, name)) for name in _OPTIONS},
         "storage": str(request.storage.absolute()) if request.storage else None,
         **{name: getattr(request, name) for name in _AS_THEY_ARE},
-        **({"watch": [redact(text) for text in request.watch.urls]} if request.watch.urls else {}),
+        **({"watch": _watch_document(request, targets)} if request.watch.urls else {}),
     }
 
 
@@ -61,14 +63,32 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
     if "storage" not in given and asked.get("storage"):
         kept["storage"] = Path(asked["storage"])
     if "watch" not in given and asked.get("watch"):
-        _refuse_hidden("--watch", {"URL": " ".join(asked["watch"])})
-        kept["watch"] = replace(request.watch, urls=asked["watch"])
+        kept["watch"] = _watch(request.watch, asked["watch"])
     kept["targets"] = _targets(request.targets if "targets" in given else (), asked["targets"])
     for name, option in _OPTIONS.items():
         anew = getattr(request, name)
         _refuse_hidden(option, {n: v for n, v in asked[name].items() if n not in anew})
         kept[name] = {**asked[name], **anew}
     return replace(request, **kept)
+
+
+def _watch_document(request: Request, targets: Sequence[Target]) -> dict[str, Any]:
+    """Name targets by their ids: how they are written may change when the run goes on. Without passwords."""
+    watch = request.watch
+    specs = specs_of(watch.urls, request.targets, targets, {})
+    paths = {"token_file": watch.token_file, "ca": watch.ca}
+    return {
+        "urls": [f"{spec.target}={spec.shown}" for spec in specs],
+        **{name: str(path.absolute()) for name, path in paths.items() if path is not None},
+    }
+
+
+def _watch(given: WatchOptions, asked: Mapping[str, Any]) -> WatchOptions:
+    """Return what watched the run, with the files that are given again."""
+    paths = {name: Path(asked[name]) for name in ("token_file", "ca") if name in asked}
+    return WatchOptions(
+        asked["urls"], given.token_file or paths.get("token_file"), given.ca or paths.get("ca")
+    )
 
 
 def _refuse_older(folder: RunFolder) -> None:

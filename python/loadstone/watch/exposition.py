@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LINE_BYTES_MAX = 64 * 1024
 """No exporter writes longer lines; the time that parsing takes stays proportional to the text."""
+KEPT_BYTES_MAX = 2**20
+"""Of the lines that we use: of a machine with 512 cores they are a quarter of that."""
 OPENMETRICS = "application/openmetrics-text"
 Facts = dict[str, Any]
 
@@ -106,7 +108,10 @@ def metrics_of(text: bytes, content_type: str = "", *, whole: bool = False) -> M
     if any(len(line) > LINE_BYTES_MAX for line in text.splitlines()):
         raise LoadstoneError(f"is not metrics: a line has more than {LINE_BYTES_MAX:,} bytes")
     openmetrics = OPENMETRICS in content_type
-    kept = text if whole else b"\n".join(_LINES.findall(text)) + (b"\n# EOF\n" if openmetrics else b"\n")
+    used = b"\n".join(_LINES.findall(text))
+    if len(used) > KEPT_BYTES_MAX:
+        raise LoadstoneError(f"is not metrics of one machine: more than {KEPT_BYTES_MAX:,} bytes of them")
+    kept = text if whole else used + (b"\n# EOF\n" if openmetrics else b"\n")
     found: defaultdict[str, list[Metric]] = defaultdict(list)
     try:
         for family in _parser(openmetrics=openmetrics)(kept.decode()):
