@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from loadstone import power_disk
 from loadstone.cli.group import loadstone
 from loadstone.crash import session as sessions
 from loadstone.crash.checks import connected
 from loadstone.crash.documents import Crash
 from loadstone.crash.experiment import Bench
 from loadstone.crash.ledger import Rows
-from loadstone.crash.levels import ProcessLevel
+from loadstone.crash.levels import Crashed, ProcessLevel
 from loadstone.crash.session import Session
 from loadstone.errors import ExitCode
 from loadstone.private_server.provision import copy_data
@@ -132,10 +133,10 @@ def test_damage_after_the_recovery_is_found(tmp_path: Path, monkeypatch: pytest.
 def test_data_of_a_server_that_does_not_come_up_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kill = ProcessLevel.crash
 
-    def destroyed(level: ProcessLevel, server: EmbeddedServer) -> int:
-        killed_ns = kill(level, server)
+    def destroyed(level: ProcessLevel, server: EmbeddedServer) -> Crashed:
+        crashed = kill(level, server)
         (server.data_directory / "global" / "pg_control").unlink()
-        return killed_ns
+        return crashed
 
     monkeypatch.setattr(ProcessLevel, "crash", destroyed)
     code, said, document = crash(tmp_path / "run", "--cycles=3")
@@ -144,6 +145,26 @@ def test_data_of_a_server_that_does_not_come_up_stay(tmp_path: Path, monkeypatch
     assert document.data is not None
     assert (tmp_path / "run" / "data" / "PG_VERSION").exists()
     assert document.data in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(power_disk.available() is not None, reason=f"no power disk: {power_disk.available()}")
+@pytest.mark.usefixtures("own_registry", "loaded")
+def test_what_was_not_synced_is_lost_with_the_power(tmp_path: Path) -> None:
+    code, said, document = crash(tmp_path / "run", "--level=power", "--cycles=1", "--setting=fsync=on")
+    assert code == ExitCode.OK, said
+    assert document.verdict == "kept"
+    control = document.control
+    assert control is not None
+    assert control.forgot is not None
+    assert control.found is None or control.found.lost > 0, "without fsync"
+    assert document.disk is not None
+    assert document.disk["fsyncs"] > 0
+    assert document.disk["losses"] == 1
+    assert document.rate_plain
+    assert "1 crash (power)" in said
+    assert "control crash with fsync=off" in said.lower()
+    assert "shows nothing about a loss of power" not in said
 
 
 def test_ctrl_c_leaves_what_there_is(desk: Desk) -> None:
@@ -162,7 +183,7 @@ def test_ctrl_c_leaves_what_there_is(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--level=power"], "--level power cannot be used here"),
+        (["--level=power"], "--level power cannot be used here: no disk"),
         (["--target=postgres://somebody@host/db"], "is not a private PostgreSQL server"),
         (["--target=mariadb"], "is not a private PostgreSQL server"),
         (["--setting=log_checkpoints=off"], "is set by Loadstone"),
@@ -180,6 +201,7 @@ def test_wrong_options_are_refused_before_anything_is_touched(
     options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(power_disk, "available", lambda: "no disk")
     ended = CliRunner().invoke(loadstone, ["crash", *options])
     assert ended.exit_code == ExitCode.BAD_INPUT
     assert said in ended.output

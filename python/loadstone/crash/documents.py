@@ -70,6 +70,9 @@ class Cycle(Struct, kw_only=True):
     upto: Annotated[list[int], Meta(description="transactions begun by each client until the verification")]
     allowed_s: Annotated[Figure, Meta(description="3 × wal_writer_delay if commits are asynchronous, else 0")]
     recovery: Recovery
+    forgot: Annotated[
+        dict[str, int] | None, Meta(description="power: bytes, files and names lost, bytes that survived")
+    ] = None
     found: Found | None = None
     flaws: list[Flaw] = field(default_factory=list)
     restarted: Annotated[

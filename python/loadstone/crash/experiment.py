@@ -16,11 +16,11 @@ from loadstone.ab.trial import refuse_failed
 from loadstone.crash import texts
 from loadstone.crash.checks import can_check_files, connected, prepare, value
 from loadstone.crash.documents import NAME
-from loadstone.crash.levels import ProcessLevel
-from loadstone.crash.moments import moments
+from loadstone.crash.levels import ProcessLevel, level_of
+from loadstone.crash.moments import Moment, moments
 from loadstone.crash.session import NotUpError, Session
 from loadstone.crash.verdict import exit_of, verdict_of
-from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, words_of
 from loadstone.host.environment import read_clocks
 from loadstone.plan.model import ScriptWorkload
 from loadstone.private_server import PrivateFolder, Provision
@@ -144,8 +144,41 @@ class CrashTest:
             self.say(line)
         self._write()
         self.bench.make_template(template)
-        with ProcessLevel(self.bench.request.storage) as level:
+        if self.document.level == "power":
+            self._measure_plain(template, signals)
+            self._control(template, signals)
+        with self._level() as level:
             self._crash(level, template, signals)
+            self.document.disk = level.counters()
+
+    def _level(self) -> Level:
+        return level_of(self.document.level, self.bench.request.storage, self.document.seed)
+
+    def _measure_plain(self, template: Path, signals: Signals) -> None:
+        """Measure the load without the file system that forgets, so that its own cost can be told."""
+        folder, document = self.folder / "plain", self.document
+        level = ProcessLevel(self.bench.request.storage)
+        with self.bench.session(level, template, document, signals, folder, {}) as session:
+            self._started = True
+            document.rate_plain = session.rate(document.window_s, "000")
+
+    def _control(self, template: Path, signals: Signals) -> None:
+        """Crash a server that syncs nothing: commits have to be lost, or no loss can be seen here."""
+        folder, document = self.folder / "control", self.document
+        moment = Moment("anywhere", document.window_s)
+        more = {"fsync": "off", "synchronous_commit": "on"}
+        with (
+            self._level() as level,
+            self.bench.session(level, template, document, signals, folder, more) as session,
+        ):
+            try:
+                document.control = session.cycle(0, moment, "000")
+            except NotUpError as error:
+                error.cycle.note = words_of(error)
+                document.control = error.cycle
+        document.control.folder = f"{folder.name}/{document.control.folder}"
+        self._write()
+        self.say(texts.after_control(document.control))
 
     def _crash(self, level: Level, template: Path, signals: Signals) -> None:
         document, name = self.document, "{:03d}"

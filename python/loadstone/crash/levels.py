@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from dataclasses import dataclass
 from threading import Event
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Literal, Protocol, Self
@@ -15,7 +16,7 @@ from loadstone.errors import RunFailedError
 from loadstone.private_server.registry import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -26,6 +27,16 @@ NAMES: tuple[Name, ...] = ("process", "power")
 _STOP_S = 5.0
 _GONE_S = 30.0
 _POLL_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """What a crash was."""
+
+    killed_ns: int
+    """When the server's processes were killed, by the monotonic clock."""
+    forgot: Mapping[str, int] | None = None
+    """What was lost with them, as the file system counts it; None: nothing can be."""
 
 
 class Level(Protocol):
@@ -46,11 +57,11 @@ class Level(Protocol):
     def settle(self, server: EmbeddedServer) -> None:
         """Make what the server has until now survive."""
 
-    def crash(self, server: EmbeddedServer) -> int:
-        """End the server as the level does: no process of it lives afterwards.
+    def crash(self, server: EmbeddedServer) -> Crashed:
+        """End the server as the level does: no process of it lives afterwards."""
 
-        Returns when its processes were killed, by the monotonic clock.
-        """
+    def counters(self) -> dict[str, int] | None:
+        """Return what the level has counted of the server's files; None where it counts nothing."""
 
 
 class ProcessLevel:
@@ -74,9 +85,12 @@ class ProcessLevel:
     def settle(self, server: EmbeddedServer) -> None:
         """Nothing is lost at this level."""
 
-    def crash(self, server: EmbeddedServer) -> int:
+    def crash(self, server: EmbeddedServer) -> Crashed:
         """Kill all processes."""
-        return kill_all(server)
+        return Crashed(kill_all(server))
+
+    def counters(self) -> None:
+        """Count nothing."""
 
 
 def kill_all(server: EmbeddedServer) -> int:
@@ -136,4 +150,15 @@ def why_not(name: Name) -> str | None:
     """Return why a level cannot be used here; None when it can."""
     if name == "process":
         return None
-    return "the file system that forgets what was not synced is not part of this version"
+    from loadstone.power_disk import available  # noqa: PLC0415 - what only that level needs
+
+    return available()
+
+
+def level_of(name: Name, storage: Path | None, seed: int) -> Level:
+    """Return a level that can be used here."""
+    if name == "process":
+        return ProcessLevel(storage)
+    from loadstone.crash.power import PowerLevel  # noqa: PLC0415 - what only that level needs
+
+    return PowerLevel(storage, seed)

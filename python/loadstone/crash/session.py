@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING
@@ -26,11 +27,11 @@ from loadstone.crash.ledger import (
 from loadstone.crash.load import Load, ledgered
 from loadstone.crash.moments import Watch, await_moment, until
 from loadstone.engine import SCHEMA
-from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.results.json_files import write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from loadstone.crash.levels import Level
@@ -114,15 +115,16 @@ class Session:
             allowed_s = _allowed_s(control)
             note = await_moment(moment, watch, self.window_s)
             log_from = self.server.log_file.stat().st_size
-            killed_ns = self.level.crash(self.server)
+            crashed = self.level.crash(self.server)
         finally:
             control.close()
         self.server.stop()
         drawn = documents.Moment(kind=moment.kind, after_s=round(moment.after_s, 6), note=note)
-        down_s = (monotonic_ns() - killed_ns) / 1e9
+        killed_ns, forgot = crashed.killed_ns, crashed.forgot
         cycle = documents.Cycle(
             number=number, folder=folder, moment=drawn, killed_ns=killed_ns, upto=[], allowed_s=allowed_s,
-            recovery=documents.Recovery(down_s=down_s),
+            recovery=documents.Recovery(down_s=(monotonic_ns() - killed_ns) / 1e9),
+            forgot=dict(forgot) if forgot else None,
         )  # fmt: skip
         begin_ns = load.begin_ns or killed_ns
         cycle.recovery.rate_before = recovery.rate_before(read_ledgers(self.ledgers).ns, begin_ns, killed_ns)
@@ -174,20 +176,42 @@ class Session:
         while not is_back() and monotonic() < end:
             until(lambda: False, waiting, monotonic() + _LOOK_S)
 
+    def rate(self, seconds: float, name: str) -> float | None:
+        """Return the commits per second of the load without a crash."""
+        place = self.folder / documents.CYCLES / name
+        place.mkdir(parents=True)
+        with Load(self._document(0, place)) as load:
+            begin_s = self._begun(load)
+            waiting = Watch(None, self.server.log_file, begin_s, lambda: self._alive(load))  # type: ignore[arg-type]
+            until(lambda: False, waiting, begin_s + seconds)
+            end_ns = monotonic_ns()
+            load.stop()
+        return recovery.rate_before(read_ledgers(self.ledgers).ns, round(begin_s * 1e9), end_ns)
+
     def verify(self, cycle: documents.Cycle, place: Path) -> None:
         """Judge all that was begun until now, with nobody at work, and restart once more."""
         records = read_ledgers(self.ledgers)
         cycle.upto = records.last(self.drive.clients)
-        rows = read_rows(self.server.connection)
+        rows = EMPTY
+        with self._noting("the ledger table", cycle):
+            rows = read_rows(self.server.connection)
         rows.save(place / "table.npz")
         cycle.found = found_in(records, rows, self.settled, self.upto, cycle)
-        self._ask(cycle)
-        self._restart(cycle, rows)
+        with self._noting("checks", cycle), connected(self.server.connection) as control:
+            for flaw in flaws(control, self.invariants):
+                cycle.flaws.append(documents.Flaw(**asdict(flaw)))
+        with self._noting("second restart", cycle):
+            self._restart(cycle, rows)
         self.settled, self.upto = rows, cycle.upto
 
-    def _ask(self, cycle: documents.Cycle) -> None:
-        with connected(self.server.connection) as control:
-            cycle.flaws = [documents.Flaw(**asdict(flaw)) for flaw in flaws(control, self.invariants)]
+    @contextmanager
+    def _noting(self, what: str, cycle: documents.Cycle) -> Iterator[None]:
+        """Note as a flaw that the server cannot answer: it has recovered, and nobody else is at work."""
+        try:
+            yield
+        except (psycopg.Error, LoadstoneError) as error:
+            self.check()  # a signal ends statements, too
+            cycle.flaws.append(documents.Flaw(check=what, detail=words_of(error)))
 
     def _restart(self, cycle: documents.Cycle, rows: Rows) -> None:
         """Stop in order and start: everything must be as it was."""

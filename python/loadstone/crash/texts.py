@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.crash.verdict import bound, is_whole
+from loadstone.crash.verdict import bound, is_whole, lost_something
 from loadstone.report import formats
 from loadstone.report.fitted import Fitted
 
@@ -38,6 +38,8 @@ def before(document: Crash) -> Iterator[str]:
     )
     most = document.wanted * (document.window_s + _CYCLE_S)
     yield f"up to about {formats.duration(round(most))}, and the time to load the data"
+    if document.level == "power":
+        yield "first the load without crashes, and a crash with fsync=off, which has to lose commits"
 
 
 def after_cycle(cycle: Cycle) -> str:
@@ -53,6 +55,16 @@ def after_cycle(cycle: Cycle) -> str:
     ]  # fmt: skip
     flaws = "" if is_whole(cycle) else f": {'; '.join(wrongs(cycle))}"
     return f"crash {cycle.number}, {MOMENTS[cycle.moment.kind]}: {', '.join(words)}{flaws}"
+
+
+def after_control(cycle: Cycle) -> str:
+    """Say what the control cycle, which had to lose commits, has shown."""
+    if cycle.found is None:
+        return "control crash with fsync=off: the server did not come up, so that losses can be seen here"
+    if not lost_something(cycle):
+        return "control crash with fsync=off: nothing was lost, so that no loss can be seen here"
+    lost = cycle.found.lost + cycle.found.lost_allowed
+    return f"control crash with fsync=off: {lost:,} acknowledged commits were lost, as they had to be"
 
 
 def wrongs(cycle: Cycle) -> Iterator[str]:
@@ -109,6 +121,8 @@ def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterato
     yield from _of_async(document, totals)
     if document.level == "process":
         yield _NOTHING_OF_POWER
+    else:
+        yield from _of_power(document)
 
 
 def _is_async(document: Crash) -> bool:
@@ -126,6 +140,19 @@ def _of_async(document: Crash, totals: dict[str, int]) -> Iterator[str]:
         f"synchronous_commit = off may lose the last {formats.digits(allowed)} s (3 × wal_writer_delay): "
         f"{totals['lost_allowed']:,} commits were lost so{oldest}."
     )
+
+
+def _of_power(document: Crash) -> Iterator[str]:
+    """Say what the control cycle showed, and what the file system costs."""
+    if document.control is not None and document.verdict != "cannot show a loss":
+        yield f"{after_control(document.control).capitalize()}."
+    rates = [one.recovery.rate_before for one in document.cycles if one.recovery.rate_before]
+    if rates and document.rate_plain:
+        own = sorted(rates)[len(rates) // 2]
+        yield (
+            f"On the file system that forgets, the load made {formats.rate(own)} commits/s, on the disk "
+            f"itself {formats.rate(document.rate_plain)}/s: its times of recovery are not those of the disk."
+        )
 
 
 def notes(document: Crash) -> Iterator[str]:
