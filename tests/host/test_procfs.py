@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.host.procfs import Host, Monotone, ProcessTree, disks_of, own_process
+from loadstone.host.procfs import Host, Monotone, ProcessTree, count_as_ours, disks_of, own_process
 
 Process = subprocess.Popen[str]
 Start = Callable[[str], Process]
@@ -287,3 +287,22 @@ def test_own_process() -> None:
     after = own_process()
     assert cpu_s(after) - cpu_s(before) == pytest.approx(0.2, abs=0.05)
     assert after["rss_bytes"] > 1 << 20
+
+
+def test_a_child_that_drives_load_is_ours_also_when_it_has_ended(start: Start) -> None:
+    child = start(BURNER)
+    count_as_ours(child.pid)
+    before, mine = own_process(), cpu_s_of_this_process()
+    tell(child, 0.2)
+    driven = own_process()
+    with child:
+        child.kill()
+    after = own_process()
+    spent = cpu_s_of_this_process() - mine
+    assert 0.1 < cpu_s(driven) - cpu_s(before) <= spent + 0.4
+    assert cpu_s(after) >= cpu_s(driven)
+
+
+def cpu_s_of_this_process() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -21,6 +21,7 @@ from typing import Any
 
 import loadstone
 from loadstone import _core
+from loadstone.host.procfs import count_as_ours
 
 Message = dict[str, Any]
 _LINE_MAX = 1 << 26
@@ -87,6 +88,7 @@ async def begin(key: str, lease_s: float) -> Message:
     except OSError as error:
         return {"lost": f"its agent cannot be started: {error}"}
     _AGENTS[key] = _Attended(process, folder)
+    count_as_ours(process.pid)
     return {"pid": process.pid}
 
 
