@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
 from loadstone import model
+from loadstone.cli.group import loadstone
 from loadstone.errors import HostLostError, LoadstoneError
 from loadstone.hosts import cluster
 from loadstone.hosts import fleet as fleets
@@ -27,7 +29,7 @@ from loadstone.personalities import pgbench
 from loadstone.run import Request, execute
 from loadstone.scenario.scenario import find_scenario
 from loadstone.summary.histograms import read_log
-from loadstone.workload.calibrate import null_server
+from loadstone.workload.calibrate import hosts_needed, null_server
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
@@ -249,6 +251,22 @@ def test_a_run_that_loses_a_host_ends_with_its_status(
         (phase,) = out.glob("targets/*/phases/*drive/phase.json")
         assert json.loads(phase.read_text())["state"] == "failed"
         assert (phase.parent / "hosts.json").exists()
+
+
+@pytest.mark.usefixtures("one_cluster")
+def test_calibrate_measures_every_host_and_says_how_many_a_rate_needs() -> None:
+    arguments = ["calibrate", "-c", "1", "--seconds", "0.1", "--hosts", "local:2", "--rate", "1e6", "--json"]
+    done = CliRunner().invoke(loadstone, arguments)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert list(found["hosts"]) == ["local-0", "local-1"]
+    assert [row["mode"] for row in found["hosts"]["local-0"]] == ["simple", "extended", "prepared"]
+    for mode, needed in found["needed"]["modes"].items():
+        slowest = min(needed["ceilings_tps"].values())
+        assert needed["hosts"] == hosts_needed(1e6, slowest) > 1, mode
+    refused = CliRunner().invoke(loadstone, ["calibrate", "--truth", "--rate", "5"])
+    assert refused.exit_code != 0
+    assert agents() == []
 
 
 class Quiet:

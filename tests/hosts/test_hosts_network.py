@@ -104,6 +104,7 @@ def test_two_hosts_behind_delay_and_loss_count_as_one(tmp_path: Path) -> None:
         null_server(16) as (_, connection),
         scheduler as address,
     ):
+        is_near = ""
         for number, netem in enumerate([("delay", f"{DELAY_MS}ms"), ("delay", "1ms", "loss", "2%")]):
             name, _, is_near = stack.enter_context(host(number, *netem)).partition(" ")
             worker = dask("dask_worker", address, "--no-nanny", "--nthreads", "1")

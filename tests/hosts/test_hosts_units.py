@@ -18,6 +18,7 @@ from loadstone.hosts.fleet import _is_local
 from loadstone.hosts.outcome import folder_name, said_of
 from loadstone.hosts.places import parse_hosts
 from loadstone.hosts.progress import JointProgress, joined
+from loadstone.workload.calibrate import USABLE, hosts_needed, needed_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,3 +228,25 @@ def test_without_dask_the_user_is_told_what_to_install() -> None:
 
 def test_a_host_that_is_lost_is_no_fault_of_the_input() -> None:
     assert HostLostError("x").exit_code == 1
+
+
+@given(st.floats(1e-3, 1e9), st.floats(1.0, 1e7))
+def test_as_many_hosts_as_a_rate_needs_and_not_one_more(rate: float, ceiling: float) -> None:
+    needed = hosts_needed(rate, ceiling)
+    assert needed * USABLE * ceiling >= rate * (1 - 1e-9)
+    assert needed == 1 or (needed - 1) * USABLE * ceiling < rate * (1 + 1e-9)
+
+
+def test_the_slowest_host_at_its_best_number_of_clients_counts() -> None:
+    def rows(*figures: tuple[str, float | None]) -> list[dict[str, Any]]:
+        return [{"mode": mode, "tps": tps} for mode, tps in figures]
+
+    found = needed_document(
+        1_000.0,
+        {
+            "a": rows(("simple", 100.0), ("simple", 500.0), ("prepared", None)),
+            "b": rows(("simple", 900.0), ("simple", 250.0), ("prepared", 7.0)),
+        },
+    )
+    assert found["modes"]["simple"] == {"ceilings_tps": {"a": 500.0, "b": 900.0}, "hosts": 3}
+    assert found["modes"]["prepared"]["hosts"] is None

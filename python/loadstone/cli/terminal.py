@@ -112,12 +112,26 @@ def bug() -> None:
     say("This is a bug of Loadstone. Please report it, with the lines above and what you ran.")
 
 
-def show_calibration(found: Mapping[str, Any]) -> None:
-    """Show calibration.json as a table."""
+def show_needed(found: Mapping[str, Any]) -> None:
+    """Show how many load hosts a rate needs."""
+    from loadstone.report.formats import rate
+
+    for mode, needed in found["modes"].items():
+        slowest = min(needed["ceilings_tps"].values())
+        say(
+            f"{rate(found['rate_per_s'])} tps, {mode}: {needed['hosts'] or 'no number of'} load "
+            f"host{'s' if needed['hosts'] != 1 else ''} like the slowest measured ({rate(slowest)} tps), "
+            f"each at {found['usable_share']:.0%} of its ceiling at most"
+        )
+
+
+def show_calibration(found: Mapping[str, Any], host: str = "") -> None:
+    """Show calibration.json as a table; `host` names the load host, where it is another."""
     from loadstone.report.fitted import Fitted
     from loadstone.report.formats import milliseconds, rate
 
-    table = Table(title="Our own ceiling, against a server that answers at once")
+    ours = f"The ceiling of load host {escape(host)}" if host else "Our own ceiling"
+    table = Table(title=f"{ours}, against a server that answers at once")
     for name in ("mode", "clients", "threads", "transactions/s", "our CPU per transaction", "loop lag p99"):
         table.add_column(name, justify="left" if name == "mode" else "right", no_wrap=name != "mode")
     for row in found["results"]:

@@ -344,7 +344,7 @@ def _of_helpers() -> tuple[float, float]:
 
 
 def own_process() -> Facts:
-    """Return `client` of monitor.jsonl: this process with all its threads, and the children that drive load."""
+    """Return `client` of monitor.jsonl: this process with its threads, and the children that drive load."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     detail = _detail(os.getpid())
     user_s, system_s = _of_helpers()

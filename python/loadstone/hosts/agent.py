@@ -94,11 +94,11 @@ class Agent:
         return self._drive
 
 
-def _calibrate(mode: Any, clients: int) -> Message:
+def _calibrate(mode: Any, clients: int, seconds: float) -> Message:
     """Measure what this host could drive against a server that answers at once."""
     from loadstone.workload.calibrate import calibrate_for  # noqa: PLC0415 - only where it is asked for
 
-    return {"ceiling": calibrate_for([(mode, clients)], None, 0.5)["results"][0]}
+    return {"ceiling": calibrate_for([(mode, clients)], None, seconds)["results"][0]}
 
 
 def lines(descriptor: int, lease_s: float) -> Iterator[bytes]:

@@ -115,10 +115,7 @@ class Fleet:
         be split, HostLostError when a host is lost before the start, and what keeps clients from connecting.
         """
         self._refuse_unsplittable(document)
-        shares = [
-            Share(name, line, uuid.uuid4().hex, number)
-            for number, (name, line) in enumerate(self._lines.items())
-        ]
+        shares = self._shares()
         drive = _Performance(self._client, JointDrive(shares), signals)
         mode_clients = self._wanted_ceiling(document)
         if mode_clients in self._ceilings:
@@ -132,6 +129,25 @@ class Fleet:
                 self._ceilings[mode_clients] = {s.name: s.ceiling for s in shares if s.ceiling}
             drive.watch(show, tell)
             return self._outcome(document, drive, say)
+
+    def calibrate(self, wanted: Sequence[tuple[str, int]], seconds: float) -> dict[str, list[Document]]:
+        """Measure the ceiling of every host, all at once: `results` of calibration.json by name of the host.
+
+        `wanted` are protocol modes and clients on each host. Raises HostLostError.
+        """
+        joint = JointDrive(self._shares())
+        joint.calibration_s = seconds
+        try:
+            found: list[list[Document]] = self._client.sync(joint.calibrate, wanted)
+        finally:
+            self._client.sync(joint.close)
+        return dict(zip(self.names, found, strict=True))
+
+    def _shares(self) -> list[Share]:
+        return [
+            Share(name, line, uuid.uuid4().hex, number)
+            for number, (name, line) in enumerate(self._lines.items())
+        ]
 
     def _wanted_ceiling(self, document: Document) -> tuple[str, int] | None:
         if not self._calibrate:

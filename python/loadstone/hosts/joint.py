@@ -68,6 +68,7 @@ class JointDrive:
         """Nothing is asked of any host yet."""
         self.shares = shares
         self._lease_s = lease_s
+        self.calibration_s = 0.5
         self.go_ns: int | None = None
         """The common start on our clock."""
 
@@ -82,13 +83,27 @@ class JointDrive:
         await self.measure_clocks()
         await self._each(lambda share: self._prepare(share, document))
 
+    async def calibrate(self, wanted: Sequence[tuple[str, int]]) -> list[list[Message]]:
+        """Let all hosts measure their ceilings, all at the same time; returns the results of each host."""
+        await self._each(self._begin)
+        found: list[list[Message]] = [[] for _ in self.shares]
+        for mode, clients in wanted:
+
+            async def measure(share: Share, mode: str = mode, clients: int = clients) -> None:
+                await self._calibrate(share, mode, clients)
+
+            await self._each(measure)
+            for share in self.shares:
+                found[share.number].append(share.ceiling or {})
+        return found
+
     async def _begin(self, share: Share) -> None:
         answer = await self._call(share, attendant.begin, share.key, self._lease_s, within_s=PATIENCE_S)
         _refuse(share, answer)
 
     async def _calibrate(self, share: Share, mode: str, clients: int) -> None:
-        message = {"do": "calibrate", "mode": mode, "clients": clients}
-        answer = await self._ask(share, message, CALIBRATION_S)
+        message = {"do": "calibrate", "mode": mode, "clients": clients, "seconds": self.calibration_s}
+        answer = await self._ask(share, message, 2 * self.calibration_s + CALIBRATION_S)
         _refuse(share, answer)
         share.ceiling = answer["ceiling"]
 

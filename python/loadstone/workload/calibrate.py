@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from loadstone import _core, model
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from loadstone.signals import Signals
 
@@ -44,6 +45,38 @@ def null_server(clients_max: int, **behaviour: object) -> Iterator[tuple[_core.N
             yield server, model.Connection(host=folder, port=server.port, user="null", database="null")
         finally:
             server.stop()
+
+
+USABLE = 0.8
+"""Share of a ceiling above which the client may be the limit."""
+
+
+def hosts_needed(rate_per_s: float, ceiling_tps: float) -> int:
+    """Return how many load hosts with this ceiling drive a rate without being its limit.
+
+    >>> hosts_needed(100_000, 50_000)
+    3
+    """
+    return max(1, math.ceil(rate_per_s / (USABLE * ceiling_tps)))
+
+
+def needed_document(rate_per_s: float, hosts: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return how many hosts a rate needs, by protocol mode, as many as the slowest of those measured.
+
+    `hosts`: `results` of calibration.json by name. Of each host the best number of clients counts.
+    """
+    modes: dict[str, Any] = {}
+    for mode in dict.fromkeys(row["mode"] for rows in hosts.values() for row in rows):
+        best = {
+            name: max(row["tps"] or 0.0 for row in rows if row["mode"] == mode)
+            for name, rows in hosts.items()
+        }
+        slowest = min(best.values())
+        modes[mode] = {
+            "ceilings_tps": best,
+            "hosts": hosts_needed(rate_per_s, slowest) if slowest > 0 else None,
+        }
+    return {"rate_per_s": rate_per_s, "usable_share": USABLE, "modes": modes}
 
 
 def calibrate_for(
