@@ -56,7 +56,13 @@ def test_a_chosen_phase_is_measured_alone() -> None:
 def test_phases_that_fill_caches_run_in_each_trial() -> None:
     plan = whole("session-oltp")
     assert ids(Parts().loading(plan)) == ["fill", TEMPLATE]
-    assert ids(Parts().measuring(plan)) == ["warm-cache", "log-out", "log-in", "oltp-function"]
+    assert ids(Parts().measuring(plan)) == [
+        "warm-cache",
+        "log-out",
+        "log-in",
+        "oltp-function",
+        "oltp-mix",
+    ]
 
 
 def test_loads_are_measured_where_there_is_nothing_else_or_they_are_chosen() -> None:

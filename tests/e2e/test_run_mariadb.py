@@ -107,6 +107,24 @@ def test_a_private_mariadb_and_postgresql_are_in_one_report(desk: Desk, database
     assert not list(desk.tmp.glob("loadstone-*"))
 
 
+def test_sessions_and_both_mixes_run_as_procedures_and_statements(
+    desk: Desk, mariadb_server: MariaDB
+) -> None:
+    small = ("users=700", "mix_rows=300", "duration=0.3", "ids=1000", "clients=2")
+    url = f"mariadb://root@/test?socket={mariadb_server.socket}"
+    sets = [word for value in small for word in ("--set", value)]
+    ended = desk.run("run", "session-oltp", "--size", "tiny", *sets, "--target", url, "--out", "out")
+    assert ended.code == 0, ended.err
+    (name,) = (path.name for path in (ended.folder / "targets").iterdir())
+    found = phases(ended.folder, name)
+    assert [phase["state"] for phase in found] == ["complete"] * 7
+    # Every user, every session, rows of each log-in and log-out, and nothing lost or left by the mixes.
+    checks = [check for phase in found for check in phase["checks"]]
+    assert len(checks) >= 6
+    assert all(check["passed"] for check in checks)
+    assert mariadb_server.sql("show databases like 'loadstone'") == ""
+
+
 def test_ctrl_c_leaves_nothing_on_a_users_server(desk: Desk, mariadb_server: MariaDB) -> None:
     mariadb_server.sql("drop database if exists loadstone")
     folder = scenario(desk)

@@ -19,7 +19,7 @@ from loadstone.scenario.sql import split_statements
 
 TARGET = PlanTarget("pg", "postgres", "postgres://localhost/x")
 NAMES = list(builtin_scenarios())
-VARIABLES = ("suffix", "userid", "id1", "id2", "aid", "bid", "tid", "delta")
+VARIABLES = ("suffix", "userid", "id1", "id2", "aid", "bid", "tid", "delta", "id", "k", "word")
 
 
 def phases(name: str, size: str, **overrides: str) -> dict[str, PlannedPhase]:

@@ -6,7 +6,7 @@ begin
   for name in
     select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = 'loadstone' and c.relkind = 'r'
-    and c.relname in ('user_info', 'user_session', 'user_login_rec', 'user_logout_rec', 'sbtest')
+    and c.relname in ('user_info', 'user_session', 'user_login_rec', 'user_logout_rec', 'sbtest', 'sbtest1')
     and obj_description(c.oid, 'pg_class') = 'made by Loadstone'
   loop
     execute format('drop table loadstone.%I', name);

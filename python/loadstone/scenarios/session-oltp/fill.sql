@@ -13,5 +13,10 @@ insert into loadstone.user_session (userid) select generate_series(1,{{ users }}
 -- Keys after the rows: one sort instead of a descent for each row.
 alter table loadstone.user_info add constraint pk_user_info primary key (userid);
 alter table loadstone.user_session add constraint pk_user_session primary key (userid);
+insert into loadstone.sbtest1 (id, k, c, pad)
+select i, 1 + floor(random() * {{ mix_rows }}), md5(i::text) || md5((i + 1)::text) || md5((i + 2)::text) || substr(md5((i + 3)::text), 1, 24), md5((i + 4)::text) || substr(md5((i + 5)::text), 1, 28)
+from generate_series(1, {{ mix_rows }}) as i;
+create index k_1 on loadstone.sbtest1 (k);
+analyze loadstone.sbtest1;
 analyze loadstone.user_info;
 analyze loadstone.user_session;
