@@ -14,8 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 CANNOT = 77
 DATABASE = "sbtest"
+PEER = "peer"
+ALIKE = "fails alike"
 LIMIT_S = 300
 WORDING = ("help_drv_mysql", "help_drv_pgsql", "opt_help")
 """They compare every word of the help, which is ours."""
@@ -52,7 +55,7 @@ class Outcome:
 
     name: str
     state: str
-    """`passes`, `fails` or `skipped`."""
+    """`passes`, `fails`, `skipped`, or that it fails with sysbench itself in the same way."""
     said: str
 
 
@@ -62,7 +65,7 @@ def main() -> int:
     try:
         with ExitStack() as stack:
             environment = _environment(arguments, stack)
-            outcomes = [_run(test, arguments, environment) for test in _tests(arguments)]
+            outcomes = [_tried(test, arguments, environment) for test in _tests(arguments)]
     except CannotError as reason:
         print(f"sysbench's tests were not run: {reason}")
         return CANNOT
@@ -74,12 +77,20 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("sources", type=Path, help="sysbench's repository at 1.0.20")
     parser.add_argument("names", nargs="*", help="files of tests, without .t (all)")
     parser.add_argument("--sysbench", type=Path, default=Path(sys.executable).with_name("loadstone"))
+    parser.add_argument(
+        "--peer", type=Path, help="sysbench itself: what fails with it in the same way is told apart"
+    )
     parser.add_argument("--pgsql", default="pg", help="PostgreSQL to start, as --target names it (pg)")
     parser.add_argument(
         "--mysql-socket", type=Path, help="socket of a MySQL or MariaDB with a root of no password"
     )
     parser.add_argument("--show", action="store_true", help="show what differs")
     return parser.parse_args()
+
+
+def _name(folder: Path, program: Path) -> None:
+    """Have a program called `sysbench`."""
+    (folder / "sysbench").symlink_to(program.absolute())
 
 
 def _tests(arguments: argparse.Namespace) -> list[Path]:
@@ -92,7 +103,10 @@ def _tests(arguments: argparse.Namespace) -> list[Path]:
 def _environment(arguments: argparse.Namespace, stack: ExitStack) -> dict[str, str]:
     """Return the environment of the tests, with the program as `sysbench` first on PATH."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sysbench-cram-")))
-    (folder / "sysbench").symlink_to(arguments.sysbench.absolute())
+    _name(folder, arguments.sysbench)
+    if arguments.peer is not None:
+        (folder / PEER).mkdir()
+        _name(folder / PEER, arguments.peer)
     tests, scripts = arguments.sources.resolve() / "tests", arguments.sources.resolve() / "src" / "lua"
     folders = (scripts, tests / "include")
     config = folder / "config.sh"
@@ -116,7 +130,7 @@ def _environment(arguments: argparse.Namespace, stack: ExitStack) -> dict[str, s
         "LUA_PATH": "".join(f"{place}/?;{place}/?.lua;" for place in folders),
     }
     environment |= stack.enter_context(_pgsql(arguments.pgsql))
-    return environment | _mysql(arguments.mysql_socket)
+    return environment | _mysql(arguments.mysql_socket, folder)
 
 
 @contextmanager
@@ -126,25 +140,65 @@ def _pgsql(name: str) -> Iterator[dict[str, str]]:
     with EmbeddedServer(ServerSpec(name, clients=50)) as server:
         there = server.connection
         place = {"PGHOST": there.host, "PGPORT": str(there.port), "PGUSER": there.user}
-        create = ["psql", "--dbname", there.database, "--command", f"create database {DATABASE}"]
-        subprocess.run(create, env=os.environ | place, check=True, capture_output=True)
         options = f"--pgsql-host={there.host} --pgsql-port={there.port} --pgsql-user={there.user}"
         yield place | {"SBTEST_PGSQL_ARGS": f"{options} --pgsql-db={DATABASE}"}
 
 
-def _mysql(socket: Path | None) -> dict[str, str]:
+def _mysql(socket: Path | None, folder: Path) -> dict[str, str]:
     if socket is None:
         return {}
-    create = ["mysql", "-uroot", f"--socket={socket}", "-e", f"create database if not exists {DATABASE}"]
-    if subprocess.run(create, check=False, capture_output=True).returncode != 0:
+    client = shutil.which("mariadb") or shutil.which("mysql")
+    if client is None:
+        raise CannotError("there is no client of MySQL or MariaDB")
+    # The tests call `mysql` with no address, and a Debian configures another than that of the environment.
+    place = folder / "mysql"
+    place.write_text(f'#!/bin/sh\nexec {client} --socket={socket} "$@"\n', encoding="utf-8")
+    place.chmod(0o755)
+    if subprocess.run([str(place), "-uroot", "-e", "select 1"], check=False, capture_output=True).returncode:
         raise CannotError(f"there is no server at {socket}, or its root has a password")
     return {
-        "MYSQL_UNIX_PORT": str(socket),
         "SBTEST_MYSQL_ARGS": f"--mysql-socket={socket} --mysql-user=root --mysql-db={DATABASE}",
     }
 
 
+def _tried(test: Path, arguments: argparse.Namespace, environment: dict[str, str]) -> Outcome:
+    """Run one file, and where it fails again with sysbench itself."""
+    outcome = _run(test, arguments, environment)
+    if outcome.state == "fails" and arguments.peer is not None:
+        first, _, rest = environment["PATH"].partition(":")
+        theirs = _run(test, arguments, environment | {"PATH": f"{first}/{PEER}:{first}:{rest}"})
+        if difference(theirs.said) == difference(outcome.said):
+            outcome = replace(outcome, state=ALIKE)
+    print(f"{outcome.state:12} {outcome.name}", flush=True)
+    if arguments.show and outcome.state in ("fails", ALIKE):
+        print(outcome.said)
+    return outcome
+
+
+def difference(said: str) -> list[str]:
+    """Return the lines that differ from what a file expects, numbers and folders apart."""
+    lines = (line for line in said.splitlines() if line.startswith(("+ ", "- ")))
+    return [re.sub(r"[0-9]+", "N", re.sub(r"/\S*cramtests-[^/]*/", "", line)) for line in lines]
+
+
+def _empty(environment: dict[str, str]) -> None:
+    """Begin with databases that have no tables."""
+    again = (f"drop database if exists {DATABASE}", f"create database {DATABASE}")
+    for statement in again:
+        subprocess.run(
+            ["psql", "--dbname=postgres", "--command", statement],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+    if "SBTEST_MYSQL_ARGS" in environment:
+        subprocess.run(
+            ["mysql", "-uroot", "-e", "; ".join(again)], env=environment, check=True, capture_output=True
+        )
+
+
 def _run(test: Path, arguments: argparse.Namespace, environment: dict[str, str]) -> Outcome:
+    _empty(environment)
     script = arguments.sources.resolve() / "third_party" / "cram" / "scripts" / "cram"
     command = [sys.executable, str(script), "--shell=/bin/bash", "--verbose", str(test)]
     try:
@@ -159,11 +213,7 @@ def _run(test: Path, arguments: argparse.Namespace, environment: dict[str, str])
         )
     except subprocess.TimeoutExpired:
         return Outcome(test.stem, "fails", f"not over after {LIMIT_S} s")
-    outcome = Outcome(test.stem, state_of(ran.returncode, ran.stdout), ran.stdout + ran.stderr)
-    print(f"{outcome.state:8} {outcome.name}", flush=True)
-    if arguments.show and outcome.state == "fails":
-        print(outcome.said)
-    return outcome
+    return Outcome(test.stem, state_of(ran.returncode, ran.stdout), ran.stdout + ran.stderr)
 
 
 def state_of(code: int, said: str) -> str:
@@ -174,8 +224,11 @@ def state_of(code: int, said: str) -> str:
 
 
 def _report(outcomes: list[Outcome]) -> int:
-    counts = {state: sum(o.state == state for o in outcomes) for state in ("passes", "fails", "skipped")}
-    print(f"{counts['passes']} pass, {counts['fails']} fail, {counts['skipped']} are skipped")
+    counts = Counter(outcome.state for outcome in outcomes)
+    print(
+        f"{counts['passes']} pass, {counts['fails']} fail, {counts['skipped']} are skipped, "
+        f"{counts[ALIKE]} fail with sysbench itself in the same way"
+    )
     excused = {*WORDING, *MACHINE}
     failed = [outcome.name for outcome in outcomes if outcome.state == "fails"]
     print(f"of those that fail, {len(excused & set(failed))} compare the help or test the machine")

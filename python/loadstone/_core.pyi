@@ -25,9 +25,10 @@ def lua_script(document: str) -> str:
 
     `document`: `{"script","source","path","options","argv"}` as in a drive's `lua`. Returns
     `{"options": [{"name","description","default","type"}], "commands": {NAME: {"parallel"}},
-    "has": [FUNCTION], "legacy", "output"}`. Raises ScriptError, whose hint is the traceback, and which
-    has what the script printed as a sixth argument, for a script that is not there, does not parse, fails, or
-    is not loaded within 10 s.
+    "has": [FUNCTION], "needs_database", "legacy", "output"}`; `needs_database`: it uses one while it is
+    loaded, and what is returned is what it has declared up to there. Raises ScriptError, whose hint is the
+    traceback, and which has what the script printed as a sixth argument, for a script that is not there,
+    does not parse, fails, or is not loaded within 10 s.
     """
 
 def merge_hosts(document: str) -> str:
@@ -37,6 +38,22 @@ def merge_hosts(document: str) -> str:
     hosts, whose `out_dir` gets the merged files, the common start on this host's clock, and of each host the
     path of its records.jsonl, or why nothing more came of it. Raises DriveError.
     """
+
+class LuaReports:
+    """A script written for sysbench, loaded once more for its hooks for reports.
+
+    `document` is that of `lua_script`. Raises ScriptError where the script cannot be loaded.
+    """
+
+    def __init__(self, document: str) -> None: ...
+    def call(self, hook: str, figures: str) -> str:
+        """Call a hook with a JSON object of figures, and return what it prints.
+
+        Raises ScriptError where it fails, asks for a database, or is not over after 10 s.
+        """
+
+    def end(self) -> str:
+        """End the script's state, and return what it prints at that."""
 
 def pgbench_rows(table: str, first: int, count: int) -> bytes:
     """Return `count` lines of COPY for pgbench_branches, pgbench_tellers or pgbench_accounts.

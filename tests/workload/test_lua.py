@@ -214,7 +214,7 @@ def test_a_loop_without_end_is_stopped_with_the_run(accounts: Database) -> None:
     spec = {"connection": reached(accounts), "lua": lua, "clients": 1, "seed": 1}
     drive = _core.Drive(json.dumps(spec))
     drive.start()
-    while not (json.loads(drive.progress()).get("told") or []):
+    while "begun" not in drive.progress():
         assert drive.wait(0.01) is None
     drive.stop()
     text = drive.wait(20)
@@ -267,3 +267,81 @@ def test_errors_are_ignored_by_the_numbers_of_mysql(mariadb_server: MariaDB) -> 
     assert run.account["state"] == "complete"
     assert [(error["sqlstate"], error["count"]) for error in run.operations["ignored"]] == [("23000", 1)]
     assert run.operations["reconnects"] == 1
+
+
+def test_a_client_has_connections_side_by_side(accounts: Database) -> None:
+    source = """
+function thread_init()
+   con = {}
+   for i = 1, 3 do con[i] = sysbench.sql.driver():connect() end
+   reader = con[3]:prepare("SELECT count(*) FROM accounts")
+end
+function event()
+   con[1]:query("BEGIN")
+   con[1]:query("DELETE FROM accounts WHERE id = 1")
+   print(con[2]:query_row("SELECT count(*) FROM accounts"), (reader:execute():fetch_row())[1])
+   local seen = con[1]:query("SELECT id FROM accounts ORDER BY id")
+   local ids = {}
+   for row in seen.fetch_row, seen do
+      -- What is left of a result outlives statements in between, on this connection and others.
+      con[2]:query("SELECT 1")
+      con[1]:query("SELECT 1")
+      ids[#ids + 1] = row[1]
+   end
+   print(table.concat(ids, ","))
+   con[1]:query("ROLLBACK")
+   con[2]:disconnect()
+   print(con[1]:query_row("SELECT count(*) >= 2 FROM pg_stat_activity WHERE datname = current_database()"))
+end
+"""
+    for io in ("io_uring", "epoll"):
+        run = Run(accounts, source, io=io, lua={"events": 1})
+        assert run.complaints == ""
+        assert run.printed == "10\t10\n2,3,4,5,6,7,8,9,10\nt\n"
+    assert accounts.value("select count(*) from pg_stat_activity where datname = current_database()") == 1
+
+
+def test_an_idle_connection_that_is_lost_fails_when_it_is_used(accounts: Database) -> None:
+    source = """
+function event()
+   local first = sysbench.sql.driver():connect()
+   local pid = first:query_row("SELECT pg_backend_pid()")
+   local second = sysbench.sql.driver():connect()
+   second:query("SELECT pg_terminate_backend(" .. pid .. ", 5000)")
+   first:query("SELECT 1")
+end
+"""
+    run = Run(accounts, source, lua={"events": 1})
+    assert run.account["state"] == "aborted"
+    assert "terminating connection" in run.complaints or "closed the connection" in run.complaints
+
+
+def test_connections_of_init_are_there_for_done(accounts: Database) -> None:
+    source = """
+function init() con = sysbench.sql.driver():connect() con:query("CREATE TEMP TABLE own (a int)") end
+function event() local c = sysbench.sql.driver():connect() c:query("SELECT 1") c:disconnect() end
+function done() print(con:query_row("SELECT count(*) FROM own")) end
+"""
+    run = Run(accounts, source, clients=2, lua={"events": 4})
+    assert (run.account["counts"]["done"], run.printed) == (4, "0\n")
+
+
+def test_declarations_by_ffi_count_once_and_scripts_count_by_themselves(accounts: Database) -> None:
+    source = """
+ffi = require("ffi")
+ffi.cdef[[
+struct pair { int a, b; };
+void sb_counter_inc(int, sb_counter_type);
+]]
+local pair = ffi.metatype("struct pair", { __index = { sum = function(p) return p.a + p.b end } })
+function event()
+   print(pair(1, 2):sum())
+   ffi.C.sb_counter_inc(sysbench.tid, ffi.C.SB_CNT_ERROR)
+   ffi.C.sb_counter_inc(sysbench.tid, ffi.C.SB_CNT_READ)
+end
+"""
+    run = Run(accounts, source, clients=3, lua={"events": 6})
+    assert run.complaints == ""
+    assert run.printed == "3\n" * 6
+    assert run.operations["reads"] == 6
+    assert [(error["sqlstate"], error["count"]) for error in run.operations["ignored"]] == [("script", 6)]

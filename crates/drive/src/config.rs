@@ -36,7 +36,9 @@ pub(crate) struct Config {
     pub(crate) interval_ns: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) connect_timeout_ns: u64,
-    /// How long transactions in flight may take after a request to stop.
+    /// How long transactions in flight may take after the deadline,
+    pub(crate) drain_ns: u64,
+    /// and after a request to stop.
     pub(crate) grace_ns: u64,
     pub(crate) latency_limit_ns: Option<u64>,
     pub(crate) transactions_per_client: Option<u64>,
@@ -99,6 +101,7 @@ impl Config {
             interval_ns: ns(spec.interval_s).max(1_000_000),
             timeout_ns,
             connect_timeout_ns: connection.map_or(0, |c| ns(c.connect_timeout_s)),
+            drain_ns: spec.drain_s.map_or(timeout_ns, ns),
             grace_ns: timeout_ns.min(2_000_000_000),
             latency_limit_ns: spec.latency_limit_ms.map(|ms| ns(ms / 1e3)),
             transactions_per_client: spec.transactions_per_client,

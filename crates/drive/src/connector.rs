@@ -24,6 +24,22 @@ impl<P: Protocol> Connector<P> {
         let protocol = P::new(connection, endpoint.unix)?;
         Ok(Self { endpoint, protocol })
     }
+
+    /// The same for clients that connect when they want to: that the address is unknown is theirs to hear.
+    pub(crate) fn late(connection: &Connection) -> Result<Self, DriveError> {
+        let endpoint = match Endpoint::resolve::<P>(connection) {
+            Ok(endpoint) => endpoint,
+            Err(DriveError::Connect {
+                address, message, ..
+            }) => Endpoint {
+                unknown: Some(message),
+                ..Endpoint::unix(address)?
+            },
+            Err(error) => return Err(error),
+        };
+        let protocol = P::new(connection, endpoint.unix)?;
+        Ok(Self { endpoint, protocol })
+    }
 }
 
 /// An address that has been resolved once, so that no client waits for a name server.
@@ -35,6 +51,8 @@ pub(crate) struct Endpoint {
     pub(crate) text: String,
     /// The folder of a unix socket was given.
     unix: bool,
+    /// Why nothing can be reached.
+    unknown: Option<String>,
 }
 
 /// What a connection attempt came to at once.
@@ -76,6 +94,7 @@ impl Endpoint {
             domain: Domain::for_address(first),
             text,
             unix: false,
+            unknown: None,
         })
     }
 
@@ -91,6 +110,7 @@ impl Endpoint {
             domain: Domain::UNIX,
             text,
             unix: true,
+            unknown: None,
         })
     }
 
@@ -106,6 +126,9 @@ impl Endpoint {
 
     /// Begin to connect; never waits.
     pub(crate) fn connect(&self) -> io::Result<Attempt> {
+        if let Some(why) = &self.unknown {
+            return Err(io::Error::other(why.clone()));
+        }
         let socket = Socket::new(self.domain, Type::STREAM.cloexec().nonblocking(), None)?;
         if !self.unix {
             socket.set_tcp_nodelay(true)?;

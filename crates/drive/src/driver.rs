@@ -95,9 +95,15 @@ impl Drive {
 
     /// The same over any protocol.
     pub(crate) fn over<P: Protocol>(spec: DriveSpec) -> Result<Self, DriveError> {
+        let config = Config::new::<P>(&spec)?;
+        let connector = if config.connects_late {
+            Connector::<P>::late(spec.connected()?)?
+        } else {
+            Connector::<P>::new(spec.connected()?)?
+        };
         let run = Run {
-            config: Arc::new(Config::new::<P>(&spec)?),
-            connector: Arc::new(Connector::<P>::new(spec.connected()?)?),
+            config: Arc::new(config),
+            connector: Arc::new(connector),
             spec: spec.clone(),
             control: Arc::default(),
             progress: Arc::default(),

@@ -65,6 +65,11 @@ pub(crate) trait Poller: Sized {
     /// No more events for the connection in `slot`. `sending` is its send buffer, which the kernel may still hold.
     fn close(&mut self, slot: Slot, fd: RawFd, sending: Vec<u8>);
 
+    /// The same for a connection that stays open, to be passed to [`Poller::open`] again; nothing is being sent.
+    fn park(&mut self, slot: Slot, fd: RawFd) {
+        self.close(slot, fd, Vec::new());
+    }
+
     /// Keep memory that a quiet send used. Its answer has come, so the kernel should be done with it; a server
     /// that answers before it has read the question must not make it read memory that is somebody else's.
     fn keep(&mut self, sending: Vec<u8>);

@@ -73,6 +73,9 @@ pub struct DriveSpec {
     /// Longest wait for one answer, and for the last transactions at the end.
     #[serde(default = "sixty")]
     pub timeout_s: f64,
+    /// Another longest wait for the last transactions.
+    #[serde(default)]
+    pub drain_s: Option<f64>,
     /// Connect again, with back-off, after a connection is lost.
     #[serde(default)]
     pub reconnect: bool,

@@ -420,7 +420,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             self.drain_until_ns = self.drain_until_ns.min(now + self.config.grace_ns);
             self.close_window(now);
         } else if !open && self.drain_until_ns == u64::MAX {
-            self.drain_until_ns = now + self.config.timeout_ns;
+            self.drain_until_ns = now.saturating_add(self.config.drain_ns);
             self.asleep_until_ns = now + ASLEEP_DRAIN_NS;
             self.close_window(now);
         }
@@ -452,7 +452,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
         self.log = None; // its file ends
         for slot in 0..self.clients.len() {
-            self.say_goodbye(u32::try_from(slot).unwrap_or(u32::MAX));
+            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            self.say_goodbye(slot);
+            self.end_parked(slot);
         }
         self.outages.extend(self.outage.take());
         let ends = (self.clients.iter())

@@ -39,6 +39,11 @@ pub(crate) enum Step {
     Connect,
     /// End the connection, and go on without it.
     Disconnect,
+    /// Put the connection aside, and go on with the one of this number, or without one where it is new.
+    Switch {
+        /// The client's own number for it; the first has 0.
+        to: u32,
+    },
     /// The client wants no more transactions, and this one counts as one that never began.
     Leave,
     /// The transaction has ended as it should.

@@ -29,6 +29,8 @@ pub enum Request {
     Close(u32),
     /// A connection: go on with true, or false where there is one in use.
     Connect,
+    /// From here on the one of this number, which may be a new one.
+    Switch(u32),
     /// Its end.
     Disconnect,
     /// A new one.
@@ -56,8 +58,8 @@ pub enum Answer<'a> {
     Nothing,
     /// Yes or no.
     Flag(bool),
-    /// No connection could be made: why.
-    Refused(&'a str),
+    /// No connection could be made: why, and the SQLSTATE of a server that has refused it.
+    Refused(&'a str, &'a str),
     /// The statement is done: its rows are in [`Client::result`], or so many rows were changed.
     Done {
         /// Rows that were changed, where the statement has no result.
@@ -73,6 +75,8 @@ pub enum Answer<'a> {
         state: &'a str,
         /// The server's words.
         message: &'a str,
+        /// All that it said, of a statement that could not be prepared.
+        report: &'a str,
     },
 }
 
@@ -110,6 +114,7 @@ pub struct Client {
     pub(crate) bulk: Bulk,
     /// The rows of its last statement.
     pub result: ResultRows,
+    pub(crate) counted: [u32; 5],
 }
 
 impl Client {
@@ -124,12 +129,18 @@ impl Client {
             parameters: Parameters::default(),
             bulk: Bulk::default(),
             result: ResultRows::default(),
+            counted: [0; 5],
         }
     }
 
     /// Let the script go on until it needs something. Always on the same thread.
     pub fn resume(&mut self, answer: Answer<'_>) -> Request {
         engine::resume(self, answer)
+    }
+
+    /// What the script has counted by itself since the last call: others, reads, writes, errors, reconnections.
+    pub fn take_counted(&mut self) -> [u32; 5] {
+        std::mem::take(&mut self.counted)
     }
 
     /// The text of the statement.

@@ -123,7 +123,7 @@ fn read(mut described: Value) -> Value {
 }
 
 /// Errors of LuaJIT begin with their place.
-fn placed(name: &str, fault: Fault) -> ScriptFault {
+pub(crate) fn placed(name: &str, fault: Fault) -> ScriptFault {
     let mut parts = fault.message.splitn(3, ':');
     let (file, line, rest) = (parts.next(), parts.next(), parts.next());
     match (file, line.and_then(|line| line.parse().ok()), rest) {

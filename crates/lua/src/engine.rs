@@ -29,6 +29,7 @@ enum Op {
     Disconnect,
     Reconnect,
     Rollback,
+    Switch,
     Restart,
     Leave,
     Last,
@@ -48,6 +49,7 @@ const OPS: &[(&CStr, Op)] = &[
     (c"DISCONNECT", Op::Disconnect),
     (c"RECONNECT", Op::Reconnect),
     (c"ROLLBACK", Op::Rollback),
+    (c"SWITCH", Op::Switch),
     (c"RESTART", Op::Restart),
     (c"LEAVE", Op::Leave),
     (c"LAST", Op::Last),
@@ -336,6 +338,7 @@ impl Engine {
                 Request::Execute(small(stack.number(3)))
             }
             Op::Close => Request::Close(small(stack.number(3))),
+            Op::Switch => Request::Switch(small(stack.number(3))),
             Op::Connect => Request::Connect,
             Op::Disconnect => Request::Disconnect,
             Op::Reconnect => Request::Reconnect,
@@ -428,10 +431,11 @@ fn push_answer(stack: Stack, client: &Client, answer: Answer<'_>) -> c_int {
             stack.push_bool(flag);
             1
         }
-        Answer::Refused(why) => {
+        Answer::Refused(why, state) => {
             stack.push_nil();
             stack.push_bytes(why.as_bytes());
-            2
+            stack.push_bytes(state.as_bytes());
+            3
         }
         Answer::Done { .. } if client.result.has_columns() => {
             stack.push_number(1.0);
@@ -449,13 +453,15 @@ fn push_answer(stack: Stack, client: &Client, answer: Answer<'_>) -> c_int {
             number,
             state,
             message,
+            report,
         } => {
             stack.push_number(2.0);
             stack.push_number(if is_ignorable { 1.0 } else { 2.0 });
             stack.push_number(number.into());
             stack.push_bytes(state.as_bytes());
             stack.push_bytes(message.as_bytes());
-            5
+            stack.push_bytes(report.as_bytes());
+            6
         }
     }
 }
@@ -496,6 +502,8 @@ fn settings(script: &Script) -> Value {
         "options": options,
         "argv": spec.argv,
         "driver": spec.driver,
+        "host": spec.host,
+        "place": spec.place,
         "ps_mode": spec.ps_mode,
         "parts": [],
     })

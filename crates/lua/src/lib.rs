@@ -10,6 +10,7 @@ mod engine;
 pub mod inserts;
 mod natives;
 pub mod random;
+mod reports;
 mod result;
 mod script;
 mod spec;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use self::client::{Answer, Client, Fault, Request};
 pub use self::describe::{ScriptFault, describe};
+pub use self::reports::Reports;
 pub use self::result::{Parameters, ResultRows};
 pub use self::script::{Output, Script, Told};
 pub use self::spec::ScriptSpec;

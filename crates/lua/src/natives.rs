@@ -38,6 +38,7 @@ pub(crate) const NATIVES: &[(&CStr, lua::lua_CFunction)] = &[
     (c"fatal", entry::<Fatal>),
     (c"alert", entry::<Alert>),
     (c"initialized", entry::<Initialized>),
+    (c"count", entry::<Count>),
     (c"result_number", entry::<ResultNumber>),
     (c"fetch_row", entry::<FetchRow>),
     (c"bulk_begin", entry::<BulkBegin>),
@@ -107,6 +108,13 @@ natives! {
     Alert = |context, stack| told(context, stack, Told::Alert);
     Initialized = |context, _| {
         context.script.initialized();
+        0
+    };
+    Count = |context, stack| {
+        let kind = usize::try_from(bits_32(stack.number(1))).unwrap_or(usize::MAX);
+        if let Some(count) = client(context).and_then(|client| client.counted.get_mut(kind)) {
+            *count += 1;
+        }
         0
     };
     ResultNumber = |context, stack| {

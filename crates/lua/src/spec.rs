@@ -47,6 +47,15 @@ pub struct ScriptSpec {
     /// Rows of bulk inserts go as data where the table is the same, in commands other than `run`.
     #[serde(default)]
     pub bulk_copy: bool,
+    /// The server's host, in messages.
+    #[serde(default)]
+    pub host: String,
+    /// Where the server is, in messages: "host 'h', port 1" or "socket '/s'".
+    #[serde(default)]
+    pub place: String,
+    /// There is no server: every statement goes well, without a result.
+    #[serde(default)]
+    pub dry_run: bool,
     /// Distributions of random numbers.
     #[serde(default)]
     pub rand: Settings,

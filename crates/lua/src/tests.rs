@@ -106,6 +106,7 @@ fn answered(
             number: 7,
             state,
             message: "so it is",
+            report: "",
         };
     }
     if sql.starts_with("SELECT") {

@@ -36,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<go_rand::GoRand>()?;
     module.add_class::<library::RowBatch>()?;
     module.add_class::<powerdisk::PowerDiskMount>()?;
+    module.add_class::<lua::LuaReports>()?;
     module.add_function(wrap_pyfunction!(library::answer_digest, module)?)?;
     module.add_function(wrap_pyfunction!(data::fingerprint_rows, module)?)?;
     module.add_function(wrap_pyfunction!(drive::clock_cost_ns, module)?)?;

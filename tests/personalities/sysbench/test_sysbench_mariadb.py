@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -66,3 +67,18 @@ def test_a_run_sends_what_sysbench_sends(prepared: MariaDB, script: str, options
     theirs, ours = (statements(prepared, program, script, *options) for program in ((PEER,), OURS))
     assert len(theirs) >= 5
     assert ours == theirs
+
+
+def test_a_report_has_the_servers_settings_and_sizes(prepared: MariaDB, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    call(prepared, OURS, "oltp_point_select", "--time=1", f"--report={folder}", "run")
+    (target,) = folder.glob("targets/*/target.json")
+    found = json.loads(target.read_text())
+    assert found["engine"] == "mariadb"
+    assert found["version"].startswith("1")
+    assert "innodb_flush_log_at_trx_commit" in {entry["setting"] for entry in found["durability"]}
+    (phase,) = folder.glob("targets/*/phases/*/phase.json")
+    kept = json.loads(phase.read_text())
+    assert kept["state"] == "complete"
+    assert kept["sizes"]["after"]
+    assert "MariaDB" in (folder / "report.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -90,16 +91,101 @@ def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     assert "FATAL: " in out
 
 
-def test_a_dry_run_is_refused() -> None:
-    code, out, _ = run("--mysql-dry-run", "oltp_point_select", "run")
-    assert code == 1
-    assert "FATAL: --mysql-dry-run is not supported" in out
+def test_a_dry_run_needs_no_server_and_counts_its_statements() -> None:
+    where = ("--mysql-dry-run", "--mysql-host=none.invalid", "--threads=2")
+    code, out, err = run(*where, "--events=10", "oltp_read_write", "run")
+    assert (code, err) == (0, "")
+    assert "        other:                           200\n" in out
+    assert "    transactions:                        10 " in out
+    code, out, _ = run("--mysql-dry-run", "--mysql-host=none.invalid", "oltp_read_write", "prepare")
+    assert (code, "Inserting 10000 records" in out) == (0, True)
 
 
-def test_options_without_an_effect_are_named(tmp_path: Path) -> None:
-    own = script(tmp_path, "function event() end")
-    code, _, err = run(own, "--events=1", "--report-checkpoints=5", "--forced-shutdown=3", "run")
-    assert (code, err.count("has no effect")) == (0, 2)
+HOOKS = """
+local function line(kind)
+   return function(stat)
+      local is_timed = stat.time_interval > 0
+      print(kind, stat.threads_running, stat.events, stat.other, is_timed, stat.latency_pct >= 0)
+   end
+end
+print("loaded")
+function event() db_query("SELECT 1") end
+sysbench.hooks.report_intermediate, sysbench.hooks.report_cumulative = line("part"), line("all")
+"""
+
+
+def test_a_scripts_own_reports_take_the_place_of_ours(tmp_path: Path) -> None:
+    own = script(tmp_path, HOOKS)
+    code, out, _ = run(
+        "--mysql-dry-run", "--verbosity=1", "--time=1", "--report-interval=1", "--threads=2", own, "run"
+    )
+    assert code == 0
+    lines = [line.split("\t") for line in out.splitlines()]
+    # Once before all clients, and once for each of them.
+    assert lines[:3] == [["loaded"]] * 3
+    part, whole = lines[3:]
+    assert (part[:2], whole[:2]) == (["part", "2"], ["all", "0"])
+    assert 0 < int(part[2]) <= int(whole[2])
+    assert part[4:] == whole[4:] == ["true", "true"]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [("error('oops')", "oops"), ("db_query('SELECT 1')", "a hook for reports has no database")],
+)
+def test_a_hook_that_fails_is_reported_and_ends_nothing(tmp_path: Path, body: str, why: str) -> None:
+    own = script(tmp_path, f"function event() end function sysbench.hooks.report_cumulative() {body} end")
+    code, out, _ = run("--events=1", own, "run")
+    assert code == 0
+    assert re.search(f"^FATAL: `report_cumulative' function failed: .*{why}$", out, re.MULTILINE)
+
+
+def test_what_json_reports_open_they_close(tmp_path: Path) -> None:
+    own = script(tmp_path, "function event() end sysbench.hooks.report_cumulative = sysbench.report_json")
+    code, out, _ = run("--events=5", "--verbosity=1", own, "run")
+    assert code == 0
+    (row,) = json.loads(out)
+    assert (row["time"], row["threads"], row["qps"]["total"]) == (0, 0, 0)
+
+
+def test_a_checkpoint_reports_and_begins_again(tmp_path: Path) -> None:
+    own = script(tmp_path, "function event() db_query('SELECT 1') end")
+    code, out, _ = run("--mysql-dry-run", "--time=2", "--report-checkpoints=1", own, "run")
+    assert code == 0
+    assert out.count("[ 1s ] Checkpoint report:\nSQL statistics:\n") == 1
+    # In each part its own events, over its own length, and the time since the start.
+    parts = re.findall(
+        r"transactions: +([0-9]+) +\(([0-9.]+) per sec.*?total time: +([0-9.]+)s", out, re.DOTALL
+    )
+    assert len(parts) == 2
+    assert [round(float(total_s)) for _, _, total_s in parts] == [1, 2]
+    assert [int(events) / float(rate) for events, rate, _ in parts] == pytest.approx([1.0, 1.0], rel=0.1)
+    least = [float(found) for found in re.findall(r"min: +([0-9.]+)", out)]
+    assert all(value < 1.0 for value in least)
+
+
+def test_a_forced_shutdown_says_how_many_events_it_has_cut_off(database: Database, tmp_path: Path) -> None:
+    own = script(tmp_path, "function event() db_query('SELECT pg_sleep(60)') end")
+    options = ("--time=1", "--forced-shutdown=0", "--threads=2")
+    code, out, _ = run(*place(database)[:-1], *options, own, "run")
+    assert code == 2
+    assert "Forcing shutdown in 1 seconds\n" in out
+    assert "FATAL: The --max-time limit has expired, forcing shutdown...\nSQL statistics:\n" in out
+    assert "\nNumber of unfinished transactions on forced shutdown: 2\n\nGeneral" in out
+
+
+def test_a_script_may_use_the_database_while_it_is_loaded(database: Database, tmp_path: Path) -> None:
+    own = script(tmp_path, "print(sysbench.sql.driver():connect():query_row('SELECT 42'))")
+    code, out, _ = run(*place(database)[:-1], "--verbosity=1", own)
+    assert (code, out) == (0, "42\n")
+
+
+def test_what_a_script_computes_is_in_its_latency(tmp_path: Path) -> None:
+    text = "ffi.cdef('int usleep(unsigned int);') function event() ffi.C.usleep(20000) end"
+    code, out, _ = run("--events=4", "--threads=2", script(tmp_path, text), "run")
+    assert code == 0
+    least, most = (float(re.findall(name + r": +([0-9.]+)", out)[0]) for name in ("min", "max"))
+    assert 20 <= least <= most
 
 
 @pytest.mark.parametrize("name", ["nothing", "help"])

@@ -34,6 +34,8 @@ enum Kind {
     Send = 3,
     /// Of no slot, see [`Alarm`].
     Alarm = 4,
+    /// Of a receive; nobody asks how it went.
+    Cancel = 5,
 }
 
 pub(crate) struct UringPoller {
@@ -263,6 +265,15 @@ impl Poller for UringPoller {
         if !sending.is_empty() {
             self.retired.push(sending);
         }
+    }
+
+    fn park(&mut self, slot: Slot, _fd: RawFd) {
+        let receive = opcode::AsyncCancel::new(self.tag(slot, Kind::Receive)).build();
+        // Without room for it, the receive ends with the connection.
+        let _ = self.push(&receive.user_data(self.tag(slot, Kind::Cancel)));
+        let _ = self.submit();
+        let _ = self.ring.submitter().register_files_update(slot, &[-1]);
+        self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
     }
 
     fn keep(&mut self, sending: Vec<u8>) {

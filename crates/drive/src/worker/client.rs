@@ -109,6 +109,16 @@ pub(crate) struct Exchange {
     pub(crate) in_transaction: bool,
 }
 
+/// A connection that its client has put aside for another of its own.
+pub(crate) struct Parked<P: Protocol> {
+    /// The client's own number for it.
+    pub(crate) number: u32,
+    pub(crate) session: P::Session,
+    pub(crate) socket: Socket,
+    /// The server's transaction status on it.
+    pub(crate) in_transaction: bool,
+}
+
 pub(crate) struct Client<P: Protocol> {
     /// Its number among all clients.
     pub(crate) number: u32,
@@ -147,6 +157,9 @@ pub(crate) struct Client<P: Protocol> {
     pub(crate) was_connected: bool,
     /// The settings of a second attempt to log in, after the first was refused.
     pub(crate) fallback: Option<Arc<P>>,
+    /// Its own number for the connection that it uses, and what others it has.
+    pub(crate) connection: u32,
+    pub(crate) parked: Vec<Parked<P>>,
 }
 
 impl<P: Protocol> Client<P> {
@@ -178,6 +191,8 @@ impl<P: Protocol> Client<P> {
             end: None,
             was_connected: false,
             fallback: None,
+            connection: 0,
+            parked: Vec::new(),
         }
     }
 

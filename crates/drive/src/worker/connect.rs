@@ -302,6 +302,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         if client.phase != Phase::Gone {
             client.phase = Phase::Gone;
             client.program.gone();
+            self.end_parked(slot);
             self.gone += 1;
             let is_last = self.gone == self.clients.len();
             self.all_gone |=
@@ -372,6 +373,17 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         client.exchange.in_transaction = false;
         if let Some(socket) = client.socket.take() {
             self.poller.close(slot, socket.as_raw_fd(), sending);
+        }
+    }
+
+    /// End in order what other connections a client has.
+    pub(super) fn end_parked(&mut self, slot: Slot) {
+        for mut parked in self.clients[slot as usize].parked.drain(..) {
+            parked.session.frontend().terminate();
+            if let Ok(bytes) = parked.session.pending() {
+                // Best effort, as for the one in use.
+                let _ = parked.socket.send_with_flags(bytes, libc::MSG_NOSIGNAL);
+            }
         }
     }
 

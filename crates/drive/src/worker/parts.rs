@@ -1,6 +1,9 @@
 //! What programs do around their transactions, and connections that they ask for by themselves.
 
-use super::client::{Phase, Transaction};
+use std::os::fd::AsRawFd as _;
+
+use super::client::{Parked, Phase, Transaction};
+use super::traffic::connection_failure;
 use super::{Stage, Worker};
 use crate::clock::now_ns;
 use crate::error::DriveError;
@@ -103,6 +106,44 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         client.was_connected = false; // the next one is no loss made good
         client.phase = Phase::Vacant;
         self.say_goodbye(slot);
+    }
+
+    /// A program goes on with another connection of its own, or is about to ask for one.
+    pub(super) fn switch_for(&mut self, slot: Slot, to: u32, now: u64) {
+        self.park(slot, to);
+        let client = &mut self.clients[slot as usize];
+        let Some(at) = client.parked.iter().position(|parked| parked.number == to) else {
+            return;
+        };
+        let parked = client.parked.swap_remove(at);
+        let opened = self.poller.open(slot, parked.socket.as_raw_fd());
+        client.exchange.in_transaction = parked.in_transaction;
+        (client.session, client.socket) = (Some(parked.session), Some(parked.socket));
+        client.was_connected = true;
+        client.phase = Phase::Idle;
+        self.connected += 1;
+        if let Err(error) = opened {
+            self.lose(slot, now, connection_failure(&error));
+        }
+    }
+
+    /// Put a client's connection aside, if it has one; the next has this number.
+    fn park(&mut self, slot: Slot, next: u32) {
+        let client = &mut self.clients[slot as usize];
+        let number = std::mem::replace(&mut client.connection, next);
+        if let (Some(session), Some(socket)) = (client.session.take(), client.socket.take()) {
+            self.poller.park(slot, socket.as_raw_fd());
+            client.parked.push(Parked {
+                number,
+                session,
+                socket,
+                in_transaction: client.exchange.in_transaction,
+            });
+            self.connected -= 1;
+        }
+        client.exchange.in_transaction = false;
+        client.was_connected = false;
+        client.phase = Phase::Vacant;
     }
 
     /// A client wants no more, and what it has begun is no transaction.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::client::{Phase, Transaction};
 use super::{Stage, Worker};
+use crate::clock::now_ns;
 use crate::io::{Poller, Slot};
 use crate::protocol::{Failure, Frontend as _, Protocol, Session as _};
 use crate::record::booking::{Times, Unstarted};
@@ -134,6 +135,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     fn begin(&mut self, slot: Slot, now: u64, intended_ns: u64) {
         let client = &mut self.clients[slot as usize];
+        let started_ns = if client.program.minds_itself() {
+            now_ns() // it may compute, or wait, before its first bytes; so may others have done in this turn
+        } else {
+            0
+        };
         let script = client.program.begin();
         let burn_in = !client.program.is_measured();
         let measured = intended_ns >= self.timeline.measure_ns && !burn_in;
@@ -142,7 +148,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
         client.transaction = Transaction {
             intended_ns,
-            started_ns: 0,
+            started_ns,
             script,
             measured,
             burn_in,
@@ -202,8 +208,12 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 }
                 Step::Connect => return self.connect_for(slot, now),
                 Step::Disconnect => self.disconnect_for(slot),
+                Step::Switch { to } => self.switch_for(slot, to, now),
                 Step::Leave => return self.end_left(slot, now),
-                Step::Done if client.program.minds_itself() => return self.end_done(slot, now),
+                // Its own computing since the last answer is part of the transaction.
+                Step::Done if client.program.minds_itself() => {
+                    return self.end_done(slot, now_ns());
+                }
                 Step::Done
                     if client.exchange.in_transaction
                         && self.config.on_error != OnError::Continue =>

@@ -75,8 +75,8 @@ pub(crate) struct LuaProgram {
     /// Name of a prepared statement at the server.
     name: String,
     fault: Option<Fault>,
-    /// Why it got no connection.
-    refusal: String,
+    /// Why it got no connection, and the server's SQLSTATE for that.
+    refusal: (String, String),
 }
 
 impl LuaProgram {
@@ -95,7 +95,7 @@ impl LuaProgram {
             ahead: Ahead::default(),
             name: String::new(),
             fault: None,
-            refusal: String::new(),
+            refusal: <(String, String)>::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl LuaProgram {
             Next::Nothing => Answer::Nothing,
             Next::Flag(flag) => Answer::Flag(flag),
             Next::Event => Answer::Flag(self.course != Course::Over),
-            Next::Refused => Answer::Refused(&self.refusal),
+            Next::Refused => Answer::Refused(&self.refusal.0, &self.refusal.1),
             Next::Init if !self.shared.script.is_initialized() => {
                 self.next = Next::Init;
                 return None;
@@ -177,6 +177,7 @@ impl LuaProgram {
                 self.next = Next::Flag(false);
                 return None;
             }
+            Request::Switch(to) => return Some(Step::Switch { to }),
             Request::Disconnect => return Some(Step::Disconnect),
             Request::Reconnect => {
                 self.operations.reconnects += 1;
@@ -245,11 +246,15 @@ impl LuaProgram {
 
     /// What a script asks for that has none.
     fn unconnected(&mut self, request: Request) -> Option<Step> {
+        if self.shared.script.spec().dry_run && self.pretended(&request) {
+            return None;
+        }
         match request {
             Request::Connect => {
                 self.next = Next::Connection;
                 Some(Step::Connect)
             }
+            Request::Switch(to) => Some(Step::Switch { to }),
             Request::Disconnect | Request::Close(_) => None,
             Request::Query
             | Request::BulkInsert { .. }
@@ -259,6 +264,27 @@ impl LuaProgram {
             | Request::Reconnect => Some(self.fail(Fault::plain("there is no connection"))),
             other => self.anyway(other),
         }
+    }
+
+    /// Without a server all goes well, and nothing has a result; true where the request is dealt with.
+    fn pretended(&mut self, request: &Request) -> bool {
+        self.next = match request {
+            Request::Connect => Next::Connection,
+            Request::Reconnect => {
+                self.operations.reconnects += 1;
+                Next::Connection
+            }
+            Request::Query | Request::Execute(_) | Request::BulkInsert { .. } => {
+                self.operations.others += 1;
+                Next::Heard
+            }
+            Request::Rollback | Request::Prepare(_) => Next::Heard,
+            Request::Switch(_) => Next::Nothing,
+            _ => return false,
+        };
+        self.heard.clear();
+        self.lua.result.clear();
+        true
     }
 
     /// What needs no connection.
@@ -355,7 +381,7 @@ impl<P: Protocol> Program<P> for LuaProgram {
     fn refused(&mut self, failure: &Failure) -> bool {
         let waits = self.next == Next::Connection;
         if waits {
-            self.refusal.clone_from(&failure.message);
+            self.refusal = (failure.message.clone(), failure.class.label());
             self.next = Next::Refused;
         }
         waits
@@ -399,6 +425,9 @@ impl<P: Protocol> Program<P> for LuaProgram {
 
     fn message(&mut self, message: &Message<'_, P>) {
         self.heard.message(message, &mut self.lua.result);
+        if let (Message::Error(error), false) = (message, self.counts) {
+            self.heard.report = error.report.text(self.lua.sql());
+        }
     }
 
     fn answered(&mut self, _failed: bool) -> Result<(), Failure> {
@@ -416,6 +445,7 @@ impl<P: Protocol> Program<P> for LuaProgram {
     fn take_operations(&mut self, into: &mut Operations) {
         into.merge(&self.operations);
         self.operations = Operations::default();
+        answer::count_by_script(self.lua.take_counted(), into);
     }
 
     fn words(&mut self, failure: &Failure, _place: Option<&Place>, ends: bool) -> Vec<Line> {

@@ -33,20 +33,43 @@ ffi.metatype("loadstone_no_result", {
    __tostring = function() return "<sql_result>" end,
 })
 
--- Results: their rows stay in the core until the connection's next statement.
+-- Results: their rows stay in the core until the client's next statement; of one that the script goes through, the
+-- rest is kept here.
 
 local Result = {}
 Result.__index = Result
 Result.__tostring = function() return "<sql_result>" end
 
 function Result:fetch_row()
-   if self.number ~= host.result_number() then
-      error("this result is gone: its connection has run another statement, or free() was called", 2)
+   if self.kept then
+      self.at = self.at + 1
+      return self.kept[self.at]
    end
-   return host.fetch_row()
+   if self.number ~= host.result_number() then
+      error("this result is gone: the client has run another statement, or free() was called", 2)
+   end
+   local row = host.fetch_row()
+   self.links.read = row and self or nil
+   return row
+end
+
+-- Another statement is about to begin: keep the rows that are left of the result that is being read.
+local function keep_rows(links)
+   local result, rows = links.read, {}
+   links.read = nil
+   if result.number == host.result_number() then
+      for row in host.fetch_row do
+         rows[#rows + 1] = row
+      end
+      result.kept, result.at = rows, 0
+   end
 end
 
 function Result:free()
+   if self.kept then
+      self.kept, self.number = nil, -1
+      return true
+   end
    if self.number ~= host.result_number() then
       return not_freed()
    end
@@ -60,6 +83,12 @@ local Connection = {}
 Connection.__index = Connection
 Connection.__tostring = function() return "<sql_connection>" end
 
+-- A client's connections have numbers; one of them is in use, others are put aside.
+local function switch(links, number)
+   links.current = number
+   yield(OP, host.SWITCH, number)
+end
+
 -- By pcall() with the method itself, the place is that of the call of pcall().
 local function opened(self)
    if not self.is_open then
@@ -67,15 +96,26 @@ local function opened(self)
       self.error = ERRORS.FATAL
       error("SQL API error", 4)
    end
+   local links = self.links
+   if links.read then
+      keep_rows(links)
+   end
+   if links.current ~= self.number then
+      switch(links, self.number)
+   end
 end
 
 -- What sysbench says of a statement that fails, before any hook is asked.
-local function complain(self, query, prepared)
-   if settings.driver == "mysql" then
+local function complain(self, query, prepared, report)
+   if settings.driver == "mysql" and prepared == "prepare" then
+      host.fatal("mysql_stmt_prepare() failed")
+      host.fatal(string.format('MySQL error: %d "%s"', self.sql_errno, self.sql_errmsg))
+   elseif settings.driver == "mysql" then
       local call = prepared and "mysql_stmt_execute()" or "mysql_drv_query()"
       host.fatal(string.format("%s returned error %d (%s) for query '%s'", call, self.sql_errno, self.sql_errmsg, query))
    elseif prepared == "prepare" then
-      host.fatal("PQprepare() failed: ERROR:  " .. self.sql_errmsg)
+      -- libpq ends what it says by an end of line of its own.
+      host.fatal("PQprepare() failed: " .. report .. "\n\n")
    else
       host.fatal((prepared and "PQexecPrepared() failed: 7 " or "PQexec() failed: 7 ") .. self.sql_errmsg)
       if not prepared then
@@ -85,9 +125,9 @@ local function complain(self, query, prepared)
 end
 
 -- The answer to a statement: a result with rows, nil without, an error thrown where it failed.
-local function answered(self, query, prepared, status, a, b, c, d)
+local function answered(self, query, prepared, status, a, b, c, d, report)
    if status == 1 then
-      return setmetatable({ nrows = a, nfields = b, number = c }, Result)
+      return setmetatable({ nrows = a, nfields = b, number = c, links = self.links }, Result)
    end
    if status == 0 then
       self.error = ERRORS.NONE
@@ -96,11 +136,28 @@ local function answered(self, query, prepared, status, a, b, c, d)
    -- 2: a failure, a: ignorable or fatal
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = a, b, c, d
    if a == ERRORS.FATAL then
-      complain(self, query, prepared)
+      complain(self, query, prepared, report)
    elseif settings.driver == "pgsql" then
       yield(OP, host.ROLLBACK)
    end
    return nil
+end
+
+-- In descriptions of errors, a connection is what scripts know it as: no table, but with all that it can do.
+local handled = {}
+ffi.cdef("typedef struct { int number; } loadstone_connection;")
+local handle_of = ffi.metatype("loadstone_connection", {
+   __index = function(handle, key) return handled[handle.number][key] end,
+   __newindex = function(handle, key, value) handled[handle.number][key] = value end,
+   __tostring = Connection.__tostring,
+})
+
+local function handle(self)
+   if not self.handle then
+      handled[#handled + 1] = self
+      self.handle = handle_of(#handled)
+   end
+   return self.handle
 end
 
 -- A statement has failed: an error for the script, or for the course of events where it may be ignored.
@@ -112,7 +169,7 @@ local function raise(self, query, level)
       error("SQL API error", level + 2)
    end
    local described = {
-      connection = self,
+      connection = handle(self),
       query = query,
       sql_errno = self.sql_errno,
       sql_state = self.sql_state,
@@ -205,6 +262,7 @@ end
 
 function Connection:disconnect()
    if self.is_open then
+      opened(self)
       self.is_open = false
       yield(OP, host.DISCONNECT)
    else
@@ -377,6 +435,7 @@ end
 
 function Statement:close()
    if self.id and self.connection.is_open and self.epoch == self.connection.epoch then
+      opened(self.connection)
       yield(OP, host.CLOSE, self.id)
    end
    self.id = nil
@@ -410,7 +469,7 @@ function Driver:name()
    return self.sname
 end
 
-local function driver_of(hooks)
+local function driver_of(hooks, links)
    return function(name)
       if name ~= nil and name ~= settings.driver then
          if name ~= "mysql" and name ~= "pgsql" then
@@ -419,20 +478,47 @@ local function driver_of(hooks)
          end
          error("this run reaches its database by '" .. settings.driver .. "', not by '" .. name .. "'", 2)
       end
-      return setmetatable({ sname = settings.driver, hooks = hooks }, Driver)
+      return setmetatable({ sname = settings.driver, hooks = hooks, links = links }, Driver)
+   end
+end
+
+-- Errors of the client library by which sysbench reaches MySQL, and of servers that refuse a client.
+local NUMBERS = { ["28000"] = 1045, ["42000"] = 1049, ["08004"] = 1040 }
+
+local function unreachable(why, state)
+   local unknown = why:match("failed to lookup address information: (.*)")
+   if settings.driver == "pgsql" then
+      if unknown then
+         why = ('could not translate host name "%s" to address: %s'):format(settings.host, unknown)
+      end
+      host.fatal("Connection to database failed: " .. why .. "\n\n")
+      return
+   end
+   host.fatal("unable to connect to MySQL server on " .. settings.place .. ", aborting...")
+   if unknown then
+      host.fatal(("error 2005: Unknown MySQL server host '%s' (0)"):format(settings.host))
+   else
+      host.fatal(("error %d: %s"):format(NUMBERS[state] or 2002, why))
    end
 end
 
 function Driver:connect()
-   local status, why = yield(OP, host.CONNECT)
+   local links = self.links
+   local number = links.made
+   links.made = number + 1
+   if links.read then
+      keep_rows(links)
+   end
+   if links.current ~= number then
+      switch(links, number)
+   end
+   local status, why, state = yield(OP, host.CONNECT)
    if status == nil then
-      host.fatal("Connection to database failed: " .. why)
+      unreachable(why, state)
       error("connection creation failed", 2)
-   elseif status ~= true then
-      error("a client has one connection at a time: disconnect() the other first", 2)
    end
    return setmetatable({
-      driver = self, hooks = self.hooks, is_open = true, error = ERRORS.NONE, sql_errno = 0, epoch = 0, statements = 0,
+      driver = self, hooks = self.hooks, links = links, number = number, is_open = true, error = ERRORS.NONE, sql_errno = 0, epoch = 0, statements = 0,
    }, Connection)
 end
 
@@ -544,12 +630,15 @@ local shared = {
    rand = rand,
 }
 
+-- A client's connections, whichever of its globals they are in: those of init() and done(), or of its events.
+local links_of = {}
+
 local function extend(globals, tid)
+   links_of[tid] = links_of[tid] or { current = 0, made = 0 }
    local hooks = {}
    local sysbench = setmetatable({ tid = tid, hooks = hooks, opt = world.copied(settings.options), cmdline = cmdline_of(globals) }, { __index = shared })
-   sysbench.sql = setmetatable({ driver = driver_of(hooks) }, { __index = sql })
+   sysbench.sql = setmetatable({ driver = driver_of(hooks, links_of[tid]) }, { __index = sql })
    globals.sysbench = sysbench
-   globals.ffi = ffi
    for _, part in ipairs(settings.parts) do
       part(globals, sysbench, tid)
    end

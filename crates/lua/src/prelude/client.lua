@@ -154,6 +154,34 @@ local shared_os = setmetatable({
    end,
 }, { __index = os })
 
+-- FFI: all clients of a thread share what is declared, so a script's declarations count once. Of sysbench's own
+-- functions there is the one by which scripts count.
+local ffi = standard.require("ffi")
+ffi.cdef([[typedef enum { SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_ERROR, SB_CNT_RECONNECT, SB_CNT_MAX } sb_counter_type;]])
+local declared = {}
+local shared_ffi = setmetatable({
+   C = setmetatable({
+      sb_counter_inc = function(_, kind) host.count(tonumber(ffi.cast("int", kind))) end,
+   }, { __index = ffi.C, __newindex = function(_, name, value) ffi.C[name] = value end }),
+   cdef = function(text, ...)
+      if select("#", ...) > 0 then
+         ffi.cdef(text, ...)
+      elseif not declared[text] then
+         ffi.cdef(text)
+         declared[text] = true
+      end
+   end,
+   metatype = function(kind, meta)
+      local done, type_or_trouble = pcall(ffi.metatype, kind, meta)
+      if done then
+         return type_or_trouble
+      elseif tostring(type_or_trouble):find("protected metatable", 1, true) then
+         return ffi.typeof(kind) -- by the client before
+      end
+      error(type_or_trouble, 2)
+   end,
+}, { __index = ffi })
+
 -- A script's own coroutines pass on what is meant for the driver.
 local function passed_on(co, alive, ...)
    while alive and (...) == OP do
@@ -250,9 +278,9 @@ local function globals_of(tid, extend)
    end
    globals._G = globals
    globals.print, globals.io, globals.os, globals.math = say, shared_io, shared_os, shared_math
-   globals.coroutine = shared_coroutine
+   globals.coroutine, globals.ffi = shared_coroutine, shared_ffi
    local package = {
-      loaded = { _G = globals, io = shared_io, os = shared_os, math = shared_math, coroutine = shared_coroutine },
+      loaded = { _G = globals, io = shared_io, os = shared_os, math = shared_math, coroutine = shared_coroutine, ffi = shared_ffi },
       preload = {},
       path = settings.path,
       cpath = settings.cpath,
@@ -375,7 +403,6 @@ end
 local function run(tid, extend, main)
    if main then
       call(main, "init")
-      yield(OP, host.DISCONNECT)
       host.initialized()
    else
       while not yield(OP, host.AWAIT_INIT) do end
@@ -444,7 +471,8 @@ local function describe(extend, api)
       return xpcall(load_script, described, globals)
    end)
    local _, done, trouble = raw_resume(loading)
-   if done == OP then
+   local needs_database = done == OP
+   if needs_database then
       done = true
    end
    if done then
@@ -475,7 +503,32 @@ local function describe(extend, api)
          commands[name] = { parallel = cmdline.command_parallel(name) }
       end
    end
-   return { options = options, commands = commands, has = has, legacy = cmdline.options == nil }, true
+   return { options = options, commands = commands, has = has, needs_database = needs_database, legacy = cmdline.options == nil }, true
 end
 
-return { describe = describe, client = client, globals_of = globals_of, load_script = load_script, copied = copied, described = described }
+-- What calls the script's hooks for reports, by name, in a state that has loaded the script for them alone; each
+-- call returns true, or nil and what is wrong.
+local function reporter(extend)
+   local globals = globals_of(0, extend)
+   local function done(body, ...)
+      local thread = coroutine.create(function(...)
+         return xpcall(body, described, ...)
+      end)
+      local _, passed, trouble = raw_resume(thread, ...)
+      if passed == true then
+         return true
+      elseif passed == OP then
+         return nil, { message = "a hook for reports has no database", traceback = "" }
+      end
+      return nil, type(trouble) == "table" and trouble.message and trouble or { message = "(not a string)", traceback = "" }
+   end
+   local loaded, trouble = done(function() load_script(globals) end)
+   if not loaded and trouble.message ~= "a hook for reports has no database" then
+      return nil, trouble
+   end
+   return function(name, figures)
+      return done(globals.sysbench.hooks[name], figures)
+   end, true
+end
+
+return { reporter = reporter, describe = describe, client = client, globals_of = globals_of, load_script = load_script, copied = copied, described = described }

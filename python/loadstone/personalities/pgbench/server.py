@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loadstone.engine.postgres.conninfo import refuse_unescaped, resolve, resolve_values
@@ -17,6 +17,7 @@ from loadstone.personalities.pgbench.plain_control import PlainControl, Statemen
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from loadstone.engine.control import Control as EngineControl
     from loadstone.engine.postgres.conninfo import Resolved
     from loadstone.engine.postgres.family import PostgresFamily
     from loadstone.engine.postgres.sessions import Needs
@@ -64,6 +65,16 @@ class Address:
                 "Write postgres://user@host:port/database; `loadstone engines` lists the others.",
             )
         return engine
+
+    def dial(self, name: str) -> EngineControl:
+        """Open a connection of our own, of that name, for questions that need no session that lasts."""
+        from loadstone.personalities.pgbench.libpq_control import dial  # noqa: PLC0415 - imports this module
+
+        return dial(replace(self, connection=replace(self.connection, application_name=name)), "nothing")
+
+    def schema(self, control: EngineControl) -> str:
+        """Return where tables are made that are named without a schema."""
+        return self.engine().text_value(control, "select current_schema()") or "public"
 
 
 def address_of(

@@ -35,12 +35,26 @@ def perform_command(line: CommandLine, signals: Signals, out: Write, err: Write)
     named = line.script not in (None, "-")
     found = find(line.script or "") if named else read_stdin()
     script = _loaded(found, line, log, err)
-    log.plain(script.output)
-    if line.command is None or not named:
-        return ExitCode.OK
-    finish(line, script.options, is_legacy=not script.declares)
     job = Job(line, script, limits, log, signals, err)
+    if line.command is None or not named:
+        return _load_only(job)
+    if not _runs(script, line.command):
+        log.plain(script.output)
+    finish(line, script.options, is_legacy=not script.declares)
     return _dispatch(job, line.command)
+
+
+def _load_only(job: Job) -> int:
+    """Do what the script does when it is loaded, and nothing else."""
+    if job.script.needs_database:
+        return call(job, "", is_parallel=False)
+    job.log.plain(job.script.output)
+    return ExitCode.OK
+
+
+def _runs(script: Script, command: str) -> bool:
+    """Whether the command has the script loaded again, by a client, which then prints what it prints."""
+    return command == "run" or command in script.commands or command in script.functions
 
 
 def _loaded(found: Found, line: CommandLine, log: Log, err: Write) -> Script:

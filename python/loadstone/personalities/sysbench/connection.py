@@ -24,6 +24,16 @@ def connection_of(settings: Settings, driver: str) -> Connection:
     return _mysql(settings) if driver == "mysql" else _pgsql(settings)
 
 
+def place_of(settings: Settings, driver: str) -> dict[str, str]:
+    """Return how messages of MySQL's client name the server (`place`), and its host."""
+    if driver == "pgsql":
+        return {"host": settings.string("pgsql-host") or ""}
+    host, port = settings.string("mysql-host") or "localhost", settings.string("mysql-port") or "3306"
+    reached = _place(host, _single(settings, "mysql-socket"))
+    place = f"socket '{reached}'" if reached.startswith("/") else f"host '{host}', port {port}"
+    return {"host": host, "place": place}
+
+
 def _pgsql(settings: Settings) -> Connection:
     names = {
         "host": "pgsql-host",
@@ -44,8 +54,6 @@ def _pgsql(settings: Settings) -> Connection:
 
 
 def _mysql(settings: Settings) -> Connection:
-    if settings.flag("mysql-dry-run"):
-        raise ComplaintError("--mysql-dry-run is not supported: every run needs a server", fatal=True)
     password = settings.string("mysql-password")
     host = _single(settings, "mysql-host") or "localhost"
     remember(password, (host,))

@@ -127,11 +127,11 @@ MYSQL = OptionGroup(
 PGSQL = OptionGroup(
     "pgsql options:",
     (
-        Option("pgsql-host", "host, or folder of the unix socket", "localhost", "string"),
-        Option("pgsql-port", "port", "5432", "int"),
-        Option("pgsql-user", "user", "sbtest", "string"),
-        Option("pgsql-password", "password", "", "string"),
-        Option("pgsql-db", "database", "sbtest", "string"),
+        Option("pgsql-host", "PostgreSQL server host", "localhost", "string"),
+        Option("pgsql-port", "PostgreSQL server port", "5432", "int"),
+        Option("pgsql-user", "PostgreSQL user", "sbtest", "string"),
+        Option("pgsql-password", "PostgreSQL password", "", "string"),
+        Option("pgsql-db", "PostgreSQL database name", "sbtest", "string"),
     ),
 )
 BEYOND = OptionGroup(

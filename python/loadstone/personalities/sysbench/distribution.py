@@ -18,11 +18,14 @@ MOST_MS = 100_000.0
 _PER_LOG = (CLASSES - 1) / math.log(MOST_MS / LEAST_MS)
 
 
-def responses(folder: Path) -> Histogram:
-    """Return the response times in the folder of a drive, without the warm-up."""
+def responses(folder: Path, begin_s: float = 0.0, end_s: float = math.inf) -> Histogram:
+    """Return the response times in the folder of a drive, without the warm-up.
+
+    Of a part of it, from `begin_s` to `end_s` after the start, there are the intervals whose middle is in it.
+    """
     found = Histogram()
     for line in read_log(folder / "latency.hlog"):
-        if line.tag == "response":
+        if line.tag == "response" and begin_s <= line.start_s + line.length_s / 2 < end_s:
             found.add(line.first, line.counts)
     return found
 

@@ -25,7 +25,7 @@ def interval_of(row: Document, start_ns: int, threads: int) -> Interval:
         threads=row["connected"] or threads,
         events=row["done"],
         percentile_ms=(operations["percentile_ns"] or 0) / _MS,
-        sql=_sql(operations) if row["connected"] else None,
+        sql=_used(operations, connected=bool(row["connected"])),
         queue=row.get("queue"),
         concurrency=row.get("running") or 0,
     )
@@ -40,7 +40,7 @@ def totals_of(account: Document) -> Totals:
         length_s=length_s,
         total_s=length_s,
         events=account["counts"]["done"],
-        sql=_sql(operations) if account["connect"]["latency"]["count"] else None,
+        sql=_used(operations, connected=bool(account["connect"]["latency"]["count"])),
         min_ms=(response["min_ns"] or 0) / _MS,
         mean_ms=mean_ms,
         max_ms=(response["max_ns"] or 0) / _MS,
@@ -63,7 +63,13 @@ def _fairness(account: Document) -> Fairness:
     )
 
 
-def _sql(operations: Document) -> SqlCounts:
+def _used(operations: Document, *, connected: bool) -> SqlCounts | None:
+    """Return the statements, None where the script has used no database; a dry run is never connected."""
+    found = statements_of(operations)
+    return found if connected or found.queries else None
+
+
+def statements_of(operations: Document) -> SqlCounts:
     """Return the statements by what they did."""
     return SqlCounts(
         reads=operations["reads"],

@@ -65,7 +65,7 @@ class Messages:
         else:
             level = _LEVELS.get(kind, "notice")
             self.has_fatal |= level == "fatal"
-            self._log.text(self.without_client(text.rstrip("\n")), level)
+            self._log.text(self.without_client(text.removesuffix("\n")), level)
 
     def without_client(self, text: str) -> str:
         """Return a message as sysbench has it; which client it was goes to standard error."""

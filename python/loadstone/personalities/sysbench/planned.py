@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from loadstone.personalities.sysbench.texts import VERSION
 from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
 
 if TYPE_CHECKING:
-    from loadstone.model import Drive, Value
+    from loadstone.engine.control import Control
+    from loadstone.engine.wire import WireEngine
+    from loadstone.model import Connection, Drive, Value
     from loadstone.personalities.sysbench.running import Job
     from loadstone.target import Target
 
@@ -24,12 +27,35 @@ _GENERAL = ("threads", "events", "time", "rate", "rand_type", "db_driver")
 
 def reported(job: Job) -> Reported:
     """Return what a run folder needs of a command line; raises ComplaintError where there can be none."""
-    if job.driver != "pgsql":
+    if job.driver == "mysql" and job.settings.flag("mysql-dry-run"):
         raise ComplaintError(
-            "--report is there for --db-driver=pgsql only", "Leave it out: the figures are printed as ever."
+            "--report needs a server, which --mysql-dry-run has none of", "Leave out one of both."
         )
-    address = Address(connection_of(job.settings, job.driver))
+    connection = connection_of(job.settings, job.driver)
+    address = MysqlAddress(connection) if job.driver == "mysql" else Address(connection)
     return Reported(PROGRAM, job.line.arguments, partial(plan_of, job), address)
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlAddress:
+    """Where a server of MySQL's family is."""
+
+    connection: Connection
+
+    def engine(self) -> WireEngine:
+        """Return the engine for both servers."""
+        from loadstone.engines.mariadb import ENGINE  # noqa: PLC0415 - for --report only
+
+        return ENGINE
+
+    def dial(self, name: str) -> Control:
+        """Open a connection of our own; MySQL's have no names."""
+        del name
+        return self.engine().connect(self.connection)
+
+    def schema(self, control: Control) -> str:
+        """Return the database in which tables are made."""
+        return self.engine().text_value(control, "select database()") or self.connection.database
 
 
 def plan_of(job: Job, drive: Drive, target: Target) -> Plan:

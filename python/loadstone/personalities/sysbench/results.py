@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.personalities.sysbench.figures import totals_of
 from loadstone.personalities.sysbench.statistics import block, histogram
 
 if TYPE_CHECKING:
@@ -13,12 +12,13 @@ if TYPE_CHECKING:
 
     from loadstone.personalities.sysbench.limits import Limits
     from loadstone.personalities.sysbench.log import Log
+    from loadstone.personalities.sysbench.statistics import Totals
 
     Write = Callable[[str], object]
     Account = Mapping[str, Any]
 
 
-def print_results(limits: Limits, account: Account, log: Log, folder: Path | None) -> None:
+def print_results(limits: Limits, totals: Totals, log: Log, folder: Path | None) -> None:
     """Print what sysbench prints; `folder` has the driver's files where a distribution is wanted."""
     if limits.histogram and folder is not None:
         from loadstone.personalities.sysbench.distribution import classes, responses  # noqa: PLC0415 - numpy
@@ -26,7 +26,7 @@ def print_results(limits: Limits, account: Account, log: Log, folder: Path | Non
         log.text("Latency histogram (values are in milliseconds)")
         log.plain(histogram(classes(responses(folder))))
         log.text(" ")
-    for text in block(totals_of(account), limits.percentile):
+    for text in block(totals, limits.percentile):
         log.text(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,11 @@ from loadstone.model import Drive, Pace
 from loadstone.personalities.pgbench.results_folder import driver_folder
 from loadstone.personalities.sysbench.banner import banner
 from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
-from loadstone.personalities.sysbench.connection import connection_of
+from loadstone.personalities.sysbench.connection import connection_of, place_of
 from loadstone.personalities.sysbench.definitions import DRIVERS
+from loadstone.personalities.sysbench.hooks import Hooks
 from loadstone.personalities.sysbench.messages import Messages
-from loadstone.personalities.sysbench.progress import Progress
+from loadstone.personalities.sysbench.progress import Progress, driver_interval_s
 from loadstone.personalities.sysbench.results import print_beyond, print_results
 from loadstone.personalities.sysbench.scripts import script_document
 from loadstone.signals import InterruptedRun
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. sysbench itself waits without limit."""
+_SOONEST_S = 0.001
+"""Without any time for events in flight."""
 _ABORTED = "aborted"
 _SEED_MASK = 2**63 - 1
 _PS_MODES = ("auto", "disable")
@@ -93,34 +96,44 @@ def _note_copied(job: Job, account: dict[str, Any]) -> None:
 
 def run(job: Job) -> int:
     """Run the script's events and print what was measured; returns the exit status."""
-    _warn_of_options(job)
     with _results_folder(job) as folder:
         drive = _drive(job)
         with folder.measuring(drive) as measurement:
             document = _document(job, drive, measurement.path, "run")
             messages = Messages(job.log, job.err, job.limits.verbosity, banner(job.limits))
-            progress = Progress(job.limits, job.log)
+            hooks = Hooks(job.script.functions, script_document(job.script.found, job.line), job.log)
+            progress = Progress(job.limits, job.log, hooks, measurement.path)
             account = measurement.account = _performed(job, document, progress, messages)
         code = _status(job, account)
+        hooks.end("report_intermediate")
         if account["state"] != _ABORTED:
-            job.log.text("Done.\n", "info")
-            print_results(job.limits, account, job.log, measurement.path)
-            print_beyond(job.limits, account, job.log, job.err, measurement.path)
+            code = _print(job, account, progress, hooks, measurement.path) or code
         return folder.end(ExitCode(code))
 
 
-def _warn_of_options(job: Job) -> None:
-    """Say which options have no effect."""
-    limits = job.limits
-    without = {"report-checkpoints": limits.checkpoints_s, "forced-shutdown": limits.grace_s is not None}
-    for name in (name for name, is_given in without.items() if is_given):
-        job.err(f"sysbench: --{name} has no effect\n")
+def _print(job: Job, account: dict[str, Any], progress: Progress, hooks: Hooks, path: Path | None) -> int:
+    """Print the results; returns an exit status, 0 where the drive's own counts."""
+    totals, limits = progress.totals(account), job.limits
+    unfinished = account["counts"]["failed"] + account["warmup_counts"]["failed"]
+    is_forced = limits.grace_s is not None and unfinished > 0 and job.signals.received is None
+    if is_forced:
+        job.log.text("The --max-time limit has expired, forcing shutdown...", "fatal")
+        totals = replace(totals, unfinished=unfinished)
+    else:
+        job.log.text("Done.\n", "info")
+    if not hooks.totals(totals, 0):
+        print_results(limits, totals, job.log, path)
+    hooks.end("report_cumulative")
+    print_beyond(limits, account, job.log, job.err, path)
+    return ExitCode.FAILED if is_forced else ExitCode.OK
 
 
 def _results_folder(job: Job) -> AbstractContextManager[ResultsFolder]:
     wanted = job.settings.string("report")
     if wanted is None:
-        return _passing_folder() if job.limits.histogram or job.limits.percentiles else driver_folder(None)
+        limits = job.limits
+        needs_files = limits.histogram or limits.percentiles or limits.checkpoints_s
+        return _passing_folder() if needs_files else driver_folder(None)
     # The libraries of reports.
     from loadstone.personalities.pgbench.reporting.folder import report_folder  # noqa: PLC0415
     from loadstone.personalities.sysbench.planned import reported  # noqa: PLC0415
@@ -183,11 +196,17 @@ def _drive(job: Job) -> Drive:
 def _document(job: Job, drive: Drive, folder: Path | None, command: str) -> dict[str, Any]:
     document = drive_document(drive, _connection(job, command), folder) | {
         "lua": _lua(job, command, drive.seed),
-        "interval_s": float(job.limits.report_interval_s or 1),
+        "interval_s": driver_interval_s(job.limits),
+        "drain_s": _drain_s(job.limits),
         "tell": {"errors": True, "steps": False, "counts": True, "times": False},
     }
     del document["scripts"]
     return document
+
+
+def _drain_s(limits: Limits) -> float | None:
+    """Return how long events in flight may take after the end; None: as long as one answer may."""
+    return None if limits.grace_s is None else max(float(limits.grace_s), _SOONEST_S)
 
 
 def _connection(job: Job, command: str) -> Connection:
@@ -212,9 +231,11 @@ def _lua(job: Job, command: str, seed: int) -> dict[str, Any]:
     return (
         script_document(job.script.found, job.line)
         | ignored
+        | place_of(settings, job.driver)
         | {
             "command": command,
             "driver": job.driver,
+            "dry_run": job.driver == "mysql" and settings.flag("mysql-dry-run"),
             "events": job.limits.events,
             "percentile": float(job.limits.percentile) or None,
             "seed": seed,

@@ -49,6 +49,8 @@ class Script:
     """It has said what its options are."""
     output: str
     """What it printed."""
+    needs_database: bool
+    """It uses one while it is loaded; what is known of it is what it has declared up to there."""
 
 
 def templates() -> list[str]:
@@ -109,6 +111,7 @@ def load(found: Found, line: CommandLine, command: str | None) -> Script:
         functions=frozenset(report["has"]),
         declares=not report["legacy"],
         output=report["output"],
+        needs_database=report["needs_database"],
     )
 
 

@@ -23,6 +23,16 @@ class SqlCounts:
     errors: int = 0
     reconnects: int = 0
 
+    def __add__(self, other: SqlCounts) -> SqlCounts:
+        """Return both together."""
+        return SqlCounts(
+            reads=self.reads + other.reads,
+            writes=self.writes + other.writes,
+            others=self.others + other.others,
+            errors=self.errors + other.errors,
+            reconnects=self.reconnects + other.reconnects,
+        )
+
     @property
     def queries(self) -> int:
         """All statements."""
@@ -70,6 +80,8 @@ class Totals:
     percentile_ms: float
     sum_ms: float
     fairness: Fairness
+    unfinished: int | None = None
+    """Events that a forced end has cut off; None where there was none."""
 
 
 def interval_line(interval: Interval, percentile: int) -> str:
@@ -99,6 +111,8 @@ def block(totals: Totals, percentile: int) -> Iterator[str]:
     """Lines of the results."""
     if totals.sql is not None:
         yield from _sql(totals, totals.sql)
+    if totals.unfinished is not None:
+        yield f"\nNumber of unfinished transactions on forced shutdown: {totals.unfinished}"
     yield ""
     yield "General statistics:"
     yield f"    total time:                          {totals.total_s:.4f}s"

@@ -13,6 +13,8 @@ pub(super) struct Heard {
     failed: Option<(SqlState, u16)>,
     words: String,
     in_transaction: bool,
+    /// All that the server said of an error, where that is told.
+    pub(super) report: String,
 }
 
 impl Heard {
@@ -86,6 +88,24 @@ impl Heard {
             number: (*number).into(),
             state,
             message: &self.words,
+            report: &self.report,
         }
+    }
+}
+
+/// Add what a script has counted by itself: others, reads, writes, errors, reconnections.
+pub(super) fn count_by_script(counted: [u32; 5], operations: &mut Operations) {
+    let [others, reads, writes, errors, reconnects] = counted;
+    operations.others += u64::from(others);
+    operations.reads += u64::from(reads);
+    operations.writes += u64::from(writes);
+    operations.reconnects += u64::from(reconnects);
+    for _ in 0..errors {
+        count_error(
+            &mut operations.ignored,
+            ErrorClass::Script,
+            now_ns(),
+            || "counted by the script".to_owned(),
+        );
     }
 }

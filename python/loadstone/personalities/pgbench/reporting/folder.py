@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.model import Drive
-    from loadstone.personalities.pgbench.server import Address
+    from loadstone.personalities.pgbench.reporting.server import Address
     from loadstone.plan.model import Plan, PlannedPhase
     from loadstone.target import Target
 

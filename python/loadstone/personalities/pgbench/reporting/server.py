@@ -5,12 +5,10 @@ Whatever it does not show costs that part of the report, never the run.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from loadstone.errors import words_of
 from loadstone.host.monitor import Monitor, Watched
-from loadstone.personalities.pgbench.libpq_control import dial
 from loadstone.results.labels import name_document
 from loadstone.target import is_local
 
@@ -20,7 +18,8 @@ if TYPE_CHECKING:
     from loadstone.engine.answers import Durability, Identity, Setting
     from loadstone.engine.control import Control
     from loadstone.engine.observe.remote import RemoteMachine
-    from loadstone.personalities.pgbench.server import Address
+    from loadstone.engine.wire import WireEngine
+    from loadstone.model import Connection
     from loadstone.results.folder import RunFolder, TargetFolder
     from loadstone.target import Target
 
@@ -28,6 +27,23 @@ if TYPE_CHECKING:
 
 ANSWER_S = 10.0
 """Longest wait for the answer to one of our questions."""
+
+
+class Address(Protocol):
+    """Where a server is, and how it is asked."""
+
+    @property
+    def connection(self) -> Connection:
+        """How its clients reach it."""
+
+    def engine(self) -> WireEngine:
+        """Return the engine that knows its answers."""
+
+    def dial(self, name: str) -> Control:
+        """Open a connection of our own, of that name, for questions that need no session that lasts."""
+
+    def schema(self, control: Control) -> str:
+        """Return where tables are made that are named without a schema."""
 
 
 class ReportedServer:
@@ -44,7 +60,7 @@ class ReportedServer:
         self._watching: Control | None = None
         self._machine: RemoteMachine | None = None
         self._control: Control | None = self._dial_or_tell()
-        self._schema = self._ask("the schema", self._current_schema, "public")
+        self._schema = self._ask("the schema", address.schema, "public")
         self._lines = self.folder.monitor()
         self.monitor = self._make_monitor()
 
@@ -89,14 +105,9 @@ class ReportedServer:
             if connection is not None:
                 connection.close()
 
-    def _dial(self, name: str) -> Control:
-        connection = replace(self._address.connection, application_name=name)
-        # What is only read needs no session that lasts.
-        return dial(replace(self._address, connection=connection), "nothing")
-
     def _dial_or_tell(self) -> Control | None:
         try:
-            return self._dial("loadstone")
+            return self._address.dial("loadstone")
         except self._engine.troubles as error:
             self._tell("warning", f"settings and sizes of the server are not recorded: {words_of(error)}", "")
             return None
@@ -111,9 +122,6 @@ class ReportedServer:
             self._tell("info", f"{what} could not be read: {words_of(error)}", "")
             return otherwise
 
-    def _current_schema(self, control: Control) -> str:
-        return self._engine.text_value(control, "select current_schema()") or "public"
-
     def _make_monitor(self) -> Monitor:
         pid = self._ask("the server's processes", self._server_pid, None)
         watched = Watched(server_pid=pid, paths=(self._run.path,), ask=self._observe)
@@ -127,7 +135,7 @@ class ReportedServer:
 
     def _observe(self) -> dict[str, Any] | None:
         if self._watching is None or self._watching.closed:
-            self._watching = self._dial("loadstone monitor")
+            self._watching = self._address.dial("loadstone monitor")
             self._machine = self._engine.remote_machine(self._watching)
         try:
             seen = self._engine.observe(self._watching, self._schema)
