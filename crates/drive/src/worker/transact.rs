@@ -405,7 +405,10 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             sent_ns: transaction.started_ns,
             acked_ns: now,
         });
-        self.control.stall.done(now, self.timeline.measure_ns);
+        if self.stage != Stage::Connecting {
+            // What comes before the common start ends no stall: there is no window yet.
+            self.control.stall.done(now, self.timeline.measure_ns);
+        }
         let record = &mut *self.record;
         record.rows += gain.rows;
         record.metrics += gain.metrics;
