@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import tempfile
@@ -21,20 +20,41 @@ from loadstone.private_server.os_user import environment, server_account
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from loadstone.private_server.os_user import OsUser
+
 _REASON = available()
 pytestmark = pytest.mark.skipif(_REASON is not None, reason=f"no power disk here: {_REASON}")
 
-ROWS = 100
+ROWS = 40
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    """A new data directory, which every test copies."""
+    with folder_of(server_account()) as folder:
+        program = find_build("pg", server_account()).bin / "initdb"
+        command = [str(program), "-D", str(folder / "data"), "-A", "trust", "--no-sync"]
+        made = server_account().run([*command, "-U", server_account().name], cwd=folder, timeout_s=60)
+        assert made.returncode == 0, made.stdout
+        yield folder / "data"
 
 
 @pytest.fixture
-def base() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="loadstone-", dir="/tmp") as name:  # short: a socket is in it
-        folder = Path(name)
-        folder.chmod(0o755)
-        for part in ("backing", "mount", "socket"):
+def base(cluster: Path) -> Iterator[Path]:
+    """A folder with `backing`, which has the cluster's files, and the empty `mount`."""
+    with folder_of(server_account()) as folder:
+        for part in ("backing", "mount"):
             (folder / part).mkdir()
+            server_account().own(folder / part)
+        subprocess.run(["cp", "-a", cluster, folder / "backing"], check=True)
         yield folder
+
+
+@contextmanager
+def folder_of(account: OsUser) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="loadstone-", dir="/tmp") as name:  # short: a socket is in it
+        account.own(Path(name))
+        yield Path(name)
 
 
 @contextmanager
@@ -42,7 +62,7 @@ def serving(base: Path, *settings: str) -> Iterator[psycopg.Connection]:
     """Run the server until the end of the context, then kill all its processes at once."""
     account = server_account()
     data = base / "mount" / "data"
-    options = ["-c", f"unix_socket_directories={base / 'socket'}", "-c", "listen_addresses="]
+    options = ["-c", f"unix_socket_directories={base}", "-c", "listen_addresses="]
     for setting in settings:
         options += ["-c", setting]
     process = subprocess.Popen(
@@ -52,7 +72,7 @@ def serving(base: Path, *settings: str) -> Iterator[psycopg.Connection]:
     )  # fmt: skip
     try:
         wait_until_ready(process)
-        text = f"host={base / 'socket'} dbname=postgres user={account.name}"
+        text = f"host={base} dbname=postgres user={account.name}"
         with psycopg.connect(text, autocommit=True) as connected:
             yield connected
     finally:
@@ -85,17 +105,6 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.stderr.close()
 
 
-def make_cluster(base: Path, disk: PowerDisk) -> None:
-    account = server_account()
-    for part in ("mount", "socket"):
-        os.chown(base / part, account.uid, account.gid)
-    program = find_build("pg", account).bin / "initdb"
-    command = [str(program), "-D", str(base / "mount" / "data"), "-A", "trust", "--no-sync"]
-    made = account.run([*command, "-U", account.name], cwd=base, timeout_s=60)
-    assert made.returncode == 0, made.stdout
-    disk.sync()
-
-
 def fill(connected: psycopg.Connection) -> None:
     """Commit rows before and after a checkpoint, in tables that are new, old, and of a new database."""
     connected.execute("create table before (i int primary key)")
@@ -121,7 +130,6 @@ def counts(connected: psycopg.Connection) -> list[int]:
 @pytest.mark.parametrize("method", ["fdatasync", "open_datasync"])
 def test_commits_survive_a_loss(base: Path, method: str) -> None:
     with PowerDisk(base / "backing", base / "mount") as disk:
-        make_cluster(base, disk)
         with serving(base, f"wal_sync_method={method}") as connected:
             fill(connected)
         assert disk.lose().bytes > 0
@@ -132,7 +140,6 @@ def test_commits_survive_a_loss(base: Path, method: str) -> None:
 
 def test_commits_are_lost_without_fsync(base: Path) -> None:
     with PowerDisk(base / "backing", base / "mount") as disk:
-        make_cluster(base, disk)
         with serving(base, "fsync=off") as connected:
             fill(connected)
         lost = disk.lose()

@@ -7,6 +7,7 @@ import fcntl
 import mmap
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from loadstone.power_disk.mounts import mounts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+STORE = ".loadstone-power-disk"
 _REASON = available()
 pytestmark = pytest.mark.skipif(_REASON is not None, reason=f"no power disk here: {_REASON}")
 
@@ -34,17 +36,33 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return backing, mount
 
 
-@pytest.fixture
-def disk(folders: tuple[Path, Path]) -> Iterator[PowerDisk]:
-    with PowerDisk(*folders) as disk:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerDisk]:
+    base = tmp_path_factory.mktemp("disk")
+    (base / "backing").mkdir()
+    (base / "mount").mkdir()
+    with PowerDisk(base / "backing", base / "mount") as disk:
         yield disk
-    assert not os.path.ismount(folders[1])
+    assert not os.path.ismount(base / "mount")
+
+
+@pytest.fixture
+def disk(shared: PowerDisk) -> Iterator[PowerDisk]:
+    """An empty disk; one process serves those of all tests."""
+    yield shared
+    shutil.rmtree(shared.mount, ignore_errors=True)
+    shared.sync()
+    counters = shared.counters()
+    assert (counters.unsynced_bytes, counters.unsynced_names, counters.broken) == (0, 0, "")
+    assert [path.name for path in shared.backing.iterdir()] == [STORE]
 
 
 def sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_synced(path: Path, data: bytes, flags: int) -> None:
@@ -178,18 +196,48 @@ def test_links_permissions_holes_and_locks(disk: PowerDisk) -> None:
     assert os.statvfs(disk.mount).f_bavail > 0
 
 
-def test_hostile_names_and_ten_thousand_files(disk: PowerDisk) -> None:
-    names = {os.fsdecode(b"a\n\xff\xfe"), "ä" * 127, "-rf", "x" * 255}
-    names |= {f"file {number}" for number in range(10_000)}
+def make(folder: Path, names: set[str]) -> None:
     for name in names:
-        os.close(os.open(disk.mount / name, os.O_CREAT))
-    assert disk.counters().unsynced_names == len(names)
+        os.close(os.open(folder / name, os.O_CREAT))
+
+
+def test_hostile_names_are_durable(disk: PowerDisk) -> None:
+    names = {os.fsdecode(b"a\n\xff\xfe"), "ä" * 127, "-rf", "x" * 255}
+    make(disk.mount, names)
     sync(disk.mount)
     disk.lose()
     assert set(os.listdir(disk.mount)) == names  # noqa: PTH208
-    assert set(os.listdir(disk.backing)) >= names  # noqa: PTH208
-    with pytest.raises(OSError, match="too long"):
-        (disk.mount / ("x" * 256)).touch()
+    assert set(os.listdir(disk.backing)) == names | {STORE}  # noqa: PTH208
+
+
+def test_ten_thousand_files_are_listed_and_lost(disk: PowerDisk) -> None:
+    names = {f"file {number}" for number in range(10_000)}
+    make(disk.mount, names)
+    assert set(os.listdir(disk.mount)) == names  # noqa: PTH208
+    assert disk.lose().names == 10_000
+    assert not os.listdir(disk.mount)  # noqa: PTH208
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small file system")
+def test_a_full_disk_fails_the_sync_and_takes_nothing_that_is_durable(folders: tuple[Path, Path]) -> None:
+    backing, mount = folders
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", backing], check=True)
+    try:
+        with PowerDisk(backing, mount) as disk:
+            (mount / "small").write_bytes(b"x" * (1 << 20))
+            sync(mount / "small")
+            (mount / "large").write_bytes(b"y" * (3 << 20))
+            with pytest.raises(OSError, match="No space left"):
+                sync(mount / "large")
+            assert (mount / "large").read_bytes() == b"y" * (3 << 20)
+            with pytest.raises(RunFailedError, match="No space left"):
+                disk.sync()
+            disk.lose()
+            assert (mount / "small").read_bytes() == b"x" * (1 << 20)
+            sync(mount / "small")
+            assert disk.counters().broken == ""
+    finally:
+        subprocess.run(["umount", backing], check=True)
 
 
 def test_survivors_are_whole_pages_that_the_seed_decides(disk: PowerDisk) -> None:

@@ -72,8 +72,8 @@ def _answer(document: dict[str, Any]) -> None:
     try:
         sys.stdout.write(json.dumps(document) + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:
-        pass  # Loadstone is gone
+    except BrokenPipeError:  # Loadstone is gone, and Python would complain at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(error: OSError) -> str:
