@@ -58,6 +58,7 @@ create function pg_stat_kcache(out queryid bigint, out top bool,
         (2, false, 1, 2, 9, 9, 10, 20, 9, 9), (3, true, 0, 0, 0, 0, 100, 200, 1, 1)';
 """,
 }
+WATCH = "; `--watch` shows them without it"
 NOT_OBSERVED = "CPU, memory and IOPS of the server's machine are not observed: it is another machine, and "
 DISK = {"read_ops": 11, "write_ops": 22, "read_bytes": 88 * 512, "write_bytes": 176 * 512}
 
@@ -101,11 +102,11 @@ def machine(control: Control, *extensions: str) -> tuple[Any, list[str]]:
 def test_without_an_extension_it_is_said_once_what_is_not_observed_and_what_would_help(
     control: Control,
 ) -> None:
-    assert machine(control) == (None, [NOT_OBSERVED + "create extension pg_proctab would show them"])
+    assert machine(control) == (None, [NOT_OBSERVED + "create extension pg_proctab would show them" + WATCH])
 
 
 def test_a_server_that_has_none_of_them_is_told_their_names(postgres: EmbeddedServer) -> None:
-    words = "the server has none of the extensions that would show them (pg_proctab, system_stats)"
+    words = "the server has none of the extensions that would show them (pg_proctab, system_stats)" + WATCH
     with POSTGRES.connect(postgres.connection) as control:
         assert machine(control) == (None, [NOT_OBSERVED + words])
 
@@ -148,7 +149,7 @@ def test_one_tells_of_the_machine_and_pg_stat_kcache_of_statements(control: Cont
 def test_statements_alone_are_not_the_machine(control: Control) -> None:
     sample, notes = machine(control, "pg_stat_kcache")
     assert sample["statements"]["read_bytes"] == 111
-    assert notes == [NOT_OBSERVED + "create extension pg_proctab would show them"]
+    assert notes == [NOT_OBSERVED + "create extension pg_proctab would show them" + WATCH]
 
 
 def test_what_is_refused_is_told_and_not_asked_again(server: EmbeddedServer, control: Control) -> None:
@@ -159,7 +160,7 @@ def test_what_is_refused_is_told_and_not_asked_again(server: EmbeddedServer, con
         assert [found.sample(visitor), found.sample(visitor)] == [None, None]
     assert found.notes == [
         "system_stats cannot be queried: permission denied for function pg_sys_memory_info",
-        NOT_OBSERVED + "create extension pg_proctab would show them",
+        NOT_OBSERVED + "create extension pg_proctab would show them" + WATCH,
     ]
     control.execute("drop role visitor")
 

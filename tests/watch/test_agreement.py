@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 BUSY = ("user", "nice", "system", "irq", "softirq")
 
+pytestmark = pytest.mark.slow  # many programs are started
+
 
 @contextlib.contextmanager
 def exporter(program: str, target: str, *options: str, **variables: str) -> Iterator[Exporter]:

@@ -26,6 +26,8 @@ from loadstone.watch.ssh import OverSsh
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+pytestmark = pytest.mark.slow  # many programs are started
+
 
 @contextlib.contextmanager
 def watching(command: str, port: int = 22, names: Sequence[str] = ()) -> Iterator[OverSsh]:

@@ -323,7 +323,7 @@ class Server:
 
     def _make_monitor(self) -> Monitor:
         processes = self.engine.server_pids(self.control)
-        if processes.pid is None and processes.reason:
+        if processes.pid is None and processes.reason and not self._watchers:
             self._tell("info", f"the server's processes are not observed: {processes.reason}", "")
         paths: list[Path] = [self._run.path]
         if self.opened.data_directory is not None:
@@ -343,7 +343,8 @@ class Server:
             seen = self.engine.observe(self._watching, self.schema)
             if self._machine is not None:
                 seen.part["machine"] = self._machine.sample(self._watching)
-                seen.reasons += self._machine.notes
+                # What is not told by SQL is shown by `--watch`, which says itself what it lacks.
+                seen.reasons += [] if self._watchers else self._machine.notes
         except self.engine.errors:
             self._watching.close()
             raise

@@ -80,7 +80,7 @@ class RemoteMachine:
         )
         self.notes.append(
             "CPU, memory and IOPS of the server's machine are not observed: it is another machine, and "
-            f"{hint}"
+            f"{hint}; `--watch` shows them without it"
         )
 
 
