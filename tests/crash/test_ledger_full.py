@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_full_disk_ends_the_load_in_words(tmp_path: Path) -> None:
     drive = Drive((Script("s", "select 1;"),), mode="simple", clients=3)
     with small_disk(tmp_path / "small", 1) as folder, null_server(3) as (_, connection):

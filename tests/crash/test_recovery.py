@@ -141,6 +141,12 @@ def test_verdicts(changes: dict[str, Any], verdict: str, code: ExitCode) -> None
     assert texts.markdown(made)
 
 
+def test_a_server_that_had_no_room_is_no_wrong_answer() -> None:
+    made = document([cycle(found=None)], data="/somewhere")
+    assert exit_of(made, ExitCode.FAILED) == ExitCode.FAILED
+    assert exit_of(made, ExitCode.WRONG_ANSWER) == ExitCode.WRONG_ANSWER
+
+
 def test_losses_of_asynchronous_commits_have_an_age() -> None:
     lost = cycle(allowed_s=0.6, found=found(lost_allowed=4))
     assert lost.found is not None

@@ -209,7 +209,9 @@ class CrashTest:
 
     def _not_up(self, error: NotUpError) -> None:
         self.document.cycles.append(error.cycle)
-        self.exit_code = ExitCode.WRONG_ANSWER
+        # A full disk is not the server's fault: it would come up with more room.
+        is_full = isinstance(error.__cause__, RunFailedError)
+        self.exit_code = ExitCode.FAILED if is_full else ExitCode.WRONG_ANSWER
         self.document.state, self.document.reason = "failed", error.message
         self.trouble = error
         error.hint = f"Its data are kept in {self.document.data}. {error.hint}"

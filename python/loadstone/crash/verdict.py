@@ -48,10 +48,12 @@ def _control_fails(document: Crash) -> bool:
 
 def exit_of(document: Crash, otherwise: ExitCode) -> ExitCode:
     """Return the exit status of a verdict; `otherwise` is that of how the experiment ended."""
-    if document.verdict in ("lost", "did not come up"):
+    if document.verdict == "lost":
         return ExitCode.WRONG_ANSWER
     if otherwise is not ExitCode.OK:
         return otherwise
+    if document.verdict == "did not come up":
+        return ExitCode.WRONG_ANSWER
     return ExitCode.OK if document.verdict == "kept" else ExitCode.UNDECIDED
 
 
