@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from support.table_loads import BULK, IMPORT, UNION, check_whole, load, opened_at
+from support.table_loads import BULK, IMPORT, UNION, check_whole, load, opened_at, value
 
 from loadstone.engines.duckdb import ENGINE as DUCKDB
 from loadstone.engines.duckdb.library import opened
 from loadstone.model import Load, PlainTable, Rows, Series
 from loadstone.target import open_target, parse_target
+from loadstone.workload.load import TableLoadOptions
 from loadstone.workload.queries.execution import QueryOptions, ask_all
 from loadstone.workload.tsbs.load import perform_load
 
@@ -119,6 +120,26 @@ def test_rows_of_every_type_come_in_as_they_are(tmp_path: Path, rows: Rows, meth
     bulk = replace(BULK, rows=rows, table=PlainTable("t"), method=method, batch_rows=2_500, step_rows=0)
     with opened_at("duckdb:") as target:
         assert check_whole(load(target, bulk, tmp_path))["rows"] == rows.rows
+
+
+def test_a_large_batch_keeps_its_order_and_its_rows_leave_no_view_behind(tmp_path: Path) -> None:
+    """Several threads read a batch of three groups of rows; one view serves each load that comes after."""
+    path, rows = tmp_path / "large.duckdb", 260_000
+    bulk = replace(
+        BULK, rows=replace(IMPORT, rows=rows), table=PlainTable("t"), batch_rows=rows, step_rows=0, workers=1
+    )
+    with opened_at(f"duckdb:{path}?setting.threads=4") as target:
+        for number in range(2):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            assert check_whole(load(target, bulk, folder, TableLoadOptions(replace=True)))["batches"] == 1
+        views = "select count(*)::varchar from duckdb_views() where database_name = '__loadstone_rows'"
+        assert value(target, f"{views} and not internal") == "1"
+        ordered = "select count(*)::varchar from (select l, lag(l) over () as before from loadstone.t)"
+        assert value(target, f"{ordered} where l > before") == str(rows - 1)
+    with duckdb.connect(str(path), read_only=True) as package:
+        found = package.sql("select view_name from duckdb_views() where not internal").fetchall()
+    assert found == [("made_by_loadstone",)]
 
 
 def test_a_file_that_is_still_in_use_here_is_not_opened_again(tmp_path: Path) -> None:

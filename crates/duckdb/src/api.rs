@@ -18,17 +18,16 @@ use crate::error::DuckError;
 /// From this version on the functions below are stable, as the header says.
 const LEAST: [u32; 3] = [1, 5, 6];
 const SUCCESS: State = 0;
-/// `DUCKDB_TYPE_BIGINT`.
-pub(crate) const BIGINT: u32 = 5;
 /// `DUCKDB_RESULT_TYPE_NOTHING`.
 pub(crate) const NOTHING: u32 = 2;
+/// `DUCKDB_PENDING_RESULT_NOT_READY`.
+pub(crate) const NOT_READY: u32 = 1;
+/// `DUCKDB_PENDING_NO_TASKS_AVAILABLE`.
+pub(crate) const NO_TASKS: u32 = 3;
 
 /// Whatever the library hides behind a pointer.
 pub(crate) type Handle = *mut c_void;
 pub(crate) type State = i32;
-pub(crate) type Delete = unsafe extern "C" fn(Handle);
-pub(crate) type Told = unsafe extern "C" fn(Handle);
-pub(crate) type Fill = unsafe extern "C" fn(Handle, Handle);
 
 /// `duckdb_result`.
 #[repr(C)]
@@ -89,23 +88,13 @@ functions! {
     duckdb_column_count(*mut RawResult) -> u64;
     duckdb_column_name(*mut RawResult, u64) -> *const c_char;
     duckdb_column_logical_type(*mut RawResult, u64) -> Handle;
-    duckdb_create_logical_type(u32) -> Handle;
     duckdb_destroy_logical_type(*mut Handle);
     duckdb_result_get_arrow_options(*mut RawResult) -> Handle;
     duckdb_destroy_arrow_options(*mut Handle);
     duckdb_to_arrow_schema(Handle, *mut Handle, *mut *const c_char, u64, *mut FFI_ArrowSchema) -> Handle;
     duckdb_fetch_chunk(RawResult) -> Handle;
     duckdb_data_chunk_to_arrow(Handle, Handle, *mut FFI_ArrowArray) -> Handle;
-    duckdb_schema_from_arrow(Handle, *mut FFI_ArrowSchema, *mut Handle) -> Handle;
-    duckdb_data_chunk_from_arrow(Handle, *mut FFI_ArrowArray, Handle, *mut Handle) -> Handle;
-    duckdb_destroy_arrow_converted_schema(*mut Handle);
     duckdb_destroy_data_chunk(*mut Handle);
-    duckdb_data_chunk_get_vector(Handle, u64) -> Handle;
-    duckdb_data_chunk_get_size(Handle) -> u64;
-    duckdb_data_chunk_set_size(Handle, u64);
-    duckdb_vector_get_column_type(Handle) -> Handle;
-    duckdb_vector_reference_vector(Handle, Handle);
-    duckdb_vector_size() -> u64;
     duckdb_error_data_message(Handle) -> *const c_char;
     duckdb_error_data_error_type(Handle) -> u32;
     duckdb_destroy_error_data(*mut Handle);
@@ -124,26 +113,12 @@ functions! {
     duckdb_bind_timestamp_tz(Handle, u64, i64) -> State;
     duckdb_bind_varchar_length(Handle, u64, *const c_char, u64) -> State;
     duckdb_execute_prepared(Handle, *mut RawResult) -> State;
-    duckdb_create_table_function() -> Handle;
-    duckdb_destroy_table_function(*mut Handle);
-    duckdb_table_function_set_name(Handle, *const c_char);
-    duckdb_table_function_add_parameter(Handle, Handle);
-    duckdb_table_function_set_extra_info(Handle, Handle, Delete);
-    duckdb_table_function_set_bind(Handle, Told);
-    duckdb_table_function_set_init(Handle, Told);
-    duckdb_table_function_set_function(Handle, Fill);
-    duckdb_register_table_function(Handle, Handle) -> State;
-    duckdb_bind_get_extra_info(Handle) -> Handle;
-    duckdb_bind_get_parameter(Handle, u64) -> Handle;
-    duckdb_get_int64(Handle) -> i64;
-    duckdb_destroy_value(*mut Handle);
-    duckdb_bind_add_result_column(Handle, *const c_char, Handle);
-    duckdb_bind_set_bind_data(Handle, Handle, Delete);
-    duckdb_bind_set_cardinality(Handle, u64, bool);
-    duckdb_bind_set_error(Handle, *const c_char);
-    duckdb_init_set_init_data(Handle, Handle, Delete);
-    duckdb_function_get_bind_data(Handle) -> Handle;
-    duckdb_function_get_init_data(Handle) -> Handle;
+    duckdb_pending_prepared(Handle, *mut Handle) -> State;
+    duckdb_pending_error(Handle) -> *const c_char;
+    duckdb_pending_execute_task(Handle) -> u32;
+    duckdb_execute_pending(Handle, *mut RawResult) -> State;
+    duckdb_destroy_pending(*mut Handle);
+    duckdb_arrow_scan(Handle, *const c_char, Handle) -> State;
 }
 
 static LOADED: OnceLock<Api> = OnceLock::new();
@@ -166,11 +141,6 @@ impl Api {
             return Err(DuckError::new("Error", message));
         }
         Ok(LOADED.get_or_init(|| api))
-    }
-
-    /// The functions, once a database was opened.
-    pub(crate) fn loaded() -> Option<&'static Self> {
-        LOADED.get()
     }
 
     fn load(path: &Path) -> Result<Self, libloading::Error> {

@@ -101,7 +101,7 @@ impl DuckLibrary {
         let mut connection = self.open()?;
         load.finish
             .iter()
-            .try_for_each(|sql| connection.query(sql).map(drop))
+            .try_for_each(|sql| connection.finish(sql))
     }
 }
 
@@ -130,8 +130,15 @@ impl LibraryClient for DuckClient {
                 "this connection was not opened for a load",
             ));
         };
-        self.connection
-            .transaction(|transaction| load.send(transaction, rows, call))?;
+        let parts = load.parts(rows)?;
+        for part in parts.iter().filter(|part| load.reads(part.table)) {
+            self.connection.expect_rows(&part.rows.schema())?;
+        }
+        self.connection.transaction(|transaction| {
+            let put = |part: &Part<'_>| load.put(transaction, part, call);
+            parts.iter().try_for_each(put)?;
+            load.book(transaction, rows)
+        })?;
         Ok(Sent { rows: rows.rows })
     }
 
@@ -160,53 +167,58 @@ fn first_line(mut error: DuckError) -> LibraryError {
 }
 
 impl LoadSpec {
-    fn send(
-        &self,
-        transaction: &mut Transaction<'_>,
-        rows: &RowBatch,
-        call: &Call,
-    ) -> Result<(), DuckError> {
-        for batch in &rows.tags {
-            let table = self.tags.as_ref().ok_or_else(|| no_table(batch))?;
-            self.put(transaction, table, batch, call)?;
-        }
-        for batch in &rows.tables {
-            let table = self.tables.get(&batch.table);
-            self.put(
-                transaction,
-                table.ok_or_else(|| no_table(batch))?,
-                batch,
-                call,
-            )?;
-        }
-        match &self.ledger {
-            Some(ledger) => {
-                transaction.execute(&format!("{ledger} values ({}, {})", rows.number, rows.rows))
-            }
-            None => Ok(()),
-        }
+    /// Where the rows of a batch go, in the order in which they go there.
+    fn parts(&self, rows: &RowBatch) -> Result<Vec<Part<'_>>, DuckError> {
+        let tags = rows.tags.iter().map(|batch| (self.tags.as_ref(), batch));
+        let others = rows.tables.iter();
+        let others = others.map(|batch| (self.tables.get(&batch.table), batch));
+        tags.chain(others)
+            .map(|(table, batch)| Part::new(table.ok_or_else(|| no_table(batch))?, batch))
+            .collect()
+    }
+
+    /// DuckDB reads the rows of this table where Arrow has them.
+    fn reads(&self, table: &TableSpec) -> bool {
+        self.method == Method::Arrow || table.as_json
     }
 
     fn put(
         &self,
         transaction: &mut Transaction<'_>,
-        table: &TableSpec,
-        batch: &TableBatch,
+        part: &Part<'_>,
         call: &Call,
     ) -> Result<(), DuckError> {
-        let rows = table.named(&batch.rows).map_err(|error| refused(&error))?;
-        if self.method == Method::Arrow || table.as_json {
-            return transaction.insert(&table.into, &table.values(&rows), &rows);
+        let (table, rows) = (part.table, &part.rows);
+        if self.reads(table) {
+            return transaction.insert(&table.into, &table.values(rows), rows);
         }
         if call.has_marks() {
             let sql = format!("{} values ({})", table.into, table.places());
-            return transaction.each(&sql, &rows, self.mark_rows, |rows| call.mark(rows));
+            return transaction.each(&sql, rows, self.mark_rows, |rows| call.mark(rows));
         }
-        transaction.execute(&format!(
-            "{} values {}",
-            table.into,
-            literals::lists(&rows)?
-        ))
+        let lists = literals::lists(rows)?;
+        transaction.execute(&format!("{} values {lists}", table.into))
+    }
+
+    /// Note the batch in the ledger, where there is one.
+    fn book(&self, transaction: &mut Transaction<'_>, rows: &RowBatch) -> Result<(), DuckError> {
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
+        transaction.execute(&format!("{ledger} values ({}, {})", rows.number, rows.rows))
+    }
+}
+
+/// Rows of one table, with its names.
+struct Part<'a> {
+    table: &'a TableSpec,
+    rows: RecordBatch,
+}
+
+impl<'a> Part<'a> {
+    fn new(table: &'a TableSpec, batch: &TableBatch) -> Result<Self, DuckError> {
+        let rows = table.named(&batch.rows).map_err(|error| refused(&error))?;
+        Ok(Self { table, rows })
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 
 use crate::answer::Answer;
 use crate::api::Handle;
@@ -12,7 +13,7 @@ use crate::database::Instance;
 use crate::error::{DuckError, c_text};
 use crate::interrupt::Interrupt;
 use crate::literals;
-use crate::rows::{Rows, name, offer};
+use crate::rows::View;
 use crate::statement::{Prepared, QueryResult, Statements, Value};
 
 /// A connection. Dropping it closes it; a transaction in flight is then rolled back.
@@ -20,8 +21,8 @@ pub struct Connection {
     instance: Arc<Instance>,
     handle: Handle,
     interrupt: Arc<Interrupt>,
-    /// Names what it inserts, of all connections to the database.
-    number: i64,
+    /// What its statements read rows from that it inserts.
+    views: Vec<View>,
 }
 
 // SAFETY: DuckDB's connections are used by one thread at a time, which need not be the same.
@@ -44,10 +45,10 @@ impl Connection {
             unsafe { (api.duckdb_interrupt)(told.0) };
         });
         Self {
-            number: instance.incoming.number(),
             instance,
             handle,
             interrupt: Arc::new(interrupt),
+            views: Vec::new(),
         }
     }
 
@@ -65,6 +66,17 @@ impl Connection {
         let interrupt = self.interrupter();
         let _running = interrupt.begin();
         self.answer(sql)
+    }
+
+    /// Run one statement without an answer that writes for long.
+    ///
+    /// # Errors
+    /// What DuckDB says, or that the call was interrupted.
+    pub fn finish(&mut self, sql: &str) -> Result<(), DuckError> {
+        let interrupt = self.interrupter();
+        let _running = interrupt.begin();
+        self.go_on()?;
+        self.run(sql).map(drop)
     }
 
     /// Run one statement with parameters, which are written `$name`.
@@ -101,21 +113,31 @@ impl Connection {
         if done.is_err() {
             // Outside of the call: what has been interrupted must be free to roll back. The first error is the one
             // that tells; a transaction that cannot be rolled back refuses whatever comes next.
-            let _ = self.run("rollback");
+            let _ = self.run_at_once("rollback");
         }
         done
     }
 
-    /// Let this database's connections insert rows of our memory.
-    pub(crate) fn offer_rows(&mut self) -> Result<(), DuckError> {
-        offer(self.instance.api, self.handle, &self.instance.incoming)
+    /// Prepare for [`Transaction::insert`] of rows of this schema. A transaction that has begun would not see it.
+    ///
+    /// # Errors
+    /// What DuckDB says.
+    pub fn expect_rows(&mut self, schema: &SchemaRef) -> Result<(), DuckError> {
+        if self.view(schema).is_none() {
+            self.views.push(self.instance.view(schema)?);
+        }
+        Ok(())
+    }
+
+    fn view(&self, schema: &SchemaRef) -> Option<&View> {
+        self.views.iter().find(|view| view.takes(schema))
     }
 
     fn begin_and_commit<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, DuckError>,
     ) -> Result<T, DuckError> {
-        self.run("begin")?;
+        self.run_at_once("begin")?;
         let made = work(&mut Transaction(self))?;
         self.go_on()?;
         self.run("commit")?;
@@ -128,7 +150,7 @@ impl Connection {
         let mut result = if many {
             self.run_all(sql)?
         } else {
-            self.run(sql)?
+            self.run_at_once(sql)?
         };
         self.read(&mut result)
     }
@@ -142,7 +164,13 @@ impl Connection {
         Statements::new(self.instance.api, self.handle, sql)?.run(|| self.go_on())
     }
 
+    /// For what writes: this thread sleeps while only DuckDB's own threads have something to do.
     fn run(&self, sql: &str) -> Result<QueryResult, DuckError> {
+        Prepared::new(self.instance.api, self.handle, sql)?.run_asleep(|| Ok(()))
+    }
+
+    /// For queries and short statements: parse, plan and execute in one call.
+    fn run_at_once(&self, sql: &str) -> Result<QueryResult, DuckError> {
         let (api, sql) = (self.instance.api, c_text(sql)?);
         // SAFETY: the connection is open, and the text ends with a zero byte.
         QueryResult::of(api, |result| unsafe {
@@ -161,6 +189,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.interrupt.close();
+        self.instance.incoming.give_back(&mut self.views);
         // SAFETY: it is ours, and nobody uses it any more.
         unsafe { (self.instance.api.duckdb_disconnect)(&raw mut self.handle) }
     }
@@ -180,7 +209,7 @@ impl Transaction<'_> {
     }
 
     /// Run `{into} select {values} from {rows}`: DuckDB reads the rows where they are. Their columns have the names
-    /// that `values` uses.
+    /// that `values` uses, and were expected before the transaction ([`Connection::expect_rows`]).
     ///
     /// # Errors
     /// What DuckDB says.
@@ -191,13 +220,15 @@ impl Transaction<'_> {
         rows: &RecordBatch,
     ) -> Result<(), DuckError> {
         let connection = &*self.0;
-        let instance = &connection.instance;
-        let rows = Rows::new(instance.api, connection.handle, rows)?;
-        let _held = instance.incoming.hold(connection.number, rows);
-        let from = name(connection.number);
         connection.go_on()?;
-        let sql = format!("{into} select {values} from {from}");
-        connection.run(&sql).map(drop)
+        let Some(view) = connection.view(&rows.schema()) else {
+            let said = "rows came that were not expected: this is a bug of Loadstone";
+            return Err(DuckError::new("InternalException", said));
+        };
+        let sql = format!("{into} select {values} from {}", view.rows(rows));
+        let _shown = view.show(rows);
+        let mut prepared = Prepared::new(connection.instance.api, connection.handle, &sql)?;
+        prepared.run_asleep(|| connection.go_on()).map(drop)
     }
 
     /// Run a statement with parameters `?` once for each row, whose columns are their values; `mark` is told of every

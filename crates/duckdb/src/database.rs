@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_schema::SchemaRef;
 use serde::Deserialize;
 
 use crate::api::{Api, Handle, is_ok, text};
 use crate::connection::Connection;
 use crate::error::{DuckError, c_text};
-use crate::rows::Incoming;
+use crate::rows::{Incoming, View};
 
 /// Which database, and in which library.
 #[derive(Debug, Clone, Deserialize)]
@@ -39,7 +40,7 @@ pub struct Database {
 pub(crate) struct Instance {
     pub(crate) api: &'static Api,
     handle: Handle,
-    pub(crate) incoming: Arc<Incoming>,
+    pub(crate) incoming: Incoming,
     /// Given back after the file is closed.
     _claim: Option<Claim>,
 }
@@ -70,16 +71,14 @@ impl Database {
             is_ok(state).then_some(()).ok_or(words)
         };
         opened.map_err(DuckError::told)?;
-        let database = Self {
+        Ok(Self {
             instance: Arc::new(Instance {
                 api,
                 handle,
-                incoming: Arc::default(),
+                incoming: Incoming::default(),
                 _claim: claim,
             }),
-        };
-        database.connect()?.offer_rows()?;
-        Ok(database)
+        })
     }
 
     /// Open a connection.
@@ -92,17 +91,22 @@ impl Database {
         // SAFETY: the database is open.
         let state = unsafe { (instance.api.duckdb_connect)(instance.handle, &raw mut handle) };
         if !is_ok(state) {
-            return Err(DuckError::new(
-                "ConnectionException",
-                "no connection was made",
-            ));
+            return Err(DuckError::no_connection());
         }
         Ok(Connection::new(Arc::clone(instance), handle))
     }
 }
 
+impl Instance {
+    /// What statements read rows of this schema from.
+    pub(crate) fn view(&self, schema: &SchemaRef) -> Result<View, DuckError> {
+        self.incoming.take(self.api, self.handle, schema)
+    }
+}
+
 impl Drop for Instance {
     fn drop(&mut self) {
+        self.incoming.close();
         // SAFETY: nobody has a connection any more.
         unsafe { (self.api.duckdb_close)(&raw mut self.handle) }
     }

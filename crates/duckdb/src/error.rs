@@ -70,6 +70,10 @@ impl DuckError {
         Self::new(name.map_or(OTHER, |(_, name)| name), message)
     }
 
+    pub(crate) fn no_connection() -> Self {
+        Self::new("ConnectionException", "no connection was made")
+    }
+
     pub(crate) fn interrupted() -> Self {
         Self::new(
             "InterruptException",

@@ -1,273 +1,275 @@
-//! Rows of our memory that a statement reads: `select … from loadstone_rows(NUMBER)`.
+//! Rows of our memory that a statement reads: `select … from VIEW`.
 //!
-//! A function of the database hands DuckDB the vectors that refer to Arrow's memory. It is kept in DuckDB's own catalog
-//! in memory, so that nothing of it is written into anybody's file, as a view would be.
+//! A view shows a stream of Arrow's C interface, so DuckDB reads the rows where they are, by as many threads as there
+//! are groups of rows. Views are kept in a database of their own in memory: nothing of them is written into anybody's
+//! file.
 
 #![expect(unsafe_code, reason = "calls of the library's functions")]
 
-use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_int};
 use std::ptr;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, RecordBatch, StructArray};
-use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
 
-use crate::answer::Chunk;
-use crate::api::{Api, BIGINT, Handle, is_ok};
+use crate::api::{Api, Handle, is_ok};
 use crate::error::{DuckError, c_text};
+use crate::statement::QueryResult;
 
-const FUNCTION: &str = "loadstone_rows";
+const DATABASE: &str = "__loadstone_rows";
+/// What one of DuckDB's threads takes at once: a whole group of rows of its tables, which that thread then compresses
+/// and writes alone. Smaller pieces would be joined by copying them.
+const PIECE_ROWS: usize = 122_880;
+const FAILED: c_int = 22;
 
-/// Rows as DuckDB takes them, at most one of its vectors at a time: more it would write beyond where it converts.
-pub(crate) struct Rows {
-    api: &'static Api,
-    names: Vec<CString>,
-    chunks: Vec<Chunk>,
-    count: u64,
+/// `ArrowArrayStream` of Arrow's C interface.
+#[repr(C)]
+struct Stream {
+    get_schema: unsafe extern "C" fn(*mut Stream, *mut FFI_ArrowSchema) -> c_int,
+    get_next: unsafe extern "C" fn(*mut Stream, *mut FFI_ArrowArray) -> c_int,
+    get_last_error: unsafe extern "C" fn(*mut Stream) -> *const c_char,
+    release: Option<unsafe extern "C" fn(*mut Stream)>,
+    source: *const Source,
 }
 
-// SAFETY: chunks are read by whichever thread runs the statement, and nobody writes them.
-unsafe impl Send for Rows {}
+/// Where a view's rows come from: one statement at a time empties it.
+struct Source {
+    /// At a fixed address, which the view knows.
+    stream: UnsafeCell<Stream>,
+    schema: SchemaRef,
+    pieces: Mutex<VecDeque<RecordBatch>>,
+}
+
+// SAFETY: the stream is written while no statement reads the view; the rest is locked or constant.
+unsafe impl Sync for Source {}
 // SAFETY: as above.
-unsafe impl Sync for Rows {}
+unsafe impl Send for Source {}
 
-impl Rows {
-    /// Convert rows by the settings of a connection; their memory is kept, not copied.
-    pub(crate) fn new(
-        api: &'static Api,
-        connection: Handle,
-        rows: &RecordBatch,
-    ) -> Result<Self, DuckError> {
-        let schema = rows.schema();
-        let mut foreign = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|e| refused(&e))?;
-        let types = Types::new(api, connection, &mut foreign)?;
-        // SAFETY: it has no arguments.
-        let step = usize::try_from(unsafe { (api.duckdb_vector_size)() }).unwrap_or(usize::MAX);
-        let chunks: Result<Vec<_>, _> = (0..rows.num_rows().max(1))
-            .step_by(step)
-            .map(|first| types.chunk(&rows.slice(first, step.min(rows.num_rows() - first))))
-            .collect();
-        let names: Result<Vec<_>, _> = schema.fields().iter().map(|f| c_text(f.name())).collect();
-        Ok(Self {
-            api,
-            names: names?,
-            chunks: chunks?,
-            count: rows.num_rows() as u64,
+impl Source {
+    fn new(schema: SchemaRef) -> Arc<Self> {
+        Arc::new_cyclic(|source| Self {
+            stream: UnsafeCell::new(Stream::of(source.as_ptr())),
+            schema,
+            pieces: Mutex::default(),
         })
     }
 
-    /// Tell DuckDB the columns.
-    fn tell(&self, bind: Handle) {
-        let api = self.api;
-        let Some(first) = self.chunks.first() else {
-            return;
-        };
-        // SAFETY: DuckDB waits for this; each type is destroyed, and there are as many vectors as names.
-        unsafe {
-            for (place, name) in (0..).zip(&self.names) {
-                let vector = (api.duckdb_data_chunk_get_vector)(first.handle, place);
-                let mut kind = (api.duckdb_vector_get_column_type)(vector);
-                (api.duckdb_bind_add_result_column)(bind, name.as_ptr(), kind);
-                (api.duckdb_destroy_logical_type)(&raw mut kind);
-            }
-            (api.duckdb_bind_set_cardinality)(bind, self.count, true);
-        }
+    fn pieces(&self) -> MutexGuard<'_, VecDeque<RecordBatch>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Let DuckDB's vectors refer to those of the chunk at this place; behind the last there are no rows.
-    fn fill(&self, place: usize, output: Handle) {
-        let api = self.api;
-        // SAFETY: the output has the columns that it was told, which are those of each chunk.
-        unsafe {
-            let Some(chunk) = self.chunks.get(place) else {
-                return (api.duckdb_data_chunk_set_size)(output, 0);
-            };
-            for column in 0..self.names.len() as u64 {
-                (api.duckdb_vector_reference_vector)(
-                    (api.duckdb_data_chunk_get_vector)(output, column),
-                    (api.duckdb_data_chunk_get_vector)(chunk.handle, column),
-                );
-            }
-            let size = (api.duckdb_data_chunk_get_size)(chunk.handle);
-            (api.duckdb_data_chunk_set_size)(output, size);
+    /// Make the stream one that can be read from its begin: DuckDB takes a copy and may mark this one as moved.
+    fn rewind(&self) {
+        // SAFETY: nobody reads the view now.
+        unsafe { *self.stream.get() = Stream::of(self) };
+    }
+}
+
+impl Stream {
+    fn of(source: *const Source) -> Self {
+        Self {
+            get_schema,
+            get_next,
+            get_last_error,
+            release: Some(release),
+            source,
         }
     }
 }
 
-/// How DuckDB reads columns of Arrow.
-struct Types {
-    api: &'static Api,
-    connection: Handle,
-    handle: Handle,
+/// # Safety
+/// The stream is one that [`Stream::of`] made, or a copy of it; its source lives as long as the database.
+unsafe fn source<'a>(stream: *mut Stream) -> &'a Source {
+    // SAFETY: as the caller says.
+    unsafe { &*(*stream).source }
 }
 
-impl Types {
-    fn new(
-        api: &'static Api,
-        connection: Handle,
-        schema: &mut FFI_ArrowSchema,
-    ) -> Result<Self, DuckError> {
-        let mut handle = ptr::null_mut();
-        // SAFETY: the connection is open, and the schema is only read.
-        api.check(unsafe { (api.duckdb_schema_from_arrow)(connection, schema, &raw mut handle) })?;
-        Ok(Self {
-            api,
-            connection,
-            handle,
-        })
-    }
-
-    fn chunk(&self, rows: &RecordBatch) -> Result<Chunk, DuckError> {
-        let mut array = FFI_ArrowArray::new(&StructArray::from(rows.clone()).into_data());
-        let mut made = ptr::null_mut();
-        // SAFETY: the array goes over to the chunk; where that fails it is released with `array`.
-        let error = unsafe {
-            (self.api.duckdb_data_chunk_from_arrow)(
-                self.connection,
-                &raw mut array,
-                self.handle,
-                &raw mut made,
-            )
+unsafe extern "C" fn get_schema(stream: *mut Stream, out: *mut FFI_ArrowSchema) -> c_int {
+    // SAFETY: DuckDB asks our stream, and `out` takes what is moved there.
+    unsafe {
+        let Ok(schema) = FFI_ArrowSchema::try_from(source(stream).schema.as_ref()) else {
+            return FAILED;
         };
-        self.api.check(error)?;
-        Ok(Chunk::new(self.api, made))
+        ptr::write(out, schema);
     }
+    0
 }
 
-impl Drop for Types {
-    fn drop(&mut self) {
-        // SAFETY: they are ours.
-        unsafe { (self.api.duckdb_destroy_arrow_converted_schema)(&raw mut self.handle) }
+unsafe extern "C" fn get_next(stream: *mut Stream, out: *mut FFI_ArrowArray) -> c_int {
+    // SAFETY: as above. An array without a release callback is the end.
+    unsafe {
+        let piece = source(stream).pieces().pop_front();
+        let array = piece.map_or_else(FFI_ArrowArray::empty, |rows| {
+            FFI_ArrowArray::new(&StructArray::from(rows).into_data())
+        });
+        ptr::write(out, array);
     }
+    0
 }
 
-fn refused(error: &ArrowError) -> DuckError {
-    DuckError::new("Error", format!("the rows cannot be sent: {error}"))
+unsafe extern "C" fn get_last_error(_stream: *mut Stream) -> *const c_char {
+    c"the types of the rows have no form in Arrow's C interface".as_ptr()
 }
 
-/// What a statement calls the rows of this number.
-pub(crate) fn name(number: i64) -> String {
-    format!("{FUNCTION}({number})")
+/// The source is not the stream's: there is nothing to give back.
+unsafe extern "C" fn release(stream: *mut Stream) {
+    // SAFETY: the stream is released by whoever has it.
+    unsafe { (*stream).release = None };
 }
 
-/// What connections insert just now, by their numbers.
-#[derive(Default)]
-pub(crate) struct Incoming {
-    held: Mutex<BTreeMap<i64, Arc<Rows>>>,
-    next: AtomicI64,
+/// What statements of one connection select from, for rows of one schema.
+pub(crate) struct View {
+    name: String,
+    source: Arc<Source>,
 }
 
-impl Incoming {
-    /// A number for a connection.
-    pub(crate) fn number(&self) -> i64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+impl View {
+    /// What a statement selects these rows from. Without a limit several threads collect rows of their own, which are
+    /// joined by copying them; with one, rows of a single piece go straight into the table.
+    pub(crate) fn rows(&self, rows: &RecordBatch) -> String {
+        let count = rows.num_rows();
+        if count > PIECE_ROWS {
+            return self.name.clone();
+        }
+        format!("{} limit {count}", self.name)
     }
 
-    /// Keep rows for a statement until the guard is dropped.
-    pub(crate) fn hold(&self, number: i64, rows: Rows) -> Held<'_> {
-        self.held().insert(number, Arc::new(rows));
-        Held(self, number)
+    /// Rows of this schema can be shown.
+    pub(crate) fn takes(&self, schema: &SchemaRef) -> bool {
+        self.source.schema == *schema
     }
 
-    fn rows(&self, number: i64) -> Option<Arc<Rows>> {
-        self.held().get(&number).cloned()
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeMap<i64, Arc<Rows>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Show rows until the guard is dropped.
+    pub(crate) fn show(&self, rows: &RecordBatch) -> Shown<'_> {
+        let starts = (0..rows.num_rows()).step_by(PIECE_ROWS);
+        let pieces = starts.map(|start| rows.slice(start, PIECE_ROWS.min(rows.num_rows() - start)));
+        self.source.pieces().extend(pieces);
+        self.source.rewind();
+        Shown(&self.source)
     }
 }
 
 /// Rows are there for a statement.
-pub(crate) struct Held<'a>(&'a Incoming, i64);
+pub(crate) struct Shown<'a>(&'a Source);
 
-impl Drop for Held<'_> {
+impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        self.0.held().remove(&self.1);
+        self.0.pieces().clear();
     }
 }
 
-/// Make the function known to the database of this connection.
-pub(crate) fn offer(
+/// The views of a database. They outlive it, as DuckDB knows their addresses.
+#[derive(Default)]
+pub(crate) struct Incoming(Mutex<Views>);
+
+#[derive(Default)]
+struct Views {
+    /// None before the first view.
+    maker: Option<Maker>,
+    sources: Vec<Arc<Source>>,
+    /// Those that no connection has.
+    free: Vec<View>,
+}
+
+impl Incoming {
+    /// A view for rows of this schema, for a connection that has begun no transaction.
+    pub(crate) fn take(
+        &self,
+        api: &'static Api,
+        database: Handle,
+        schema: &SchemaRef,
+    ) -> Result<View, DuckError> {
+        let mut views = self.views();
+        if let Some(place) = views.free.iter().position(|view| view.takes(schema)) {
+            return Ok(views.free.swap_remove(place));
+        }
+        views.make(api, database, schema)
+    }
+
+    /// A connection needs its views no more.
+    pub(crate) fn give_back(&self, used: &mut Vec<View>) {
+        self.views().free.append(used);
+    }
+
+    /// The database is about to be closed.
+    pub(crate) fn close(&self) {
+        self.views().maker = None;
+    }
+
+    fn views(&self) -> MutexGuard<'_, Views> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Views {
+    fn make(
+        &mut self,
+        api: &'static Api,
+        database: Handle,
+        schema: &SchemaRef,
+    ) -> Result<View, DuckError> {
+        let maker = self.maker(api, database)?;
+        let name = format!("rows_{}", self.sources.len());
+        let source = Source::new(Arc::clone(schema));
+        self.sources.push(Arc::clone(&source));
+        let called = c_text(&name)?;
+        let stream = source.stream.get().cast();
+        // SAFETY: the connection is open; the stream stays where it is until the database is closed.
+        let state = unsafe { (api.duckdb_arrow_scan)(maker, called.as_ptr(), stream) };
+        if !is_ok(state) {
+            let said = format!("DuckDB refuses a view of rows with these columns: {schema}");
+            return Err(DuckError::new("InternalException", said));
+        }
+        let name = format!("{DATABASE}.main.{name}");
+        Ok(View { name, source })
+    }
+
+    fn maker(&mut self, api: &'static Api, database: Handle) -> Result<Handle, DuckError> {
+        if let Some(maker) = &self.maker {
+            return Ok(maker.handle);
+        }
+        let maker = Maker::new(api, database)?;
+        Ok(self.maker.insert(maker).handle)
+    }
+}
+
+/// The connection whose views are in the database for them.
+struct Maker {
     api: &'static Api,
-    connection: Handle,
-    incoming: &Arc<Incoming>,
-) -> Result<(), DuckError> {
-    let name = c_text(FUNCTION)?;
-    // SAFETY: what is made is destroyed; DuckDB keeps its own copy, and `Incoming` until the database is closed.
-    let state = unsafe {
-        let mut function = (api.duckdb_create_table_function)();
-        let mut number = (api.duckdb_create_logical_type)(BIGINT);
-        (api.duckdb_table_function_set_name)(function, name.as_ptr());
-        (api.duckdb_table_function_add_parameter)(function, number);
-        (api.duckdb_destroy_logical_type)(&raw mut number);
-        let extra = Arc::into_raw(Arc::clone(incoming)).cast_mut().cast();
-        (api.duckdb_table_function_set_extra_info)(function, extra, forget::<Incoming>);
-        (api.duckdb_table_function_set_bind)(function, bind);
-        (api.duckdb_table_function_set_init)(function, begin);
-        (api.duckdb_table_function_set_function)(function, fill);
-        let state = (api.duckdb_register_table_function)(connection, function);
-        (api.duckdb_destroy_table_function)(&raw mut function);
-        state
-    };
-    if is_ok(state) {
-        return Ok(());
-    }
-    let said = "DuckDB refuses the function that reads rows";
-    Err(DuckError::new("InternalException", said))
+    handle: Handle,
 }
 
-unsafe extern "C" fn forget<T>(kept: Handle) {
-    // SAFETY: DuckDB gives back what `Arc::into_raw` made, once.
-    drop(unsafe { Arc::from_raw(kept.cast::<T>()) });
-}
+// SAFETY: it is used by one thread at a time.
+unsafe impl Send for Maker {}
 
-/// DuckDB asks which columns there are.
-unsafe extern "C" fn bind(info: Handle) {
-    let Some(api) = Api::loaded() else {
-        return;
-    };
-    // SAFETY: what `offer` gave, as long as the database is open; the value is destroyed.
-    let found = unsafe {
-        let incoming = (api.duckdb_bind_get_extra_info)(info).cast::<Incoming>();
-        let mut number = (api.duckdb_bind_get_parameter)(info, 0);
-        let found = (*incoming).rows((api.duckdb_get_int64)(number));
-        (api.duckdb_destroy_value)(&raw mut number);
-        found
-    };
-    // SAFETY: DuckDB copies the text, and keeps the rows until the statement has ended.
-    unsafe {
-        let Some(rows) = found else {
-            return (api.duckdb_bind_set_error)(info, c"there are no rows of this number".as_ptr());
-        };
-        rows.tell(info);
-        let kept = Arc::into_raw(rows).cast_mut().cast();
-        (api.duckdb_bind_set_bind_data)(info, kept, forget::<Rows>);
-    }
-}
-
-/// DuckDB begins to read; one thread does.
-unsafe extern "C" fn begin(info: Handle) {
-    if let Some(api) = Api::loaded() {
-        let place = Arc::into_raw(Arc::new(AtomicUsize::new(0)));
-        // SAFETY: DuckDB keeps it until the statement has ended.
-        unsafe {
-            (api.duckdb_init_set_init_data)(info, place.cast_mut().cast(), forget::<AtomicUsize>);
+impl Maker {
+    fn new(api: &'static Api, database: Handle) -> Result<Self, DuckError> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the database is open.
+        if !is_ok(unsafe { (api.duckdb_connect)(database, &raw mut handle) }) {
+            return Err(DuckError::no_connection());
         }
+        let maker = Self { api, handle };
+        maker.run(&format!("attach if not exists ':memory:' as {DATABASE}"))?;
+        maker.run(&format!("use {DATABASE}.main"))?;
+        Ok(maker)
+    }
+
+    fn run(&self, sql: &str) -> Result<(), DuckError> {
+        let (api, sql) = (self.api, c_text(sql)?);
+        // SAFETY: the connection is open, and the text ends with a zero byte.
+        let run = |result| unsafe { (api.duckdb_query)(self.handle, sql.as_ptr(), result) };
+        QueryResult::of(api, run).map(drop)
     }
 }
 
-/// DuckDB wants the next rows.
-unsafe extern "C" fn fill(info: Handle, output: Handle) {
-    if let Some(api) = Api::loaded() {
-        // SAFETY: what `bind` and `begin` gave.
-        unsafe {
-            let rows = (api.duckdb_function_get_bind_data)(info).cast::<Rows>();
-            let place = (api.duckdb_function_get_init_data)(info).cast::<AtomicUsize>();
-            (*rows).fill((*place).fetch_add(1, Ordering::Relaxed), output);
-        }
+impl Drop for Maker {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and nobody uses it any more.
+        unsafe { (self.api.duckdb_disconnect)(&raw mut self.handle) }
     }
 }

@@ -3,9 +3,17 @@
 #![expect(unsafe_code, reason = "calls of the library's functions")]
 
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
-use crate::api::{Api, Handle, NOTHING, RawResult, is_ok, text};
+use crate::api::{Api, Handle, NO_TASKS, NOT_READY, NOTHING, RawResult, is_ok, text};
 use crate::error::{DuckError, c_text};
+
+/// How often a thread looks for work that has none before the library's own threads have done something: a short
+/// statement is over before that, within some tenths of a millisecond.
+const LOOKS: u32 = 200;
+/// How long it sleeps then before it looks again.
+const REST: Duration = Duration::from_micros(100);
 
 /// A value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,6 +154,87 @@ impl Prepared {
         QueryResult::of(api, |result| unsafe {
             (api.duckdb_execute_prepared)(handle, result)
         })
+    }
+}
+
+impl Prepared {
+    /// Run it with what is bound. Where only the library's own threads have something to do this one sleeps; in
+    /// [`Prepared::run`] it would look for work all the time, on a core that others need. `go_on` is asked before.
+    pub(crate) fn run_asleep(
+        &mut self,
+        go_on: impl Fn() -> Result<(), DuckError>,
+    ) -> Result<QueryResult, DuckError> {
+        let pending = Pending::new(self)?;
+        let mut looks = 0;
+        loop {
+            match pending.work() {
+                NOT_READY => looks = 0,
+                NO_TASKS => {
+                    go_on()?;
+                    looks += 1;
+                    rest(looks);
+                }
+                _ => return pending.result(),
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread is in a call of a library, which has no event to wait for"
+)]
+fn rest(looks: u32) {
+    if looks < LOOKS {
+        thread::yield_now();
+    } else {
+        thread::sleep(REST);
+    }
+}
+
+/// A statement that runs; the statement outlives it.
+struct Pending {
+    api: &'static Api,
+    handle: Handle,
+}
+
+impl Pending {
+    fn new(statement: &Prepared) -> Result<Self, DuckError> {
+        let api = statement.api;
+        let mut made = Self {
+            api,
+            handle: ptr::null_mut(),
+        };
+        // SAFETY: the statement is open; what is made is destroyed.
+        let state =
+            unsafe { (api.duckdb_pending_prepared)(statement.handle, &raw mut made.handle) };
+        if is_ok(state) {
+            return Ok(made);
+        }
+        // SAFETY: one that failed tells why, as long as it is not destroyed.
+        let said = unsafe { text((api.duckdb_pending_error)(made.handle)) };
+        Err(DuckError::told(said))
+    }
+
+    /// Do a part of the work, if there is one.
+    fn work(&self) -> u32 {
+        // SAFETY: it is ours.
+        unsafe { (self.api.duckdb_pending_execute_task)(self.handle) }
+    }
+
+    /// Do what is left and take the result, or the error.
+    fn result(&self) -> Result<QueryResult, DuckError> {
+        QueryResult::of(self.api, |result| unsafe {
+            // SAFETY: it is ours.
+            (self.api.duckdb_execute_pending)(self.handle, result)
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and nobody uses it any more.
+        unsafe { (self.api.duckdb_destroy_pending)(&raw mut self.handle) }
     }
 }
 
