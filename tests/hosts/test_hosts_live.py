@@ -323,6 +323,7 @@ def started(module: str, *arguments: str, says: str) -> Iterator[str]:
             os.kill(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_scheduler_started_by_hand_with_two_workers_on_one_machine_is_one_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

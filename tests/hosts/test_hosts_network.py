@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("default"),  # what Dask and its libraries warn of is not ours
     pytest.mark.skipif(
         os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("tc"), reason="needs root, ip and tc"

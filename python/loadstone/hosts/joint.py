@@ -23,7 +23,7 @@ Message = dict[str, Any]
 
 LEASE_S = 30.0
 """An agent that hears nothing for so long ends its load."""
-POLL_S = 0.5
+POLL_S = 1.0
 PATIENCE_S = 10.0
 """Beyond what an answer may take anyway, so long a host may be silent before it is lost."""
 CALIBRATION_S = 60.0
@@ -167,7 +167,7 @@ class JointDrive:
         _refuse(share, await self._ask(share, {"do": "go", "at_ns": there_ns}, PATIENCE_S))
 
     async def look(self) -> None:
-        """Look how far all are, for half a second at most."""
+        """Look how far all are, for a second at most."""
         await self._each(lambda share: self._poll(share, "end"))
 
     async def stop(self) -> None:
