@@ -17,6 +17,10 @@ pub(crate) struct PowerDiskMount {
 #[pymethods]
 impl PowerDiskMount {
     #[new]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "Python's paths arrive as values"
+    )]
     fn new(
         py: Python<'_>,
         backing: PathBuf,
@@ -35,8 +39,8 @@ impl PowerDiskMount {
 
     /// Lose; JSON of what was lost. `BlockingIOError` while files are open.
     fn lose(&self, py: Python<'_>, seed: u64, keep: f64, force: bool) -> PyResult<String> {
-        let loss = Loss { seed, keep, force };
-        match py.detach(|| self.mounted.lose(&loss)) {
+        let how = Loss { seed, keep, force };
+        match py.detach(|| self.mounted.lose(&how)) {
             Ok(lost) => document(&lost),
             Err(Refused::Failed(error)) => Err(error.into()),
             Err(Refused::Open(count, paths)) => Err(PyBlockingIOError::new_err((count, paths))),
