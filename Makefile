@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 FUZZ_SECONDS ?= 60
 WORKERS ?= auto
-FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict tsbs_text row_files bulk_inserts
+FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict tsbs_text row_files bulk_inserts mysql_messages
 export PYTHONDONTWRITEBYTECODE = 1
 
 # Rust tests use the libraries that were compiled for the core; our own crates are compiled with their checks.

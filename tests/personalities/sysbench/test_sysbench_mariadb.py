@@ -82,3 +82,29 @@ def test_a_report_has_the_servers_settings_and_sizes(prepared: MariaDB, tmp_path
     assert kept["state"] == "complete"
     assert kept["sizes"]["after"]
     assert "MariaDB" in (folder / "report.html").read_text()
+
+
+ROWS = """
+function prepare()
+   con = sysbench.sql.driver():connect()
+   con:query("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c VARCHAR(100))")
+   con:bulk_insert_init("INSERT INTO t (b, c) VALUES")
+   for i = 1, 9000 do
+      con:bulk_insert_next(string.format("(%d, 'it''s\\\\t%s'), (NULL, '')", i, ("x"):rep(i % 90)))
+   end
+   con:bulk_insert_done()
+end
+"""
+
+
+def test_a_script_leaves_the_table_that_sysbench_leaves(prepared: MariaDB, tmp_path: Path) -> None:
+    path = tmp_path / "rows.lua"
+    path.write_text(ROWS)
+    assert PEER is not None
+    sums = []
+    for program in ((PEER,), OURS):
+        call(prepared, program, str(path.with_suffix("")), "prepare")
+        rows = "select count(*), count(b), max(a) from t; checksum table t"
+        sums.append(prepared.sql(f"{rows}; drop table t", DATABASE))
+    assert sums[0] == sums[1]
+    assert sums[0].startswith("18000\t9000\t")
