@@ -83,6 +83,7 @@ def test_a_label_of_an_older_run_folder_begins_with_the_engine() -> None:
     ]
 
 
+@pytest.mark.slow  # starts programs
 def test_reports_tell_servers_that_differ_by_port_apart(tmp_path: Path) -> None:
     targets = tuple(
         Target(

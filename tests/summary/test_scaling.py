@@ -49,6 +49,7 @@ def test_exact_measurements_give_their_coefficients(lambda_: float, sigma: float
     assert "The peak is at" in found.sentence
 
 
+@pytest.mark.slow  # many fits
 def test_intervals_hold_what_is_known_as_often_as_they_say() -> None:
     rng = np.random.default_rng(11)
     true = {"lambda_": 900.0, "sigma": 0.05, "kappa": 0.002, "peak_n": peak(0.05, 0.002)}

@@ -356,6 +356,7 @@ def test_what_is_no_run_folder_is_refused_with_a_hint(tmp_path: Path) -> None:
     assert refusal.value.hint
 
 
+@pytest.mark.slow  # 36,000 lines
 def test_ten_hours_stay_small(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(seconds=1200, samples_ns=UNIFORM[:5], warmup=0),)))
     home = folder / "targets/pg18/phases/001-one-table-single"

@@ -66,5 +66,6 @@ def test_in_python_the_name_must_come_from_where_names_are_made() -> None:
     assert list(in_python("# unqualified: the engine has no schemas\nX = 'drop table t'\n")) == []
 
 
+@pytest.mark.slow  # `make quick` runs the program itself
 def test_nothing_of_ours_works_where_the_search_path_leads() -> None:
     assert list(findings(ROOT)) == []

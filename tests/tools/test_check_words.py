@@ -103,5 +103,6 @@ def test_prose_and_strings_of_templates_are_looked_at_but_not_their_code() -> No
     assert found == [(2, "lies"), (3, "holds")]
 
 
+@pytest.mark.slow  # `make quick` runs the program itself
 def test_our_own_pages_help_texts_and_scenarios_pass() -> None:
     assert list(findings(ROOT)) == []
