@@ -298,6 +298,7 @@ impl LuaProgram {
                 Some(Step::Done)
             }
             Request::Leave => {
+                self.in_event = false;
                 self.course = Course::Over;
                 Some(Step::Leave)
             }

@@ -51,14 +51,14 @@ def totals_of(account: Document) -> Totals:
 
 
 def _fairness(account: Document) -> Fairness:
-    """Return means over the clients, and spreads where the driver tells clients apart, or there is one."""
+    """Return means over the clients, and their spreads, in which the warm-up counts."""
     found, clients = account.get("fairness") or {}, account["clients"]
     spread = 0.0 if clients == 1 else math.nan
     busy_ns = (account["response"]["mean_ns"] or 0.0) * account["response"]["count"] / clients
     return Fairness(
-        events=found.get("events_mean", account["counts"]["done"] / clients),
+        events=account["counts"]["done"] / clients,
         events_spread=found.get("events_stddev", spread),
-        seconds=found.get("busy_mean_ns", busy_ns) / _NS,
+        seconds=busy_ns / _NS,
         seconds_spread=found.get("busy_stddev_ns", spread) / _NS,
     )
 
