@@ -7,7 +7,7 @@ mod bytes;
 mod loss;
 mod names;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::attr::{Kind, Stat};
 use crate::backing::Backing;
 use crate::inode::Inode;
-use crate::tree::{Key, ROOT, STORE, Step, Tree, errno};
+use crate::tree::{Key, ROOT, Step, Tree, errno};
 
 pub use loss::{Loss, Lost, Refused, Stale};
 pub use names::New;
@@ -185,9 +185,8 @@ impl Disk {
         Ok(inode.stat(links))
     }
 
-    /// Do steps in the backing directory, with the tree locked; returns the directories that they changed.
-    fn apply(&self, tree: &mut Tree, steps: &[Step]) -> io::Result<BTreeSet<PathBuf>> {
-        let mut changed = BTreeSet::new();
+    /// Do steps in the backing directory, with the tree locked.
+    fn apply(&self, tree: &mut Tree, steps: &[Step]) -> io::Result<()> {
         for step in steps {
             let inode = match step {
                 Step::Make(id, _) => Some(self.inode(*id)?),
@@ -197,13 +196,9 @@ impl Disk {
                 *self.broken.lock() = format!("{step:?}: {error}");
                 return Err(error);
             }
-            for path in step.paths() {
-                changed.extend(path.parent().map(Path::to_owned));
-            }
         }
-        changed.remove(Path::new(STORE));
         self.drop_gone(tree);
-        Ok(changed)
+        Ok(())
     }
 
     /// Forget the inodes of nodes that ended.
@@ -225,25 +220,12 @@ impl Disk {
         }
     }
 
-    /// Make keys durable, and sync the directories that this changes.
+    /// Make keys durable.
     fn commit(&self, keys: impl FnOnce(&Tree) -> Vec<Key>) -> io::Result<()> {
         let mut tree = self.tree.lock();
         let keys = keys(&tree);
         let steps = tree.commit(keys)?;
-        let changed = self.apply(&mut tree, &steps)?;
-        drop(tree);
-        for directory in changed {
-            self.sync_directory(&directory)?;
-        }
-        Ok(())
-    }
-
-    /// Sync a backing directory; one that another call has moved since was synced by that call.
-    fn sync_directory(&self, place: &Path) -> io::Result<()> {
-        match self.backing.sync_directory(place) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        self.apply(&mut tree, &steps)
     }
 
     /// The backing file of an inode, which is made if need be.

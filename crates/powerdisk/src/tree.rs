@@ -38,17 +38,6 @@ pub(crate) enum Step {
     Remove(PathBuf, Kind),
 }
 
-impl Step {
-    /// The paths that it changes.
-    pub(crate) fn paths(&self) -> Vec<&PathBuf> {
-        match self {
-            Self::Make(_, at) | Self::Remove(at, _) => vec![at],
-            Self::Link(_, to) => vec![to],
-            Self::Move(from, to) => vec![from, to],
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Directory {
     now: BTreeMap<OsString, u64>,

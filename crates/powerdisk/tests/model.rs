@@ -518,7 +518,7 @@ fn backing(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn only_what_was_synced_is_there_after_a_loss(ops in prop::collection::vec(op(), 1..60), strict: bool) {

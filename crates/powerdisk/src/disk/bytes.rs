@@ -251,7 +251,10 @@ impl Disk {
             }
             place
         };
-        self.sync_directory(&place)
+        match self.backing.sync_directory(&place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()), // moved since by another sync
+            synced => synced,
+        }
     }
 
     /// Make everything durable, as a machine does that has time.

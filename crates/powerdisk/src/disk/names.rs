@@ -46,7 +46,7 @@ impl Disk {
     pub(super) fn unpin(&self, id: u64, count: u64) -> io::Result<()> {
         let mut tree = self.tree.lock();
         let step = tree.unpin(id, count);
-        self.apply(&mut tree, step.as_slice()).map(drop)
+        self.apply(&mut tree, step.as_slice())
     }
 
     /// Make a node with a name; the caller has a reference to it.
@@ -84,7 +84,7 @@ impl Disk {
         let id = tree.remove(parent, name, directory)?;
         self.inode(parent)?.body.write().touch();
         let step = tree.unpin(id, 0);
-        self.apply(&mut tree, step.as_slice()).map(drop)
+        self.apply(&mut tree, step.as_slice())
     }
 
     /// Rename, over what may be there, or exchange two names.
@@ -95,7 +95,7 @@ impl Disk {
         self.inode(from.0)?.body.write().touch();
         self.inode(to.0)?.body.write().touch();
         let step = replaced.and_then(|id| tree.unpin(id, 0));
-        self.apply(&mut tree, step.as_slice()).map(drop)
+        self.apply(&mut tree, step.as_slice())
     }
 
     /// A directory's entries in the order of their names, itself and the one above first.
