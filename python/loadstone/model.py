@@ -416,7 +416,7 @@ class TargetName:
 
 @dataclass(frozen=True, slots=True)
 class PrivateServer:
-    """What a scenario wishes of a private server; it has no meaning for any other."""
+    """What a scenario wants of a private server; it has no meaning for any other."""
 
     memory_bytes: int | None = None
     """Memory of the server and the page cache of its files together, where control groups allow it."""

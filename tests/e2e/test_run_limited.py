@@ -1,4 +1,4 @@
-"""Runs whose scenario wishes for little memory: measured within it, or told that nobody can see to it."""
+"""Runs whose scenario options for little memory: measured within it, or told that nobody can see to it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 WISHES = '[private_server]\nmemory = "96MB"\nsettings = { shared_buffers = "16MB", work_mem = "1MB" }\n'
 
 
-def limited(desk: Desk, wishes: str = WISHES) -> Path:
+def limited(desk: Desk, options: str = WISHES) -> Path:
     """Write a scenario that inserts rows, on a server with little memory."""
     folder = desk.inserts(seconds=3)
     with (folder / "scenario.toml").open("a") as file:
-        file.write(wishes)
+        file.write(options)
     return folder
 
 

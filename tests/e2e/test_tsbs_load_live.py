@@ -93,7 +93,7 @@ def test_only_the_schema_where_tables_are_made_is_replaced(desk: Desk, database:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "options",
     [
         ("--in-table-partition-tag",),
         ("--use-jsonb-tags",),
@@ -105,15 +105,15 @@ def test_only_the_schema_where_tables_are_made_is_replaced(desk: Desk, database:
     ids=" ".join,
 )
 def test_tables_of_every_form_are_loaded_and_verified(
-    desk: Desk, database: Database, wishes: tuple[str, ...]
+    desk: Desk, database: Database, options: tuple[str, ...]
 ) -> None:
-    ended = load(desk, database, "--workers=2", "--batch-size=300", *wishes, *IOT)
+    ended = load(desk, database, "--workers=2", "--batch-size=300", *options, *IOT)
     assert ended.code == 0, ended.err
     assert "verified: " in ended.out
-    if wishes[0].startswith("--limit"):
+    if options[0].startswith("--limit"):
         assert summary_of(ended)[1] == 1234
-    if "--in-table-partition-tag" in wishes:
-        name = "tagset->>'name'" if "--use-jsonb-tags" in wishes else "tags.name"
+    if "--in-table-partition-tag" in options:
+        name = "tagset->>'name'" if "--use-jsonb-tags" in options else "tags.name"
         wrong = f"select count(*) from readings join tags on tags.id = tags_id where readings.name <> {name}"
         assert database.value(wrong) == 0
 
@@ -371,8 +371,8 @@ def test_hypertables_are_loaded_compressed_and_verified(desk: Desk) -> None:
         database = Database(server, server.connection.database)
         url = database.url.replace("postgres://", "timescaledb://")
         data = ("--use-case=iot", "--seed=123", "--scale=20", "--timestamp-end=2016-01-01T06:00:00Z")
-        wishes = ("--chunk-time=1h", "--compress", "--compress-after=24h", "--workers=3", "--partitions=2")
-        ended = desk.run("tsbs", "load", "--target", url, *wishes, *data)
+        options = ("--chunk-time=1h", "--compress", "--compress-after=24h", "--workers=3", "--partitions=2")
+        ended = desk.run("tsbs", "load", "--target", url, *options, *data)
         assert ended.code == 0, ended.err
         assert "verified: " in ended.out
         assert re.search(r"compression: \d+\.\d\d to 1", ended.out)

@@ -16,7 +16,7 @@ import pytest
 from support.timeseries_data import DATASET, where
 
 from loadstone.engine.dialect import tables, timeseries
-from loadstone.engine.dialect.tables import TableOptions
+from loadstone.engine.dialect.tables import TableFacts
 from loadstone.engine.library.engine import LibraryEngine
 from loadstone.engine.postgres import statements
 from loadstone.engines import _by_module, all_engines, engine, engine_of_scheme, engine_of_short_name
@@ -134,7 +134,7 @@ def test_what_is_planned_for_an_engine_it_can_make_and_the_rest_is_skipped_in_wo
             match phase.workload:
                 case TableLoadWorkload(load=bulk, mixed=queries):
                     content = content_of_rows(bulk)
-                    made = TableOptions(first=content.first, rows=content.rows)
+                    made = TableFacts(first=content.first, rows=content.rows)
                     assert found.tables.create(content.table, bulk.table, made)
                     assert isinstance(found.tables.indexes(content.table, bulk.table, made), tuple)
                     assert found.tables.fingerprint(content.table, bulk.table.name)
@@ -142,7 +142,7 @@ def test_what_is_planned_for_an_engine_it_can_make_and_the_rest_is_skipped_in_wo
                     assert all(found.translate(query.sql) for query in (queries.queries if queries else ()))
                 case TimeSeriesLoadWorkload(load=load):
                     rows = content_of_series(load)
-                    asked = timeseries.TableOptions(180000, rows.span_us)
+                    asked = timeseries.TableFacts(180000, rows.span_us)
                     assert found.series.tables(rows.dataset, load.tables, asked)
                 case PlainQueriesWorkload(queries=queries):
                     assert all(found.translate(query.sql) for query in queries.queries)
@@ -189,7 +189,7 @@ TABLE: RowTable = {
     "row_bytes": 60.0,
 }
 UNORDERED: RowTable = {**TABLE, "sequence": None, "sequence_first": None, "sequence_step": None}
-ROWS = TableOptions(rows=1000)
+ROWS = TableFacts(rows=1000)
 WISHES = {
     "as it is usual": (TABLE, PLAIN),
     "as columns": (TABLE, replace(PLAIN, form="columnar")),
@@ -215,18 +215,18 @@ QUERIES = (
 def plain_lines(found: Engine) -> Iterator[str]:
     """Yield what an engine says of plain tables."""
     answers = found.tables
-    for title, (table, wishes) in WISHES.items():
+    for title, (table, options) in WISHES.items():
         yield f"## A table {title}"
         try:
-            made = answers.create(table, wishes, ROWS)
+            made = answers.create(table, options, ROWS)
         except LoadstoneError as error:
             yield f"refused: {error.message} ({error.hint})"
             continue
         yield from made
-        yield from answers.indexes(table, wishes, ROWS)
-        yield from (f"after the load: {text}" for text in answers.after_load(table, wishes))
-        yield from (f"to settle: {text}" for text in answers.settle(wishes))
-        yield from (f"note: {note}" for note in answers.notes(wishes, ROWS))
+        yield from answers.indexes(table, options, ROWS)
+        yield from (f"after the load: {text}" for text in answers.after_load(table, options))
+        yield from (f"to settle: {text}" for text in answers.settle(options))
+        yield from (f"note: {note}" for note in answers.notes(options, ROWS))
     yield "## The fingerprint of a table"
     yield answers.fingerprint(TABLE, "t")
     yield "## Dropping a table"
@@ -236,16 +236,16 @@ def plain_lines(found: Engine) -> Iterator[str]:
 def series_lines(found: Engine) -> Iterator[str]:
     """Yield what an engine says of time series."""
     answers = found.series
-    for title, wishes in SERIES_WISHES.items():
+    for title, options in SERIES_WISHES.items():
         yield f"## Time series {title}"
         try:
-            made = answers.tables(DATASET, wishes, where())
+            made = answers.tables(DATASET, options, where())
         except LoadstoneError as error:
             yield f"refused: {error.message} ({error.hint})"
             continue
         yield from made
-        yield from (f"after the load: {text}" for text in answers.after_load(DATASET, wishes))
-        yield from (f"note: {note}" for note in answers.notes(wishes, where()))
+        yield from (f"after the load: {text}" for text in answers.after_load(DATASET, options))
+        yield from (f"note: {note}" for note in answers.notes(options, where()))
     yield "## The fingerprint of a time series"
     yield answers.fingerprint(DATASET["tables"][1])
     yield "## A bucket of time"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.timeseries_data import control_of, indexes, rows
 
 from loadstone.engine.dialect.indexes import Index, index_list
-from loadstone.engine.dialect.tables import TableDialect, TableOptions, partition_ddl
+from loadstone.engine.dialect.tables import TableDialect, TableFacts, partition_ddl
 from loadstone.engines import engine
 from loadstone.errors import LoadstoneError
 from loadstone.model import PlainTable
@@ -47,13 +47,13 @@ TABLE: RowTable = {
     "row_bytes": 60.0,
 }
 PLAIN = PlainTable("t")
-THOUSAND = TableOptions(rows=1000)
+THOUSAND = TableFacts(rows=1000)
 FIVE_PARTS = replace(PLAIN, partition_column="at", partition_rows=200)
 NAMES = st.sampled_from([*TYPES, "ß_ü", "Groß"])
 
 
-def make(control: Control, wishes: PlainTable, where: TableOptions = THOUSAND) -> None:
-    for text in (*POSTGRES.create(TABLE, wishes, where), *POSTGRES.indexes(TABLE, wishes, where)):
+def make(control: Control, options: PlainTable, where: TableFacts = THOUSAND) -> None:
+    for text in (*POSTGRES.create(TABLE, options, where), *POSTGRES.indexes(TABLE, options, where)):
         control.execute(text)
 
 
@@ -135,10 +135,10 @@ def test_names_of_indexes_fit_what_postgres_keeps(table: str, columns: list[str]
 
 
 def test_a_table_has_its_columns_indexes_and_key(database: Database) -> None:
-    wishes = replace(PLAIN, indexes="n, at:brin, (big,word), k:hash", primary_key="big", compression="pglz")
+    options = replace(PLAIN, indexes="n, at:brin, (big,word), k:hash", primary_key="big", compression="pglz")
     with control_of(database) as control:
-        POSTGRES.refuse(control, TABLE, wishes)
-        make(control, wishes)
+        POSTGRES.refuse(control, TABLE, options)
+        make(control, options)
         kinds = {
             row["name"]: (row["type"], row["how"])
             for row in rows(
@@ -168,10 +168,10 @@ def test_values_may_be_kept_without_compression(database: Database) -> None:
 
 
 def test_partitions_hold_so_many_rows_and_none_is_lost(database: Database) -> None:
-    wishes = replace(FIVE_PARTS, partition_rows=300, indexes="n,at")
-    where = TableOptions(first=500, rows=1000)
+    options = replace(FIVE_PARTS, partition_rows=300, indexes="n,at")
+    where = TableFacts(first=500, rows=1000)
     with control_of(database) as control:
-        make(control, wishes, where)
+        make(control, options, where)
         control.execute(
             "insert into t (n, at) select i, timestamp '2018-11-01' + i * interval '10 ms' "
             "from generate_series(400, 1600) as i"
@@ -187,16 +187,16 @@ def test_partitions_hold_so_many_rows_and_none_is_lost(database: Database) -> No
         }  # fmt: skip
         assert indexes(control, "t_p0002") == {"btree (n)", "btree (at)"}
         # Those that are there stay, as when a broken load goes on.
-        for text in POSTGRES.indexes(TABLE, wishes, where, again=True):
+        for text in POSTGRES.indexes(TABLE, options, where, again=True):
             control.execute(text)
         assert indexes(control, "t_p0002") == {"btree (n)", "btree (at)"}
 
 
 def test_partitions_may_be_ranges_of_whole_numbers(database: Database) -> None:
     table: RowTable = {**TABLE, "sequence": "n", "sequence_first": 1, "sequence_step": 1}
-    wishes = replace(PLAIN, partition_column="n", partition_rows=500, primary_key="n")
+    options = replace(PLAIN, partition_column="n", partition_rows=500, primary_key="n")
     with control_of(database) as control:
-        for text in POSTGRES.create(table, wishes, THOUSAND):
+        for text in POSTGRES.create(table, options, THOUSAND):
             control.execute(text)
         control.execute("insert into t (n) select generate_series(1, 1000)")
         counts = rows(control, "select count(*) as rows from t group by tableoid")
@@ -208,15 +208,15 @@ def test_postgres_10_makes_the_indexes_of_each_partition() -> None:
         host=server.connection.host, port=server.connection.port, user=server.connection.user,
         dbname=server.connection.database, autocommit=True,
     ) as connection:  # fmt: skip
-        where = TableOptions(100023, rows=1000)
-        wishes = replace(FIVE_PARTS, indexes="n,at:brin", compression="pglz")
+        where = TableFacts(100023, rows=1000)
+        options = replace(FIVE_PARTS, indexes="n,at:brin", compression="pglz")
         connection.execute("create schema loadstone")
-        statements = [*POSTGRES.create(TABLE, wishes, where), *POSTGRES.indexes(TABLE, wishes, where)]
+        statements = [*POSTGRES.create(TABLE, options, where), *POSTGRES.indexes(TABLE, options, where)]
         for text in statements:
             connection.execute(text.encode())
         found = connection.execute("select count(*) from pg_indexes where tablename like 't_%'").fetchone()
         assert found == (2 * 7,)
-        assert len([note for note in POSTGRES.notes(wishes, where) if "before 1" in note]) == 2
+        assert len([note for note in POSTGRES.notes(options, where) if "before 1" in note]) == 2
     with pytest.raises(
         LoadstoneError, match="before version 11 a partitioned table cannot have a primary key"
     ):
@@ -224,10 +224,10 @@ def test_postgres_10_makes_the_indexes_of_each_partition() -> None:
 
 
 def test_tablespaces_hold_table_and_indexes(postgres: EmbeddedServer, database: Database) -> None:
-    wishes = replace(PLAIN, indexes="n", tablespace="pg_default", index_tablespace="elsewhere")
+    options = replace(PLAIN, indexes="n", tablespace="pg_default", index_tablespace="elsewhere")
     with control_of(database) as control:
         with pytest.raises(LoadstoneError, match="tablespace 'elsewhere'") as refused:
-            POSTGRES.refuse(control, TABLE, wishes)
+            POSTGRES.refuse(control, TABLE, options)
         assert "pg_default" in refused.value.hint
         folder = postgres.data_directory.parent / "elsewhere"
         folder.mkdir()
@@ -235,8 +235,8 @@ def test_tablespaces_hold_table_and_indexes(postgres: EmbeddedServer, database: 
         os.chown(folder, owner.st_uid, owner.st_gid)
         control.execute(f"create tablespace elsewhere location '{folder}'")
         try:
-            POSTGRES.refuse(control, TABLE, wishes)
-            make(control, replace(wishes, primary_key="big"))
+            POSTGRES.refuse(control, TABLE, options)
+            make(control, replace(options, primary_key="big"))
             found = rows(
                 control,
                 "select c.relname as name from pg_class c join pg_tablespace s on s.oid = c.reltablespace "
@@ -270,9 +270,9 @@ def test_an_operator_class_of_another_schema_is_named_with_it(database: Database
         with pytest.raises(LoadstoneError, match="is in the schema 'public'") as refused:
             POSTGRES.refuse(control, TABLE, replace(PLAIN, indexes="word:gin(gin_trgm_ops)"))
         assert "Write public.gin_trgm_ops" in refused.value.hint
-        wishes = replace(PLAIN, indexes="word:gin(public.gin_trgm_ops)")
-        POSTGRES.refuse(control, TABLE, wishes)
-        make(control, wishes)
+        options = replace(PLAIN, indexes="word:gin(public.gin_trgm_ops)")
+        POSTGRES.refuse(control, TABLE, options)
+        make(control, options)
         assert indexes(control, "t") == {"gin (word public.gin_trgm_ops)"}
 
 
@@ -291,12 +291,12 @@ def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "where", "words"),
+    ("options", "where", "words"),
     [
         ({"primary_key": "zz"}, THOUSAND, "the primary key of the table 't' needs a column 'zz'"),
         ({"partition_rows": 10, "partition_column": "n"}, THOUSAND, "cannot be partitioned by n"),
         ({"partition_rows": 10}, THOUSAND, "cannot be partitioned by no column"),
-        ({"partition_rows": 10, "partition_column": "at"}, TableOptions(), "no column is known to grow"),
+        ({"partition_rows": 10, "partition_column": "at"}, TableFacts(), "no column is known to grow"),
         (
             {"partition_rows": 100, "partition_column": "at", "primary_key": "n"},
             THOUSAND,
@@ -304,7 +304,7 @@ def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
         ),
         (
             {"partition_rows": 1, "partition_column": "at"},
-            TableOptions(rows=20_000),
+            TableFacts(rows=20_000),
             "20,000 partitions, and at most 10,000 are allowed",
         ),
         ({"form": "columnar"}, THOUSAND, "does not support tables of the form 'columnar'"),
@@ -312,10 +312,10 @@ def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
     ],
 )
 def test_wishes_that_contradict_each_other_are_refused(
-    wishes: dict[str, Any], where: TableOptions, words: str
+    options: dict[str, Any], where: TableFacts, words: str
 ) -> None:
     with pytest.raises(LoadstoneError, match=words) as refused:
-        POSTGRES.create(TABLE, replace(PLAIN, **wishes), where)
+        POSTGRES.create(TABLE, replace(PLAIN, **options), where)
     assert refused.value.hint
 
 
@@ -366,14 +366,14 @@ def test_fingerprints_are_the_same_on_both_engines(database: Database) -> None:
 
 
 def test_duckdb_refuses_what_it_does_not_have() -> None:
-    for wishes, words in (
+    for options, words in (
         (FIVE_PARTS, "no partitions"),
         (replace(PLAIN, tablespace="x"), "no tablespaces"),
         (replace(PLAIN, indexes="n:brin"), "cannot create the index n:brin"),
         (replace(PLAIN, indexes="(n"), "cannot be read"),
     ):
         with pytest.raises(LoadstoneError, match=words):
-            DUCKDB.create(TABLE, wishes, THOUSAND)
+            DUCKDB.create(TABLE, options, THOUSAND)
     made = DUCKDB.create(TABLE, replace(PLAIN, form="columnar", compression="lz4"), THOUSAND)
     assert made == DUCKDB.create(TABLE, PLAIN, THOUSAND)
     assert any(
@@ -382,28 +382,28 @@ def test_duckdb_refuses_what_it_does_not_have() -> None:
 
 
 def test_opengauss_has_its_partitions_in_one_statement() -> None:
-    wishes = replace(FIVE_PARTS, indexes="n", form="columnar", index_tablespace="fast")
-    (text,) = OPENGAUSS.create(TABLE, wishes, THOUSAND)
+    options = replace(FIVE_PARTS, indexes="n", form="columnar", index_tablespace="fast")
+    (text,) = OPENGAUSS.create(TABLE, options, THOUSAND)
     assert (
         'with (orientation = column) partition by range ("at") (partition "t_p0000" values less than' in text
     )
     assert text.endswith('partition "t_after" values less than (maxvalue))')
-    (index,) = OPENGAUSS.indexes(TABLE, wishes, THOUSAND)
+    (index,) = OPENGAUSS.indexes(TABLE, options, THOUSAND)
     assert index == 'create index "t_n_idx" on "loadstone"."t" ("n") local tablespace "fast"'
 
 
 def test_timescale_keeps_columns_in_chunks() -> None:
-    wishes = replace(PLAIN, form="columnar", partition_rows=200, partition_column="at")
-    made = TIMESCALE.create(TABLE, wishes, THOUSAND)
+    options = replace(PLAIN, form="columnar", partition_rows=200, partition_column="at")
+    made = TIMESCALE.create(TABLE, options, THOUSAND)
     assert made[-1].startswith(
         "select create_hypertable('\"loadstone\".\"t\"', by_range('at', interval '2000000 microseconds')"
     )
-    assert any("enable_columnstore" in text for text in TIMESCALE.after_load(TABLE, wishes))
+    assert any("enable_columnstore" in text for text in TIMESCALE.after_load(TABLE, options))
     assert not TIMESCALE.after_load(TABLE, PLAIN)
     with pytest.raises(LoadstoneError, match="no column is known to grow"):
-        TIMESCALE.create({**TABLE, "sequence": None}, wishes, THOUSAND)
+        TIMESCALE.create({**TABLE, "sequence": None}, options, THOUSAND)
     with pytest.raises(LoadstoneError, match="the primary key 'n'"):
-        TIMESCALE.create(TABLE, replace(wishes, primary_key="n"), THOUSAND)
+        TIMESCALE.create(TABLE, replace(options, primary_key="n"), THOUSAND)
 
 
 @pytest.mark.parametrize("name", ["pg", "pg10"])

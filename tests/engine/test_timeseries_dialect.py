@@ -21,7 +21,7 @@ from support.timeseries_data import (
     where,
 )
 
-from loadstone.engine.dialect.timeseries import TableOptions, chunk_bounds
+from loadstone.engine.dialect.timeseries import TableFacts, chunk_bounds
 from loadstone.engines import engine
 from loadstone.engines.opengauss import _own_version
 from loadstone.errors import LoadstoneError
@@ -58,7 +58,7 @@ def test_tables_have_the_columns_and_indexes_of_tsbs(database: Database) -> None
 
 
 @pytest.mark.parametrize(
-    ("wishes", "expected"),
+    ("options", "expected"),
     [
         ({"time_index": False, "partition_index": False}, set()),
         ({"time_partition_index": True}, {'btree (tags_id, "time" DESC)', 'btree ("time" DESC, tags_id)'}),
@@ -78,9 +78,9 @@ def test_tables_have_the_columns_and_indexes_of_tsbs(database: Database) -> None
         ),
     ],
 )
-def test_indexes_follow_the_wishes(database: Database, wishes: dict[str, Any], expected: set[str]) -> None:
+def test_indexes_follow_the_wishes(database: Database, options: dict[str, Any], expected: set[str]) -> None:
     with control_of(database) as control:
-        make(control, replace(PLAIN, **wishes))
+        make(control, replace(PLAIN, **options))
         assert indexes(control, "readings") == expected
 
 
@@ -109,19 +109,19 @@ def test_no_row_lacks_a_partition_and_those_outside_the_span_are_counted(databas
 
 
 def test_partitions_of_postgres_10_have_their_indexes_one_by_one() -> None:
-    wishes = replace(PLAIN, chunk_time_s=12 * 3600, hash_partitions=4)
-    made = SERIES.tables(DATASET, wishes, where(100023))
+    options = replace(PLAIN, chunk_time_s=12 * 3600, hash_partitions=4)
+    made = SERIES.tables(DATASET, options, where(100023))
     assert not any("hash" in statement for statement in made)
     indexed = [s for s in made if s.startswith("create index") and "time" in s]
     # Two tables of two half-days, before and after; two indexes each.
     assert len(indexed) == 2 * (2 + 2) * 2
-    assert any("before 11 has no hash partitions" in note for note in SERIES.notes(wishes, where(100023)))
+    assert any("before 11 has no hash partitions" in note for note in SERIES.notes(options, where(100023)))
 
 
 def test_bounds_of_partitions_are_whole_multiples_that_hold_the_span() -> None:
-    wishes = replace(PLAIN, chunk_time_s=86400)
+    options = replace(PLAIN, chunk_time_s=86400)
     span = (START_US + 5_000_000, START_US + DAY_US + 1)
-    assert chunk_bounds(wishes, TableOptions(span_us=span)) == [
+    assert chunk_bounds(options, TableFacts(span_us=span)) == [
         START_US,
         START_US + DAY_US,
         START_US + 2 * DAY_US,
@@ -129,7 +129,7 @@ def test_bounds_of_partitions_are_whole_multiples_that_hold_the_span() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "span", "words"),
+    ("options", "span", "words"),
     [
         ({"chunk_time_s": 3600.0}, None, "are unknown"),
         ({"chunk_time_s": 0.5}, (0, DAY_US), "less than one second"),
@@ -138,10 +138,10 @@ def test_bounds_of_partitions_are_whole_multiples_that_hold_the_span() -> None:
     ],
 )
 def test_impossible_partitions_are_refused_in_words(
-    wishes: dict[str, Any], span: tuple[int, int] | None, words: str
+    options: dict[str, Any], span: tuple[int, int] | None, words: str
 ) -> None:
     with pytest.raises(LoadstoneError, match=words):
-        SERIES.tables(DATASET, replace(PLAIN, **wishes), TableOptions(span_us=span))
+        SERIES.tables(DATASET, replace(PLAIN, **options), TableFacts(span_us=span))
 
 
 def test_a_table_split_by_device_alone_takes_rows_of_any_time(database: Database) -> None:
@@ -195,9 +195,9 @@ def test_time_buckets_begin_at_whole_multiples(database: Database) -> None:
 
 
 def test_hypertables_are_made_in_the_form_of_today() -> None:
-    wishes = replace(PLAIN, chunk_time_s=43200, hash_partitions=4, compress=True, compress_after_s=604800)
+    options = replace(PLAIN, chunk_time_s=43200, hash_partitions=4, compress=True, compress_after_s=604800)
     series = engine("timescaledb").series
-    made = series.tables(DATASET, wishes, where())
+    made = series.tables(DATASET, options, where())
     assert made[0] == "create extension if not exists timescaledb"
     assert (
         'select create_hypertable(\'"loadstone"."readings"\','
@@ -205,10 +205,10 @@ def test_hypertables_are_made_in_the_form_of_today() -> None:
         "create_default_indexes => false)" in made
     )
     assert "select add_dimension('\"loadstone\".\"readings\"', by_hash('tags_id', 4))" in made
-    after = series.after_load(DATASET, wishes)
+    after = series.after_load(DATASET, options)
     assert sum("convert_to_columnstore" in statement for statement in after) == 2
     assert sum("add_columnstore_policy" in statement for statement in after) == 2
-    assert any("telemetry" in note for note in series.notes(wishes))
+    assert any("telemetry" in note for note in series.notes(options))
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_versions_of_opengauss_are_its_own(text: str, version: str) -> None:
 
 def test_opengauss_splits_by_range_and_hash_in_one_statement() -> None:
     series = engine("opengauss").series
-    wishes = replace(PLAIN, chunk_time_s=86400, hash_partitions=2)
-    text = next(s for s in series.tables(DATASET, wishes, where()) if 'table "loadstone"."readings"' in s)
+    options = replace(PLAIN, chunk_time_s=86400, hash_partitions=2)
+    text = next(s for s in series.tables(DATASET, options, where()) if 'table "loadstone"."readings"' in s)
     assert 'partition by range ("time") subpartition by hash ("tags_id")' in text
     assert "values less than ('2016-01-02 00:00:00.000000+00') (subpartition" in text
     assert "partition p_after values less than (maxvalue)" in text
@@ -234,7 +234,7 @@ def test_opengauss_splits_by_range_and_hash_in_one_statement() -> None:
 
 
 def test_wishes_without_a_meaning_are_said() -> None:
-    wishes = replace(PLAIN, compress=True, time_partition_index=True)
-    notes = SERIES.notes(wishes, where())
+    options = replace(PLAIN, compress=True, time_partition_index=True)
+    notes = SERIES.notes(options, where())
     assert any("nothing is compressed" in note for note in notes)
     assert any("replaces time-index" in note for note in notes)

@@ -204,7 +204,7 @@ def test_steps_and_the_wait_for_the_end_are_in_the_account(target: OpenTarget, t
 
 
 @pytest.mark.parametrize(
-    ("wishes", "words"),
+    ("options", "words"),
     [
         (PlainTable("test", partition_rows=100, partition_column="l"), "partitions"),
         (PlainTable("test", tablespace="fast"), "no tablespaces"),
@@ -214,10 +214,10 @@ def test_steps_and_the_wait_for_the_end_are_in_the_account(target: OpenTarget, t
     ],
 )
 def test_wishes_that_cannot_be_are_refused_before_anything_is_touched(
-    target: OpenTarget, tmp_path: Path, wishes: PlainTable, words: str
+    target: OpenTarget, tmp_path: Path, options: PlainTable, words: str
 ) -> None:
     with pytest.raises(LoadstoneError, match=words):
-        load(target, replace(BULK, table=wishes), tmp_path)
+        load(target, replace(BULK, table=options), tmp_path)
 
 
 def test_ways_to_load_that_it_lacks_are_refused(target: OpenTarget, tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ def test_what_was_generated_is_in_the_tables(
 
 
 def test_tags_as_json_and_the_first_tag_beside_the_rows(target: OpenTarget, tmp_path: Path) -> None:
-    wishes = SeriesTables(jsonb_tags=True, in_table_tag=True)
-    check_whole(perform_load(replace(LOAD, tables=wishes), target, tmp_path))
+    options = SeriesTables(jsonb_tags=True, in_table_tag=True)
+    check_whole(perform_load(replace(LOAD, tables=options), target, tmp_path))
     mismatched = (
         "select count(*) from readings r join tags t on t.id = r.tags_id "
         "where r.name is distinct from t.tagset->>'name'"
@@ -95,8 +95,8 @@ def test_tags_as_json_and_the_first_tag_beside_the_rows(target: OpenTarget, tmp_
 
 
 def test_wishes_without_meaning_are_told(target: OpenTarget, tmp_path: Path) -> None:
-    wishes = SeriesTables(chunk_time_s=3600, compress=True, field_index_count=2)
-    account = perform_load(replace(LOAD, tables=wishes, hash_workers=True), target, tmp_path)
+    options = SeriesTables(chunk_time_s=3600, compress=True, field_index_count=2)
+    account = perform_load(replace(LOAD, tables=options, hash_workers=True), target, tmp_path)
     told = " ".join(account["load"]["notes"])
     assert "not hashed to workers" in told
     for words in ("no index on time", "no partitions", "compresses every column", "no index on fields"):

@@ -189,7 +189,7 @@ def test_what_a_load_needs_is_said_in_words_that_engines_offer(database: Databas
 
 
 @pytest.mark.parametrize(
-    ("table", "wishes", "column"),
+    ("table", "options", "column"),
     [
         (TABLE, PLAIN, "a"),
         (UNORDERED, PLAIN, "a"),
@@ -198,9 +198,11 @@ def test_what_a_load_needs_is_said_in_words_that_engines_offer(database: Databas
         (TABLE, replace(PLAIN, primary_key="b"), "b"),
     ],
 )
-def test_rows_are_spread_by_a_column_of_many_values(table: RowTable, wishes: PlainTable, column: str) -> None:
-    assert spreading_column(table, wishes) == column
-    made = engine("citus_cluster").tables.create(table, wishes)
+def test_rows_are_spread_by_a_column_of_many_values(
+    table: RowTable, options: PlainTable, column: str
+) -> None:
+    assert spreading_column(table, options) == column
+    made = engine("citus_cluster").tables.create(table, options)
     assert made[-1] == f"select create_distributed_table('\"loadstone\".\"t\"', '{column}')"
 
 
@@ -215,7 +217,7 @@ def test_a_hypertable_needs_a_column_that_is_always_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wishes", "words"),
+    ("name", "options", "words"),
     [
         ("cstore_fdw", {"indexes": "b"}, "cstore_fdw does not support indexes"),
         ("cstore_fdw", {"primary_key": "a"}, "primary keys"),
@@ -226,7 +228,7 @@ def test_a_hypertable_needs_a_column_that_is_always_there() -> None:
     ],
 )
 def test_what_an_engine_lacks_is_refused_where_it_is_wished(
-    name: str, wishes: dict[str, object], words: str
+    name: str, options: dict[str, object], words: str
 ) -> None:
     with pytest.raises(LoadstoneError, match=words):
-        engine(name).tables.create(TABLE, replace(PLAIN, **wishes))  # type: ignore[arg-type]
+        engine(name).tables.create(TABLE, replace(PLAIN, **options))  # type: ignore[arg-type]

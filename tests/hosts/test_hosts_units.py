@@ -120,7 +120,7 @@ class FakeShare:
     offset_ns: int
     running: bool = True
     progress: dict[str, Any] = field(default_factory=dict)
-    told: list[Any] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
 
     def here(self, there_ns: int) -> int:
         return there_ns - self.offset_ns
@@ -138,13 +138,13 @@ def test_an_interval_is_shown_once_when_all_hosts_have_ended_it_and_on_our_clock
     progress = JointProgress([slow, fast])  # type: ignore[list-item]
     slow.tells(0)
     fast.tells(0, 1)
-    fast.told = ["a line"]
+    fast.messages = ["a line"]
     taken = progress.take()
     assert [(one["start_ns"], one["done"]) for one in taken["recent"]] == [(70, 4)]
     assert (taken["start_ns"], taken["done"], taken["failed"]) == (70, 4, 2)
-    assert taken["told"] == ["a line"]
+    assert taken["messages"] == ["a line"]
     taken = progress.take()
-    assert (taken["recent"], taken["told"]) == ([], [])
+    assert (taken["recent"], taken["messages"]) == ([], [])
     assert taken["latest"]["start_ns"] == 70
     slow.running = False  # lost: the others are shown without it
     assert [one["done"] for one in progress.take()["recent"]] == [2]

@@ -27,7 +27,7 @@ from loadstone.plan.plan import (
     plan_to_json,
 )
 from loadstone.scenario.load import needs_of_bulk, seconds_of_bulk
-from loadstone.scenario.private_server import common_wishes
+from loadstone.scenario.private_server import common_private_server
 from loadstone.scenario.scenario import load_scenario
 
 if TYPE_CHECKING:
@@ -242,9 +242,9 @@ def test_wishes_for_a_private_server_go_by_size(tmp_path: Path) -> None:
 
 def test_scenarios_of_one_run_must_wish_for_the_same_server() -> None:
     alike = PrivateServer(5)
-    assert common_wishes({"a": alike, "b": PrivateServer(5)}) == alike
+    assert common_private_server({"a": alike, "b": PrivateServer(5)}) == alike
     with pytest.raises(LoadstoneError, match="the scenarios a and b need different private servers"):
-        common_wishes({"a": alike, "b": PrivateServer()})
+        common_private_server({"a": alike, "b": PrivateServer()})
 
 
 @given(rows=st.integers(1, 10**9), step_rows=st.integers(1, 10**9))

@@ -297,11 +297,11 @@ def test_index_import_takes_files_in_place_of_rows() -> None:
 
 
 def test_index_import_gives_a_small_private_server_little_memory() -> None:
-    wishes = [
+    demands = [
         make_plan([find_scenario("index-import")], [TARGET], size).scenarios[0].private_server
         for size in ("small", "full")
     ]
-    assert [wish.memory_bytes for wish in wishes] == [80 << 20, None]
+    assert [demand.memory_bytes for demand in demands] == [80 << 20, None]
 
 
 def test_index_import_makes_and_removes_its_tablespace(connection: psycopg.Connection) -> None:

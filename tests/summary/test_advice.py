@@ -87,8 +87,8 @@ def knee_at(step: int) -> dict[str, Any]:
 
 
 def loaded(indexes: str = "3", **table: Any) -> Loaded:
-    wishes = {"name": "test", "indexes": indexes, **table}
-    bulk = {"rows": {"set": "import", "rows": STEPS * STEP_ROWS, "first": 0}, "table": wishes}
+    options = {"name": "test", "indexes": indexes, **table}
+    bulk = {"rows": {"set": "import", "rows": STEPS * STEP_ROWS, "first": 0}, "table": options}
     return Loaded("postgres", "18.6", part(PlannedLoad, bulk), part(PlainTable, dict(import_table())))
 
 

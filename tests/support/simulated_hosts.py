@@ -32,7 +32,7 @@ def answer_to(message: dict[str, Any], second: int) -> dict[str, Any]:
         "done": 48_211 * second, "failed": 3, "start_ns": 0, "measure_ns": 0, "deadline_ns": 60 * SECOND,
         "latest": row, "output_error": None, "ready": True, "began_ns": 41_000,
     }  # fmt: skip
-    return {"progress": progress, "told": [], "account": None} if message["do"] == "poll" else {}
+    return {"progress": progress, "messages": [], "account": None} if message["do"] == "poll" else {}
 
 
 _seconds: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.timeseries import TableOptions, TimeSeriesDialect
+from loadstone.engine.dialect.timeseries import TableFacts, TimeSeriesDialect
 from loadstone.engines import engine
 from loadstone.model import SeriesTables
 from loadstone.target import parse_target
@@ -62,12 +62,12 @@ def control_of(database: Database) -> Iterator[Control]:
         yield control
 
 
-def where(version: int = 180000) -> TableOptions:
-    return TableOptions(version, (START_US, START_US + DAY_US))
+def where(version: int = 180000) -> TableFacts:
+    return TableFacts(version, (START_US, START_US + DAY_US))
 
 
-def make(control: Control, wishes: SeriesTables = PLAIN) -> None:
-    tables.execute(control, SERIES.tables(DATASET, wishes, where()))
+def make(control: Control, options: SeriesTables = PLAIN) -> None:
+    tables.execute(control, SERIES.tables(DATASET, options, where()))
 
 
 def rows(control: Control, sql: str) -> list[dict[str, Any]]:

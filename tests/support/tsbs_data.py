@@ -50,9 +50,9 @@ def batches(use_case: str) -> tuple[Any, Iterator[tuple[str, pa.RecordBatch]]]:
 
 def into_postgres(database: Database, use_case: str, *, jsonb_tags: bool = False) -> None:
     dataset, rows = batches(use_case)
-    wishes = SeriesTables(jsonb_tags=jsonb_tags)
+    options = SeriesTables(jsonb_tags=jsonb_tags)
     with database.connect() as connection:
-        for statement in engine("postgres").series.within("public").tables(dataset, wishes):
+        for statement in engine("postgres").series.within("public").tables(dataset, options):
             connection.execute(statement.encode())
         for table, batch in rows:
             _copy(connection, table, batch, jsonb_tags=jsonb_tags and table == "tags")

@@ -52,12 +52,12 @@ def test_one_that_says_its_schema_is_not(statement: str) -> None:
 
 def test_in_python_the_name_must_come_from_where_names_are_made() -> None:
     fine = (
-        "def f(self, table: Qualified, wishes):\n"
-        "    name, x = self.qualified(wishes.name), 1\n"
+        "def f(self, table: Qualified, options):\n"
+        "    name, x = self.qualified(options.name), 1\n"
         "    some = [self.qualified(n) for n in x]\n"
         "    yield f'create table {table} (a)'\n"
         "    yield f'drop table {name}'\n"
-        "    yield f'insert into {self.qualified(wishes.name)} values (1)'\n"
+        "    yield f'insert into {self.qualified(options.name)} values (1)'\n"
         "    yield from (f'analyze {each}' for each in some)\n"
     )
     assert list(in_python(fine)) == []

@@ -11,10 +11,10 @@ use serde::Serialize;
 pub(crate) use self::finish::{Absence, Finish, Outage, Pauses, merge_outages};
 use crate::config::Config;
 use crate::error::DriveError;
+use crate::messages::Line;
 use crate::output::{Output, SeriesLatency, SeriesRow};
 use crate::record::{Distribution, Latency, Record, WindowCounts};
 use crate::saved::Records;
-use crate::telling::Line;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
 use crate::workload::load::StepAccount;
@@ -61,7 +61,7 @@ pub(crate) struct Progress {
     pub(crate) output_error: Option<String>,
     /// Lines for the user since the last look.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) told: Option<Vec<Line>>,
+    pub(crate) messages: Option<Vec<Line>>,
     /// All clients are connected and await the word to begin; one of several hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ready: Option<bool>,
@@ -147,7 +147,7 @@ impl Collector {
         Self {
             config: Arc::clone(config),
             reported: vec![0; record_pool.len()],
-            distributions: (config.telling.as_ref().filter(|t| t.asked.counts))
+            distributions: (config.messages.as_ref().filter(|t| t.spec.counts))
                 .map(|_| Distributions::default()),
             totals: config.blank_record(),
             end_ns: timeline.start_ns,
@@ -343,7 +343,7 @@ impl Collector {
             skipped: counts.skipped,
             dropped: counts.dropped,
             retries: record.retries,
-            retried: self.config.telling.as_ref().map(|_| record.retried),
+            retried: self.config.messages.as_ref().map(|_| record.retried),
             connected,
             bytes_sent: record.bytes_sent,
             bytes_received: record.bytes_received,
@@ -368,7 +368,7 @@ impl Collector {
             total.rows += gain.rows;
             total.metrics += gain.metrics;
         }
-        if self.config.telling.is_some() {
+        if self.config.messages.is_some() {
             progress.recent.push_back(row.clone());
             if progress.recent.len() > RECENT {
                 progress.recent.pop_front();

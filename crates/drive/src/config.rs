@@ -7,12 +7,12 @@ use loadstone_gen::random::SeedSequence;
 use crate::clock::ns;
 use crate::connect_pace::ConnectPace;
 use crate::error::DriveError;
+use crate::messages::Messages;
 use crate::pace::Schedule;
 use crate::protocol::{Failure, Protocol};
 use crate::record::booking::Rules;
 use crate::record::{Details, ErrorClass, Record};
 use crate::spec::{DriveSpec, OnError};
-use crate::telling::Telling;
 use crate::workload::work::Work;
 use crate::workload::{ClientSeeds, Labels};
 
@@ -59,7 +59,7 @@ pub(crate) struct Config {
     /// The drive ends with the first client that gives up.
     pub(crate) exit_on_abort: bool,
     /// Where lines for the user go.
-    pub(crate) telling: Option<Arc<Telling>>,
+    pub(crate) messages: Option<Arc<Messages>>,
     /// Clients reach the database through a library.
     pub(crate) by_library: bool,
 }
@@ -119,7 +119,7 @@ impl Config {
             on_error: work.on_error().unwrap_or(spec.on_error),
             tries_max: spec.tries_max,
             exit_on_abort: spec.exit_on_abort || work.on_error().is_some(),
-            telling: work.telling(),
+            messages: work.messages(),
             by_library: false,
             labels: work.labels(),
             is_load: work.is_load(),
@@ -140,7 +140,7 @@ impl Config {
         let (scripts, statements) = (&self.labels.scripts, &self.labels.statements);
         let timed = statements.iter().map(Option::is_some);
         let mut record = Record::new(scripts.len(), timed, self.under_a_rate);
-        if self.telling.as_ref().is_some_and(|t| t.asked.counts) {
+        if self.messages.as_ref().is_some_and(|t| t.spec.counts) {
             record.details = Some(Box::new(Details::new(
                 scripts.len(),
                 statements.len(),

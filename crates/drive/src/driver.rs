@@ -188,7 +188,11 @@ impl Drive {
         if let Some(load) = self.config.work.load() {
             progress.gain = Some(load.gain());
         }
-        progress.told = self.config.telling.as_ref().map(|telling| telling.take());
+        progress.messages = self
+            .config
+            .messages
+            .as_ref()
+            .map(|messages| messages.take());
         progress.steps = self.config.work.load().map(|load| StepProgress {
             steps: load.finished_steps(),
             holding: load.holding(),
@@ -252,8 +256,8 @@ impl Drive {
 impl Drop for Drive {
     fn drop(&mut self) {
         self.stop();
-        if let Some(telling) = &self.config.telling {
-            telling.close();
+        if let Some(messages) = &self.config.messages {
+            messages.close();
         }
         if let Some(handle) = self
             .supervisor

@@ -15,9 +15,9 @@ pub use self::queries::QueriesSpec;
 use crate::error::DriveError;
 use crate::journal::LogSpec;
 pub use crate::ledger::LedgerSpec;
+use crate::messages::MessageSpec;
 use crate::pace::Pace;
 use crate::share::Share;
-use crate::telling::TellSpec;
 
 /// Beyond this the schedule alone would keep a core busy.
 const RATE_MAX_PER_S: f64 = 1e7;
@@ -107,7 +107,7 @@ pub struct DriveSpec {
     pub out_dir: Option<PathBuf>,
     /// Tell line by line what happens to clients, and do with scripts what their own tool does; scripts only.
     #[serde(default)]
-    pub tell: Option<TellSpec>,
+    pub messages: Option<MessageSpec>,
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogSpec>,
@@ -365,10 +365,10 @@ impl DriveSpec {
                 "remove connect_per_transaction and tries_max",
             ));
         }
-        if self.ledger.is_some() && (self.scripts.is_none() || self.tell.is_some()) {
+        if self.ledger.is_some() && (self.scripts.is_none() || self.messages.is_some()) {
             return Err(DriveError::bad_spec(
                 "a ledger books the commits of scripts, as Loadstone runs them".to_owned(),
-                "remove ledger, or tell",
+                "remove ledger, or messages",
             ));
         }
         if self.load.is_some() && (self.connect_per_transaction || self.latency_limit_ms.is_some())

@@ -8,11 +8,11 @@ pub(crate) mod client;
 mod connect;
 mod intervals;
 mod limits;
+mod messages;
 mod parts;
 mod punctual;
 mod ramp;
 mod session;
-mod telling;
 mod traffic;
 mod transact;
 

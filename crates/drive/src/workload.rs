@@ -15,9 +15,9 @@ use loadstone_gen::random::Prng;
 use serde::Serialize;
 
 pub(crate) use self::labels::{Labels, ScriptLabel, StatementLabel};
+use crate::messages::Line;
 use crate::protocol::{Failure, Message, Protocol};
 use crate::record::Operations;
-use crate::telling::Line;
 use crate::waker::Waker;
 
 /// What a program wants next.

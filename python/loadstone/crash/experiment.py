@@ -53,7 +53,7 @@ class Bench:
     target: Target
     phase: PlannedPhase
     invariants: Invariants
-    wishes: PrivateServer
+    demands: PrivateServer
     folder: Path
     listener: Listener
     settings: Mapping[str, str]
@@ -81,7 +81,7 @@ class Bench:
         assert isinstance(workload, ScriptWorkload), "the phase was chosen so"  # noqa: S101
         opening = open_target(
             self.target, workload.drive.clients, storage=level.storage, settings={**self.settings, **more},
-            wishes=self.wishes, provision=Provision(copy_of=template),
+            demands=self.demands, provision=Provision(copy_of=template),
         )  # fmt: skip
         with opening as opened:
             assert opened.server is not None, "the target is a private server"  # noqa: S101

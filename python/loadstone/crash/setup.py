@@ -17,7 +17,7 @@ from loadstone.plan.model import ScriptWorkload
 from loadstone.results.folder import RunFolder, make_run_id
 from loadstone.results.redact import redact_command
 from loadstone.run import Request, plan_of
-from loadstone.run.targets import wishes_of
+from loadstone.run.targets import private_server_of
 from loadstone.scenario.scenario import find_scenario
 from loadstone.target import parse_targets
 from loadstone.target.settings import shown_settings
@@ -81,7 +81,7 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     )  # fmt: skip
     bench = Bench(
         request, parts, target, phase,
-        invariants_of(plan.targets[0].phases, phase), wishes_of(plan, (target,)), folder, Quiet(),
+        invariants_of(plan.targets[0].phases, phase), private_server_of(plan, (target,)), folder, Quiet(),
         {**_LOGGED, **request.settings},
     )  # fmt: skip
     return CrashTest(bench, document, say)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Identity, Sizes
     from loadstone.engine.control import Control
     from loadstone.engine.dialect import timeseries
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables
     from loadstone.sqltext import Qualified
@@ -52,21 +52,21 @@ class ClusterSeries(CitusSeries):
 
     title = "Citus cluster"
 
-    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+    def tags_table(self, tags: Table, options: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices, a copy on every worker."""
-        yield from super().tags_table(tags, wishes)
+        yield from super().tags_table(tags, options)
         yield f"select create_reference_table({literal(self.qualified(tags['name']))})"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: timeseries.TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: timeseries.TableFacts
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows and spread it."""
-        yield from super().series_table(table, dataset, wishes, where)
-        yield _distribute(self.qualified(table["name"]), device_column(dataset, wishes))
+        yield from super().series_table(table, dataset, options, where)
+        yield _distribute(self.qualified(table["name"]), device_column(dataset, options))
 
-    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, options: SeriesTables, where: timeseries.TableFacts = USUAL_SERIES) -> tuple[str, ...]:
         """Say what is seen of the workers."""
-        return (*super().notes(wishes, where), *_SHARED)
+        return (*super().notes(options, where), *_SHARED)
 
     def size(self, control: Control, table: str) -> SeriesSize:
         """Read what a table takes on all workers."""
@@ -80,14 +80,14 @@ class ClusterTables(CitusTables):
     title = "Citus cluster"
     tablespaces = False
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table with its partitions, and spread it."""
-        made = super().create(table, wishes, where)
-        return (*made, _distribute(self.qualified(wishes.name), spreading_column(table, wishes)))
+        made = super().create(table, options, where)
+        return (*made, _distribute(self.qualified(options.name), spreading_column(table, options)))
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is seen of the workers."""
-        return (*super().notes(wishes, where), *_SHARED)
+        return (*super().notes(options, where), *_SHARED)
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on all workers."""

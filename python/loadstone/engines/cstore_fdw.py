@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from loadstone.engine.answers import RelationSize
     from loadstone.engine.control import Control
     from loadstone.engine.dialect import timeseries
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.engine.observe.storage import Storage
     from loadstone.model import LoadMethod, PlainTable, SeriesTables, TableForm, ToastCompression
@@ -90,15 +90,15 @@ class CstoreSeries(TimeSeriesDialect):
         return _drop(self.qualified(name))
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: timeseries.TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: timeseries.TableFacts
     ) -> Iterator[str]:
         """Yield the statement that makes one foreign table."""
         del where
-        columns = self.columns(table, dataset, wishes)
+        columns = self.columns(table, dataset, options)
         yield f"create foreign table {self.qualified(table['name'])} ({columns}){self.keeping}"
 
-    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
-        """Say which wishes have no meaning here."""
+    def notes(self, options: SeriesTables, where: timeseries.TableFacts = USUAL_SERIES) -> tuple[str, ...]:
+        """Say which options have no meaning here."""
         del where
         found = [
             (
@@ -106,7 +106,7 @@ class CstoreSeries(TimeSeriesDialect):
                 "maximum values"
             )
         ]
-        if wishes.chunk_time_s is not None or wishes.hash_partitions:
+        if options.chunk_time_s is not None or options.hash_partitions:
             found.append("a table is one file: it has no partitions")
         return (*found, *_MANNER)
 
@@ -135,18 +135,18 @@ class CstoreTables(TableDialect):
         """Return the statement that drops a table of either kind, if it is there."""
         return _drop(self.qualified(name))
 
-    def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
+    def after_load(self, table: RowTable, options: PlainTable) -> tuple[str, ...]:
         """Do nothing: the files are whole when COPY has ended."""
-        del table, wishes
+        del table, options
         return ()
 
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+    def settle(self, options: PlainTable) -> tuple[str, ...]:
         """Return what gives the planner its statistics; nothing is to be vacuumed."""
-        return (f"analyze {self.qualified(wishes.name)}",)
+        return (f"analyze {self.qualified(options.name)}",)
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what the files do not have of a table."""
-        del wishes, where
+        del options, where
         return _MANNER
 
     def size(self, control: Control, table: str) -> TableSize:

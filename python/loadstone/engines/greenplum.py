@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loadstone.engine import Identity
     from loadstone.engine.control import Control
     from loadstone.engine.dialect import timeseries
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.engine.dialect.timeseries import Dataset, Table
     from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
 
@@ -43,23 +43,23 @@ class GreenplumSeries(TimeSeriesDialect):
     title = "Greenplum"
     keeping = _KEEPING
 
-    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+    def tags_table(self, tags: Table, options: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices, a copy on every segment."""
-        first, *rest = super().tags_table(tags, wishes)
+        first, *rest = super().tags_table(tags, options)
         yield f"{first} distributed replicated"
         yield from rest
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: timeseries.TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: timeseries.TableFacts
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows with its partitions and indexes."""
-        first, *rest = super().series_table(table, dataset, wishes, where)
-        yield f"{first} distributed by ({quoted(device_column(dataset, wishes))})"
+        first, *rest = super().series_table(table, dataset, options, where)
+        yield f"{first} distributed by ({quoted(device_column(dataset, options))})"
         yield from rest
 
-    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, options: SeriesTables, where: timeseries.TableFacts = USUAL_SERIES) -> tuple[str, ...]:
         """Say how tables are kept, in place of what PostgreSQL says of compression."""
-        found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
+        found = (note for note in super().notes(options, where) if "nothing is compressed" not in note)
         return (*found, *_MANNER)
 
 
@@ -72,15 +72,15 @@ class GreenplumTables(TableDialect):
     index_methods: tuple[str, ...] | None = ("btree", "bitmap", "brin", "gin", "gist")
     compressions: tuple[ToastCompression, ...] = ()
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table and its partitions, in order."""
-        first, *rest = super().create(table, wishes, where)
-        spread = f"by ({quoted(wishes.primary_key)})" if wishes.primary_key else "randomly"
+        first, *rest = super().create(table, options, where)
+        spread = f"by ({quoted(options.primary_key)})" if options.primary_key else "randomly"
         return (f"{first} distributed {spread}", *rest)
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say how tables are kept."""
-        return (*super().notes(wishes, where), *_MANNER)
+        return (*super().notes(options, where), *_MANNER)
 
 
 class Greenplum(PostgresFamily):

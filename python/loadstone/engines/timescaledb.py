@@ -11,7 +11,7 @@ from loadstone.engine.dialect.tables import TableDialect
 from loadstone.engine.dialect.timeseries import (
     USUAL,
     Compression,
-    TableOptions,
+    TableFacts,
     TableSize,
     TimeSeriesDialect,
     common_notes,
@@ -102,51 +102,51 @@ class TimescaleSeries(TimeSeriesDialect):
                 f"Loadstone needs {'.'.join(map(str, _OLDEST))} or later.",
             )
 
-    def tables(self, dataset: Dataset, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def tables(self, dataset: Dataset, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statements that make the tables; the extension comes first."""
-        return ("create extension if not exists timescaledb", *super().tables(dataset, wishes, where))
+        return ("create extension if not exists timescaledb", *super().tables(dataset, options, where))
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: TableFacts
     ) -> Iterator[str]:
         """Yield the statements that make one hypertable with its dimensions and indexes."""
         del where
-        device, name = device_column(dataset, wishes), self.qualified(table["name"])
-        yield f"create table {name} ({self.columns(table, dataset, wishes)})"
-        yield from (f"create index on {name} {keys}" for keys in index_keys(table, wishes, device))
-        span = "" if wishes.chunk_time_s is None else f", interval '{wishes.chunk_time_s:g} seconds'"
+        device, name = device_column(dataset, options), self.qualified(table["name"])
+        yield f"create table {name} ({self.columns(table, dataset, options)})"
+        yield from (f"create index on {name} {keys}" for keys in index_keys(table, options, device))
+        span = "" if options.chunk_time_s is None else f", interval '{options.chunk_time_s:g} seconds'"
         by_range = f"by_range('time'{span})"
         yield f"select create_hypertable({literal(name)}, {by_range}, create_default_indexes => false)"
-        if wishes.hash_partitions:
-            by_hash = f"by_hash({literal(device)}, {wishes.hash_partitions})"
+        if options.hash_partitions:
+            by_hash = f"by_hash({literal(device)}, {options.hash_partitions})"
             yield f"select add_dimension({literal(name)}, {by_hash})"
 
-    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+    def after_load(self, dataset: Dataset, options: SeriesTables) -> tuple[str, ...]:
         """Compress as wished, then what PostgreSQL does."""
-        device = quoted(device_column(dataset, wishes))
+        device = quoted(device_column(dataset, options))
         tables = [self.qualified(table["name"]) for table in dataset["tables"]]
         found: list[str] = []
-        if wishes.compress or wishes.compress_after_s is not None:
+        if options.compress or options.compress_after_s is not None:
             found += [
                 f"alter table {table} set (timescaledb.enable_columnstore, "
                 f"timescaledb.segmentby = {literal(device)}, timescaledb.orderby = 'time desc')"
                 for table in tables
             ]
-        if wishes.compress:
+        if options.compress:
             found += [_COMPRESS.format(table=literal(table)).strip() for table in tables]
-        if wishes.compress_after_s is not None:
-            after = f"interval '{wishes.compress_after_s:g} seconds'"
+        if options.compress_after_s is not None:
+            after = f"interval '{options.compress_after_s:g} seconds'"
             found += [
                 f"call add_columnstore_policy({literal(table)}, after => {after}, if_not_exists => true)"
                 for table in tables
             ]
-        return (*found, *super().after_load(dataset, wishes))
+        return (*found, *super().after_load(dataset, options))
 
-    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
         del where
-        found = list(common_notes(wishes))
-        if wishes.chunk_time_s is None:
+        found = list(common_notes(options))
+        if options.chunk_time_s is None:
             found.append(
                 "a hypertable is always partitioned by time: without a chunk time, by TimescaleDB's default"
             )
@@ -190,21 +190,21 @@ class TimescaleTables(TableDialect):
     title = "TimescaleDB"
     forms: tuple[TableForm, ...] = ("default", "columnar")
 
-    def is_columnar(self, wishes: PlainTable) -> bool:
+    def is_columnar(self, options: PlainTable) -> bool:
         """Return whether the table is to be a hypertable in the columnstore."""
-        return wishes.form == "columnar"
+        return options.form == "columnar"
 
     def create(
-        self, table: RowTable, wishes: PlainTable, where: tables.TableOptions = tables.USUAL
+        self, table: RowTable, options: PlainTable, where: tables.TableFacts = tables.USUAL
     ) -> tuple[str, ...]:
         """Return the statements that make the table, or the hypertable; a chunk is a partition."""
-        if not self.is_columnar(wishes):
-            return super().create(table, wishes, where)
-        self.refuse_wishes(table, wishes, where)
-        column, span = _dimension(table), _chunk(table, wishes, where)
-        name = self.qualified(wishes.name)
+        if not self.is_columnar(options):
+            return super().create(table, options, where)
+        self.refuse_options(table, options, where)
+        column, span = _dimension(table), _chunk(table, options, where)
+        name = self.qualified(options.name)
         dimension = f"by_range({literal(column)}, {span})"
-        unsplit = replace(wishes, form="default", partition_rows=0, partition_column="")
+        unsplit = replace(options, form="default", partition_rows=0, partition_column="")
         return (
             "create extension if not exists timescaledb",
             *super().create(table, unsplit, where),
@@ -215,56 +215,56 @@ class TimescaleTables(TableDialect):
     def indexes(
         self,
         table: RowTable,
-        wishes: PlainTable,
-        where: tables.TableOptions = tables.USUAL,
+        options: PlainTable,
+        where: tables.TableFacts = tables.USUAL,
         *,
         again: bool = False,
     ) -> tuple[str, ...]:
         """Return the statements that make the indexes; a hypertable's chunks get theirs with it."""
-        unsplit = replace(wishes, partition_rows=0) if self.is_columnar(wishes) else wishes
+        unsplit = replace(options, partition_rows=0) if self.is_columnar(options) else options
         return super().indexes(table, unsplit, where, again=again)
 
-    def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
+    def after_load(self, table: RowTable, options: PlainTable) -> tuple[str, ...]:
         """Move all chunks into the columnstore."""
-        if not self.is_columnar(wishes):
-            return super().after_load(table, wishes)
-        name, order = self.qualified(wishes.name), literal(quoted(_dimension(table)))
+        if not self.is_columnar(options):
+            return super().after_load(table, options)
+        name, order = self.qualified(options.name), literal(quoted(_dimension(table)))
         return (
             f"alter table {name} set (timescaledb.enable_columnstore, timescaledb.orderby = {order})",
             _COMPRESS.format(table=literal(name)).strip(),
         )
 
-    def notes(self, wishes: PlainTable, where: tables.TableOptions = tables.USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: tables.TableFacts = tables.USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
-        if not self.is_columnar(wishes):
-            return super().notes(wishes, where)
+        if not self.is_columnar(options):
+            return super().notes(options, where)
         found = ["rows are loaded into the rowstore, and moved into the columnstore after the load"]
-        if not wishes.partition_rows:
+        if not options.partition_rows:
             found.append("all rows are in one chunk, unless partition_rows is set")
         return tuple(found)
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: tables.TableOptions) -> None:
+    def refuse_options(self, table: RowTable, options: PlainTable, where: tables.TableFacts) -> None:
         """Refuse what cannot be, of a hypertable a table without a column to be its dimension."""
-        if not self.is_columnar(wishes):
-            super().refuse_wishes(table, wishes, where)
+        if not self.is_columnar(options):
+            super().refuse_options(table, options, where)
             return
         column = _dimension(table)
         if not column:
             raise LoadstoneError(
-                f"the table '{wishes.name}' cannot be a hypertable: it has no integer or time column "
+                f"the table '{options.name}' cannot be a hypertable: it has no integer or time column "
                 "without NULL",
                 "Remove the columnstore; rows from files have no such column.",
             )
         if table["sequence"] is not None and where.rows:
             split = replace(
-                wishes, partition_rows=wishes.partition_rows or where.rows, partition_column=column
+                options, partition_rows=options.partition_rows or where.rows, partition_column=column
             )
-            super().refuse_wishes(table, split, where)
+            super().refuse_options(table, split, where)
             return
-        super().refuse_wishes(table, wishes, where)
-        if wishes.primary_key not in ("", column):
+        super().refuse_options(table, options, where)
+        if options.primary_key not in ("", column):
             raise LoadstoneError(
-                f"the primary key '{wishes.primary_key}' must contain the column by which the table is "
+                f"the primary key '{options.primary_key}' must contain the column by which the table is "
                 f"partitioned, '{column}'",
                 "Remove the primary key.",
             )
@@ -286,13 +286,13 @@ def _dimension(table: RowTable) -> str:
     return table["sequence"] or next(able, "")
 
 
-def _chunk(table: RowTable, wishes: PlainTable, where: tables.TableOptions) -> str:
+def _chunk(table: RowTable, options: PlainTable, where: tables.TableFacts) -> str:
     """Return the span of one chunk, as `by_range` takes it; all rows where none is known to be told apart."""
     kinds = {column["name"]: column["type"] for column in table["columns"]}
     kind = kinds[_dimension(table)]
     if table["sequence"] is None or not where.rows:
         return _SPANS[kind]
-    span = (table["sequence_step"] or 1) * (wishes.partition_rows or where.rows)
+    span = (table["sequence_step"] or 1) * (options.partition_rows or where.rows)
     return f"interval '{span} microseconds'" if kind == "timestamp" else str(span)
 
 

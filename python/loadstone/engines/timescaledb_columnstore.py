@@ -9,20 +9,20 @@ from loadstone.engine.dialect.timeseries import USUAL
 from loadstone.engines.timescaledb import TimescaleDB, TimescaleSeries, TimescaleTables
 
 if TYPE_CHECKING:
-    from loadstone.engine.dialect.timeseries import Dataset, TableOptions
+    from loadstone.engine.dialect.timeseries import Dataset, TableFacts
     from loadstone.model import PlainTable, SeriesTables
 
 
 class ColumnstoreSeries(TimescaleSeries):
     """Hypertables that are turned into columns when all rows are in, whether that is wished or not."""
 
-    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+    def after_load(self, dataset: Dataset, options: SeriesTables) -> tuple[str, ...]:
         """Move all chunks into the columnstore."""
-        return super().after_load(dataset, replace(wishes, compress=True))
+        return super().after_load(dataset, replace(options, compress=True))
 
-    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
-        return super().notes(replace(wishes, compress=True), where)
+        return super().notes(replace(options, compress=True), where)
 
 
 class ColumnstoreTables(TimescaleTables):
@@ -30,9 +30,9 @@ class ColumnstoreTables(TimescaleTables):
 
     title = "TimescaleDB columnstore"
 
-    def is_columnar(self, wishes: PlainTable) -> bool:
+    def is_columnar(self, options: PlainTable) -> bool:
         """Say yes: that is what this engine is."""
-        del wishes
+        del options
         return True
 
 

@@ -33,7 +33,7 @@ class Agent:
         self._folder = folder
         self._drive: _core.Drive | None = None
         self._account: Message | None = None
-        self._told: list[Any] = []
+        self._messages: list[Any] = []
         self._do: dict[str, Callable[..., Message]] = {
             "calibrate": _calibrate,
             "prepare": self._prepare,
@@ -76,10 +76,10 @@ class Agent:
             left = end - time.monotonic()
             self._look(drive, max(0.0, min(left, _LOOK_S) if until_ready else left))
             progress: Message = json.loads(drive.progress())
-            self._told += progress.pop("told", None) or []
+            self._messages += progress.pop("messages", None) or []
             if self._account is not None or left <= 0 or not until_ready or progress["ready"]:
-                told, self._told = self._told, []
-                return {"progress": progress, "told": told, "account": self._account}
+                messages, self._messages = self._messages, []
+                return {"progress": progress, "messages": messages, "account": self._account}
 
     def _look(self, drive: _core.Drive, wait_s: float) -> None:
         text = None if self._account is not None else drive.wait(wait_s)

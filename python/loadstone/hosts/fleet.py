@@ -106,7 +106,7 @@ class Fleet:
         document: Document,
         signals: Signals | None,
         show: Callable[[Document], None] | None = None,
-        tell: Callable[[Sequence[Mapping[str, str]]], None] | None = None,
+        on_messages: Callable[[Sequence[Mapping[str, str]]], None] | None = None,
         say: Callable[[str, str], None] | None = None,
     ) -> Document:
         """Run a drive on all hosts to its end and return its account, as `workload.drive.perform` does.
@@ -127,7 +127,7 @@ class Fleet:
             begun = drive.begin(sent, unknown)
             if mode_clients is not None and begun:
                 self._ceilings[mode_clients] = {s.name: s.ceiling for s in shares if s.ceiling}
-            drive.watch(show, tell)
+            drive.watch(show, on_messages)
             return self._outcome(document, drive, say)
 
     def calibrate(self, wanted: Sequence[tuple[str, int]], seconds: float) -> dict[str, list[Document]]:
@@ -252,7 +252,7 @@ class _Performance:
     def watch(
         self,
         show: Callable[[Document], None] | None,
-        tell: Callable[[Sequence[Mapping[str, str]]], None] | None,
+        on_messages: Callable[[Sequence[Mapping[str, str]]], None] | None,
     ) -> None:
         """Watch until all have ended; when one is lost, the others are stopped."""
         progress = JointProgress(self.joint.shares)
@@ -263,8 +263,8 @@ class _Performance:
             if (lost or self._stop_asked or taken["output_error"]) and not self._stopped:
                 self._stopped = True
                 self._client.sync(self.joint.stop)
-            if tell is not None:
-                tell(taken["told"])
+            if on_messages is not None:
+                on_messages(taken["messages"])
             if show is not None:
                 show(taken)
         self._client.sync(self.joint.measure_clocks)

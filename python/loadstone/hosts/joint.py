@@ -45,7 +45,7 @@ class Share:
     before: Offset | None = None
     after: Offset | None = None
     progress: Message = field(default_factory=dict)
-    told: list[Any] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
     ended: Message | None = None
     """State, reason and output_error of its account, once it has ended."""
     lost: str | None = None
@@ -210,7 +210,7 @@ class JointDrive:
         share.lost = answer.get("lost")
         if share.lost is None:
             share.progress = answer["progress"]
-            share.told += answer["told"]
+            share.messages += answer["messages"]
             share.ended = answer["account"]
 
     async def _ask(self, share: Share, message: Message, within_s: float) -> Message:

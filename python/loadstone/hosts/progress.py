@@ -29,9 +29,9 @@ class JointProgress:
     def take(self) -> Row:
         """Return the progress of all, in the form of one drive's, times on our clock."""
         shares = [share for share in self._shares if share.progress]
-        told = [line for share in self._shares for line in share.told]
+        messages = [line for share in self._shares for line in share.messages]
         for share in self._shares:
-            share.told = []
+            share.messages = []
             self._keep(share)
         first = shares[0] if shares else None
         times = {name: self._time(first, name) for name in ("start_ns", "measure_ns", "deadline_ns")}
@@ -44,7 +44,7 @@ class JointProgress:
             "latest": self._latest,
             "recent": rows,
             "output_error": next((e for s in shares if (e := s.progress["output_error"])), None),
-            "told": told,
+            "messages": messages,
         }
 
     @staticmethod

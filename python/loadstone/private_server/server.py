@@ -81,7 +81,7 @@ class ServerSpec:
     memory_bytes: int | None = None
     """Limit of the memory of the server and of the page cache of its files together, where one can be set."""
     wished: Mapping[str, str] = field(default_factory=dict)
-    """What a scenario wishes for; `settings` beat it."""
+    """What a scenario wants for; `settings` beat it."""
     adopt: Adoption | None = None
     """A killed run's data to go on with; then `storage`, `memory_bytes` and all settings are as they were."""
     provision: Provision = EMPTY

@@ -35,7 +35,7 @@ from loadstone.run.prices import prices_of
 from loadstone.run.remembered import asked_document
 from loadstone.run.request import Listener, Outcome, Request
 from loadstone.run.resume import ResumeState, open_broken, options_of
-from loadstone.run.targets import Opener, wishes_of
+from loadstone.run.targets import Opener, private_server_of
 from loadstone.run.turns import in_turn
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import parse_targets
@@ -71,7 +71,7 @@ def plan_of(request: Request, targets: Sequence[Target]) -> Plan:
     refuse_unqualified(plan, targets)
     if not request.allow_shell:
         refuse_shell(plan)
-    wishes_of(plan, targets)
+    private_server_of(plan, targets)
     return plan
 
 

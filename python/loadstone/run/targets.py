@@ -11,7 +11,7 @@ from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
 from loadstone.run.server import Server
-from loadstone.scenario.private_server import common_wishes
+from loadstone.scenario.private_server import common_private_server
 from loadstone.target import open_target
 from loadstone.watch.watchers import Watchers, watchers_of
 
@@ -33,11 +33,11 @@ _NO_PASSWORDS = (
 )
 
 
-def wishes_of(plan: Plan, targets: Sequence[Target]) -> PrivateServer:
+def private_server_of(plan: Plan, targets: Sequence[Target]) -> PrivateServer:
     """Return what the scenarios wish of a private server, where there is one."""
     if not any(target.embedded is not None for target in targets):
         return PrivateServer()
-    return common_wishes({scenario.id: scenario.private_server for scenario in plan.scenarios})
+    return common_private_server({scenario.id: scenario.private_server for scenario in plan.scenarios})
 
 
 def _lacks_password(target: Target) -> bool:
@@ -74,9 +74,9 @@ class Opener:
         clients = max((p.workload.clients for t in plan.targets for p in t.phases), default=1) or 1
         adopted = self._adopt(targets)  # before any is opened: that removes what killed runs have left
         # All targets are looked at before any of them is touched.
-        wishes = wishes_of(plan, targets)
+        demands = private_server_of(plan, targets)
         opened = [
-            self._open_one(stack, target, clients, wishes, adopted.get(target.id)) for target in targets
+            self._open_one(stack, target, clients, demands, adopted.get(target.id)) for target in targets
         ]
         servers = []
         for target in opened:
@@ -128,7 +128,7 @@ class Opener:
         stack: contextlib.ExitStack,
         target: Target,
         clients: int,
-        wishes: PrivateServer,
+        demands: PrivateServer,
         adoption: Adoption | None,
     ) -> OpenTarget:
         self.listener.said(f"opening {target.id} …")
@@ -139,7 +139,7 @@ class Opener:
             storage=request.storage,
             settings=request.settings,
             keep=request.keep,
-            wishes=wishes,
+            demands=demands,
             adopt=adoption,
             provision=request.provision,
         )

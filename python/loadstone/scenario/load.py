@@ -97,7 +97,7 @@ def seconds_of_bulk(bulk: BulkLoad) -> float:
 
 def bulk_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     """Yield keys of a bulk phase, filled in, that cannot stand together."""
-    data, wishes = table["data"], table["table"]
+    data, options = table["data"], table["table"]
     yield from _data_clashes(data, (*path, "data"))
     sent = "files" in data and data.get("format") != "parquet"
     if sent and table.get("method", "best") not in ("best", f"copy_{data.get('format', 'text')}"):
@@ -108,7 +108,7 @@ def bulk_clashes(table: Mapping[str, Any], path: Path) -> Iterator[Problem]:
             if key in table and table[key] != "insert":
                 where = key_path((*path, key))
                 yield Problem(where, "long transactions are single-row INSERTs", "Remove one of the two.")
-    if wishes.get("partition_rows") and not wishes.get("partition_column"):
+    if options.get("partition_rows") and not options.get("partition_column"):
         where = key_path((*path, "table", "partition_column"))
         yield Problem(where, "only partitions by ranges of a column are possible", "Name the column.")
     yield from _knee_clashes(table, path)

@@ -1,4 +1,4 @@
-"""What a scenario wishes of a private server: [private_server] → PrivateServer."""
+"""What a scenario wants of a private server: [private_server] → PrivateServer."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ _BYTES = re.compile(r"(\d+)\s*([kmgt]?b)", re.IGNORECASE)
 
 
 def private_server_of(scenario: Scenario, size: str, values: Mapping[str, Value]) -> PrivateServer:
-    """Return what the scenario wishes at this size; keys of the size beat those for every size.
+    """Return what the scenario wants at this size; keys of the size beat those for every size.
 
     A text that comes out empty counts as left out. Raises LoadstoneError that names the key.
     """
     table = scenario.private_server
     memory, settings = "", {}
-    for inside, wishes in (("", table), (f".{size}", table.get(size, {}))):
+    for inside, demands in (("", table), (f".{size}", table.get(size, {}))):
         where = f"{scenario.folder / SCENARIO_FILE}: private_server{inside}"
-        memory = render(wishes.get("memory", ""), values, f"{where}.memory").strip() or memory
-        for name, text in wishes.get("settings", {}).items():
+        memory = render(demands.get("memory", ""), values, f"{where}.memory").strip() or memory
+        for name, text in demands.get("settings", {}).items():
             settings[name] = render(text, values, f"{where}.settings.{name}").strip()
     limit = _bytes(memory, f"{scenario.folder / SCENARIO_FILE}: private_server.memory") if memory else None
     return PrivateServer(limit, {name: text for name, text in settings.items() if text})
 
 
-def common_wishes(wishes: Mapping[str, PrivateServer]) -> PrivateServer:
+def common_private_server(demands: Mapping[str, PrivateServer]) -> PrivateServer:
     """Return what the scenarios of a run, by name, wish alike: one server serves them all.
 
     Raises LoadstoneError when they differ, for the one's limits would change the other's figures.
     """
-    names = list(wishes)
+    names = list(demands)
     for name in names[1:]:
-        if wishes[name] != wishes[names[0]]:
+        if demands[name] != demands[names[0]]:
             raise LoadstoneError(
                 f"the scenarios {names[0]} and {name} need different private servers",
                 "Run them one at a time, or use your own server as the --target.",
             )
-    return wishes[names[0]]
+    return demands[names[0]]
 
 
 def _bytes(text: str, where: str) -> int:

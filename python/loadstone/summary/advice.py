@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from loadstone.engine.dialect.tables import TableOptions, partition_ddl
+from loadstone.engine.dialect.tables import TableFacts, partition_ddl
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PlainTable as TableWishes
@@ -56,7 +56,7 @@ def advise(steps: StepsFigures, loaded: Loaded) -> Advice | None:
     knee = steps.knee
     if knee is None:
         return None
-    if loaded.load and loaded.load.table.get("partition_rows"):  # no document: the wishes as planned
+    if loaded.load and loaded.load.table.get("partition_rows"):  # no document: the options as planned
         return _advice([judge_flat(steps)[1]])
     rows = partition_rows(steps)
     rate = _rate(_before(steps, rows)) if rows else None
@@ -226,15 +226,15 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
             f"number, and partition by ranges of about {in_words(rows)} rows.",
         )
     total = load.rows.rows or 0
-    where = TableOptions(
+    where = TableFacts(
         version_number=_version_number(loaded.version),
         first=load.rows.first or 0,
         rows=max(rows, min(total, rows * PARTITIONS)),
     )
-    wishes = msgspec.convert(load.table, TableWishes)
-    wishes = replace(wishes, partition_column=column, partition_rows=rows, index_when="before")
+    options = msgspec.convert(load.table, TableWishes)
+    options = replace(options, partition_column=column, partition_rows=rows, index_when="before")
     try:
-        ddl = partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(table), wishes, where)
+        ddl = partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(table), options, where)
     except LoadstoneError as error:
         return _adding(advice, f"There is no DDL: {error.message}. {error.hint}")
     kinds = {each.name: each.type for each in table.columns or []}
@@ -256,10 +256,10 @@ def time_partitions(loaded: Loaded, seconds: int) -> str | None:
         return None
     # As if there were a row each second: then seconds are rows.
     spaced = msgspec.structs.replace(table, sequence_step=_MICROSECONDS)
-    where = TableOptions(version_number=_version_number(loaded.version), first=0, rows=seconds * PARTITIONS)
-    wishes = msgspec.convert(load.table, TableWishes)
-    wishes = replace(wishes, partition_column=column, partition_rows=seconds, index_when="before")
-    return partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(spaced), wishes, where)
+    where = TableFacts(version_number=_version_number(loaded.version), first=0, rows=seconds * PARTITIONS)
+    options = msgspec.convert(load.table, TableWishes)
+    options = replace(options, partition_column=column, partition_rows=seconds, index_when="before")
+    return partition_ddl(engine_named(loaded.engine).tables, msgspec.to_builtins(spaced), options, where)
 
 
 def _adding(advice: Advice, sentence: str) -> Advice:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from loadstone.target import Target
 
 
-_NO_WISHES = PrivateServer()
+_NO_DEMANDS = PrivateServer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
     storage: Path | None = None,
     settings: Mapping[str, str] | None = None,
     keep: bool = False,
-    wishes: PrivateServer = _NO_WISHES,
+    demands: PrivateServer = _NO_DEMANDS,
     adopt: Adoption | None = None,
     provision: Provision = EMPTY,
 ) -> Iterator[OpenTarget]:
     """Open a target for so many clients; a private server ends with the context.
 
     `storage` and `keep` are for private servers: where the data lies, whether the server stays when the
-    context ends. So are a scenario's `wishes`, `adopt`, a killed run's data to go on with, and
+    context ends. So are a scenario's `demands`, `adopt`, a killed run's data to go on with, and
     `provision`, which data the server starts with. `settings` are set on private servers, and for our
     sessions on others; a target's own win. Raises LoadstoneError for everything that would keep the clients
     from working.
@@ -122,7 +122,7 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
         with _open_place(
             target, clients, target.place, _folder(target.place, storage, keep, adopt), settings
         ) as opened:
-            yield _without_limit(opened, wishes)
+            yield _without_limit(opened, demands)
         return
     engine = wire_engine(target.engine)
     if target.embedded is not None:
@@ -132,8 +132,8 @@ def open_target(  # noqa: PLR0913 - all but the first two are for private server
             storage,
             settings,
             keep,
-            memory_bytes=wishes.memory_bytes,
-            wished=wishes.settings,
+            memory_bytes=demands.memory_bytes,
+            wished=demands.settings,
             adopt=adopt,
             provision=provision,
         )
@@ -161,12 +161,12 @@ def _folder(place: Place, storage: Path | None, keep: bool, adopt: Adoption | No
     return PrivateFolder(storage, keep=keep, adopt=adopt, user=user)
 
 
-def _without_limit(opened: OpenTarget, wishes: PrivateServer) -> OpenTarget:
-    """Note that a private server has no limit of memory where the scenario wishes one."""
-    if wishes.memory_bytes is None or opened.connection is None:
+def _without_limit(opened: OpenTarget, demands: PrivateServer) -> OpenTarget:
+    """Note that a private server has no limit of memory where the scenario wants one."""
+    if demands.memory_bytes is None or opened.connection is None:
         return opened
     note = (
-        f"the memory of a private {opened.engine.title} is not limited to {wishes.memory_bytes:,} bytes as "
+        f"the memory of a private {opened.engine.title} is not limited to {demands.memory_bytes:,} bytes as "
         "requested: Loadstone limits only PostgreSQL's"
     )
     return replace(opened, notes=(*opened.notes, note))

@@ -68,7 +68,7 @@ def _ours(case: Case, connection: model.Connection, signals: Signals | None) -> 
         clients=case.clients, duration_s=case.seconds, pace=pace,
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="loadstone-truth-") as folder:
-        document = drive_document(drive, connection, Path(folder)) | {"tell": {"counts": True}}
+        document = drive_document(drive, connection, Path(folder)) | {"messages": {"counts": True}}
         account = perform(document, signals)
         found = _percentiles_of(_histograms(Path(folder) / "latency.hlog"), case.percentiles)
     if signals is not None:

@@ -88,15 +88,15 @@ def perform(
     show: Callable[[Progress], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
     library: Clients | None = None,
-    tell: Tell | None = None,
+    on_messages: Tell | None = None,
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
 
     `library` connects the clients where `document` has no `connection`.
 
     The first signal asks it to stop in order; whatever ends the waiting for it ends its threads as well, so
-    that nothing is written into its folder later. `tell` takes the lines that the drive tells (`tell` in the
-    document), all of them before the end, and `show` then has the last look, too. `on_step` is called with
+    that nothing is written into its folder later. `on_messages` takes the drive's messages (`messages`
+    in the document), all before the end, and `show` then has the last look. `on_step` is called with
     each complete step of a load in order while the drive holds (`hold` in the document); what it raises
     stops the drive, and is raised.
     Raises LoadstoneError when the drive cannot begin.
@@ -111,7 +111,7 @@ def perform(
         signals.during(drive.stop)
     try:
         drive.start()
-        return _await(drive, document.get("out_dir"), show, on_step, tell)
+        return _await(drive, document.get("out_dir"), show, on_step, on_messages)
     except _core.DriveError as error:
         raise RunFailedError(*error.args) from error
     except BaseException:
@@ -129,7 +129,7 @@ def _await(
     out_dir: str | None,
     show: Callable[[Progress], None] | None,
     on_step: Callable[[Step], None] | None,
-    tell: Tell | None,
+    on_messages: Tell | None,
 ) -> dict[str, Any]:
     seen = 0
     while True:
@@ -139,9 +139,9 @@ def _await(
             steps = progress.get("steps", [])[seen:]
             seen += len(steps)
             _tell(drive, steps, on_step, account, out_dir)
-        if tell is not None:
-            tell(progress.get("told") or [])
-        if show is not None and (account is None or tell is not None):
+        if on_messages is not None:
+            on_messages(progress.get("messages") or [])
+        if show is not None and (account is None or on_messages is not None):
             show(progress)
         if account is not None:
             return account

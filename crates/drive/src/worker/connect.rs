@@ -179,7 +179,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             return;
         }
         if !self.config.reconnect {
-            self.tell_end(slot, &failure, place.as_deref());
+            self.log_end(slot, &failure, place.as_deref());
         } else if self.clients[slot as usize].transaction.active {
             self.log_failed(slot, now, &failure); // its client goes on
         }
@@ -202,7 +202,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.detach(slot);
         self.end_lost(slot, now, Phase::Vacant, failure);
         if self.config.on_error != OnError::Continue {
-            self.tell_end(slot, failure, None);
+            self.log_end(slot, failure, None);
             return self.give_up(slot, now, failure);
         }
         let client = &mut self.clients[slot as usize];
@@ -321,7 +321,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.lost += usize::from(!client.lost);
         client.lost = true;
         if self.outage.is_none() && self.config.reconnect {
-            self.tell_outage(slot, failure);
+            self.log_outage(slot, failure);
         }
         let outage = self.outage.get_or_insert(Outage {
             start_ns: now,
@@ -352,7 +352,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             && let Some(mut outage) = self.outage.take()
         {
             outage.end_ns = Some(now);
-            self.tell_return(&outage);
+            self.log_return(&outage);
             self.keep_outage(outage);
         }
     }

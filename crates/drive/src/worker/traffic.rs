@@ -6,10 +6,10 @@ use std::os::fd::AsRawFd;
 use super::Worker;
 use super::client::{Client, Exchange, Phase, SendState};
 use crate::io::{Chunk, Event, Poller, Sending, Slot};
+use crate::messages::{Kind, Line, Messages};
 use crate::protocol::report::Report;
 use crate::protocol::{Failure, Frontend as _, Message, Protocol, Session as _};
 use crate::record::{ErrorClass, Record};
-use crate::telling::{Kind, Line, Telling};
 use crate::workload::{Place, Program};
 
 /// Sends up to this size need no completion of their own: the kernel takes them at once, and the answer proves it.
@@ -155,7 +155,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         // Statements of a transaction that straddles the end of the warm-up belong to neither side.
         let counted = client.transaction.measured == self.measuring;
         let is_load = self.config.is_load || program.sends_data();
-        let telling = self.config.telling.as_deref();
+        let messages = self.config.messages.as_deref();
         let (mut ready, mut copy_in) = (false, false);
         let result = session.receive(self.poller.bytes(chunk), &mut |message| match message {
             Message::LoggedIn => ready = true,
@@ -165,8 +165,8 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 }
                 copy_in |= !is_load && matches!(message, Message::DataWanted);
                 program.message(&message);
-                if let Some(telling) = telling {
-                    overhear(telling, &message, exchange, &**program);
+                if let Some(messages) = messages {
+                    overhear(messages, &message, exchange, &**program);
                 }
                 answer(&message, exchange, record, now, counted, is_load);
             }
@@ -252,7 +252,7 @@ fn end_quiet_send<P: Protocol>(client: &mut Client<P>) {
 
 /// What is told of a message, now or when its transaction has failed.
 fn overhear<P: Protocol>(
-    telling: &Telling,
+    messages: &Messages,
     message: &Message<'_, P>,
     exchange: &mut Exchange,
     program: &(dyn Program<P> + Send),
@@ -264,7 +264,7 @@ fn overhear<P: Protocol>(
                 context: None,
                 ..*notice
             };
-            telling.tell(Line::new(Kind::Server, notice.text(program.sent())));
+            messages.push(Line::new(Kind::Server, notice.text(program.sent())));
         }
         Message::Done(_) => exchange.results += 1,
         Message::Error(error) if exchange.failure.is_none() => {

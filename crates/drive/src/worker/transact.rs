@@ -308,7 +308,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 OnError::AbortUnlessServer => !matches!(failure.class, ErrorClass::Server(_)),
             };
         if !aborts {
-            self.tell_passed(slot, now, failure, place.as_deref(), false);
+            self.log_passed(slot, now, failure, place.as_deref(), false);
             self.log_failed(slot, now, failure);
         }
         self.end_failed(slot, now, failure);
@@ -323,7 +323,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         // As pgbench: what is over the latency limit already is not tried again, nor anything after the end.
         let limit_ns = self.config.latency_limit_ns.unwrap_or(u64::MAX);
         let in_time = now.saturating_sub(transaction.intended_ns) <= limit_ns
-            && (self.config.telling.is_none() || self.may_begin(now));
+            && (self.config.messages.is_none() || self.may_begin(now));
         failure.is_retriable
             && transaction.tries < self.config.tries_max
             && in_time
@@ -331,7 +331,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     }
 
     fn repeat(&mut self, slot: Slot, now: u64, failure: &Failure, place: Option<&Place>) {
-        self.tell_passed(slot, now, failure, place, true);
+        self.log_passed(slot, now, failure, place, true);
         let client = &mut self.clients[slot as usize];
         if client.transaction.measured {
             self.record.retries += 1;
@@ -366,7 +366,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.idle.retain(|&idle| idle != slot);
         self.connected -= usize::from(client.session.is_some());
         self.say_goodbye(slot);
-        self.tell_end(slot, failure, place);
+        self.log_end(slot, failure, place);
         self.give_up(slot, now, failure);
     }
 

@@ -17,9 +17,9 @@ use self::copying::{Copying, Way};
 pub(crate) use self::work::LuaWork;
 use self::work::Shared;
 use super::{End, LoadCount, Part, Place, Program, Readiness, Step};
+use crate::messages::{Kind, Line};
 use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
 use crate::record::Operations;
-use crate::telling::{Kind, Line};
 
 /// How often a client looks whether others are as far as it needs.
 const LOOK_NS: u64 = 1_000_000;

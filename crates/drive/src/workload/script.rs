@@ -24,8 +24,8 @@ use self::shell::Shell;
 use self::times::Times;
 pub(crate) use self::work::ScriptWork;
 use super::{ClientSeeds, End, LoadCount, Place, Program, Readiness, Step};
+use crate::messages::Line;
 use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
-use crate::telling::Line;
 
 pub(crate) struct ScriptProgram {
     set: Arc<ScriptSet>,
@@ -149,7 +149,7 @@ impl ScriptProgram {
         if let Some(booking) = &mut self.booking {
             booking.sending(self.script, command, self.machine.in_pipeline());
         }
-        self.tell_sent(flat);
+        self.log_sent(flat);
         u32::try_from(flat).map_err(|_| Failure::script("too many commands"))
     }
 
@@ -211,7 +211,7 @@ impl ScriptProgram {
             self.shell_failure(command, &error, Failure::script(error.to_string()))
         })?;
         self.ending = None; // makes it end before another begins
-        let shell = Shell::start(&line, reads, self.set.telling.is_some())
+        let shell = Shell::start(&line, reads, self.set.messages.is_some())
             .map_err(|failure| self.shell_failure(command, &failure.message.clone(), failure))?;
         let ns = shell.pause_ns();
         self.shell = Some((command, shell));
@@ -319,7 +319,7 @@ impl<P: Protocol> Program<P> for ScriptProgram {
         self.script = self.set.choose(&mut self.chooser);
         self.at_start = self.prng;
         self.machine.reset();
-        self.tell_begin();
+        self.log_begin();
         self.script
     }
 
@@ -381,7 +381,7 @@ impl<P: Protocol> Program<P> for ScriptProgram {
             self.syncs = 0;
             return Ok(());
         }
-        self.tell_received();
+        self.log_received();
         self.parsing.clear();
         if self.captured.active {
             self.store()

@@ -12,10 +12,10 @@ use super::queries::QueryWork;
 use super::script::ScriptWork;
 use super::{ClientSeeds, Labels, Program};
 use crate::error::DriveError;
+use crate::messages::Messages;
 use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::spec::{DriveSpec, OnError};
-use crate::telling::Telling;
 
 /// The work of a drive, made ready and shared by all its clients.
 #[derive(Debug)]
@@ -97,10 +97,10 @@ impl Work {
     }
 
     /// Where lines for the user go, if that is wanted.
-    pub(crate) fn telling(&self) -> Option<Arc<Telling>> {
+    pub(crate) fn messages(&self) -> Option<Arc<Messages>> {
         match self {
-            Self::Scripts(scripts) => scripts.telling(),
-            Self::Lua(lua) => Some(lua.telling()),
+            Self::Scripts(scripts) => scripts.messages(),
+            Self::Lua(lua) => Some(lua.messages()),
             Self::Load(_) | Self::Queries(_) => None,
         }
     }

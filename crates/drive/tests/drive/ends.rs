@@ -16,7 +16,7 @@ on_both!(
 
 fn told(drive: &Drive) -> String {
     let progress: Value = serde_json::from_str(&drive.progress()).unwrap();
-    let lines = progress["told"].as_array().unwrap().iter();
+    let lines = progress["messages"].as_array().unwrap().iter();
     let texts: Vec<_> = lines.map(|line| line["text"].as_str().unwrap()).collect();
     texts.join("\n")
 }
@@ -24,7 +24,7 @@ fn told(drive: &Drive) -> String {
 fn clients_that_end_are_grouped_by_the_reason(io: &str) {
     let server = Server::faulty(vec![Fault::CloseAfter { queries: 30 }]);
     let more = json!({"clients": 4, "threads": 2, "duration_s": 20.0, "on_error": "abort_client",
-                      "tell": {"counts": true}});
+                      "messages": {"counts": true}});
     let account = run(&server.spec(io, more));
     let ended = account["details"]["ended"].as_array().unwrap();
     assert_eq!(ended.len(), 1, "{account}");
@@ -44,7 +44,7 @@ fn an_error_that_ends_clients_is_one_reason_however_it_is_worded(io: &str) {
         message: "division by zero".to_owned(),
     }]);
     let more = json!({"clients": 3, "transactions_per_client": 50, "on_error": "abort_client",
-                      "reconnect": true, "tell": {"counts": true}});
+                      "reconnect": true, "messages": {"counts": true}});
     let account = run(&server.spec(io, more));
     let ended = account["details"]["ended"].as_array().unwrap();
     assert_eq!(
@@ -62,7 +62,7 @@ fn an_error_that_ends_clients_is_one_reason_however_it_is_worded(io: &str) {
 fn what_a_lost_connection_costs_is_counted_where_clients_come_back(io: &str) {
     let server = Server::faulty(vec![Fault::CloseAfter { queries: 100 }]);
     let more = json!({"clients": 3, "transactions_per_client": 250, "on_error": "abort_client",
-                      "reconnect": true, "tell": {"counts": true}});
+                      "reconnect": true, "messages": {"counts": true}});
     let drive = start(&server.spec(io, more));
     let account = finish(&drive);
     assert_eq!(account["state"], "complete");
@@ -83,7 +83,7 @@ fn what_a_lost_connection_costs_is_counted_where_clients_come_back(io: &str) {
 fn clients_that_never_come_back_have_ended(io: &str) {
     let mut server = Server::new(Behaviour::default());
     let more = json!({"clients": 5, "duration_s": 0.7, "reconnect": true, "interval_s": 0.05,
-                      "on_error": "abort_client", "tell": {"counts": true}});
+                      "on_error": "abort_client", "messages": {"counts": true}});
     let drive = start(&server.spec(io, more));
     let progress = || serde_json::from_str::<Value>(&drive.progress()).unwrap();
     while progress()["done"].as_u64() == Some(0) {
@@ -103,7 +103,7 @@ fn percentiles_and_the_last_intervals_need_no_files(io: &str) {
     let server = Server::new(Behaviour::default());
     let pace = json!({"kind": "fixed", "rate_per_s": 200.0});
     let more = json!({"clients": 2, "warmup_s": 0.1, "duration_s": 0.3, "interval_s": 0.1,
-                      "pace": pace, "tell": {"counts": true}});
+                      "pace": pace, "messages": {"counts": true}});
     let drive = start(&server.spec(io, more));
     let account = finish(&drive);
     for (kind, stats) in [("response_ns", "response"), ("lag_ns", "lag")] {

@@ -118,7 +118,7 @@ fn refused_spec(spec: &Value) -> DriveError {
 #[test]
 fn what_has_no_commits_has_no_ledger() {
     let (server, folder) = (Server::new(Behaviour::default()), TempDir::new().unwrap());
-    let more = json!({"tell": {}, "transactions_per_client": 1});
+    let more = json!({"messages": {}, "transactions_per_client": 1});
     let error = refused_spec(&server.spec("epoll", with_ledger(&folder, &more)));
     assert!(error.to_string().contains("ledger"), "{error}");
 }

@@ -173,7 +173,7 @@ fn the_details_of_a_warm_up_are_not_counted(io: &str) {
         message: "conflict".to_owned(),
     }]);
     let more = json!({"clients": 1, "warmup_s": 0.2, "duration_s": 0.2, "on_error": "abort_client",
-                      "connect_per_transaction": false, "tell": {"counts": true}});
+                      "connect_per_transaction": false, "messages": {"counts": true}});
     let account = run(&server.spec(io, more));
     let failed = number(&account["counts"]["failed"]);
     assert!(failed > 0 && number(&account["warmup_counts"]["failed"]) > 0);

@@ -59,8 +59,8 @@ class TableSize:
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions:
-    """What the form of a table depends on beside the wishes."""
+class TableFacts:
+    """What the form of a table depends on beside the options."""
 
     version_number: int = 180000
     """The server's, as in `Identity`."""
@@ -70,7 +70,7 @@ class TableOptions:
     """How many there will be; 0: not known."""
 
 
-USUAL = TableOptions()
+USUAL = TableFacts()
 
 
 class TableDialect(LoadDialect):
@@ -126,7 +126,7 @@ class TableDialect(LoadDialect):
         }
         return frozenset(words | {word for word, there in offered.items() if there})
 
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+    def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Raise LoadstoneError when the server cannot make the table as wished; touches nothing."""
         encoding = (control.execute("show server_encoding").fetchone() or {})["server_encoding"]
         if encoding not in ("UTF8", "SQL_ASCII"):
@@ -134,11 +134,11 @@ class TableDialect(LoadDialect):
                 f"the encoding of the database is {encoding}, but Loadstone loads and compares UTF-8",
                 "Use a database that was created with encoding 'UTF8'.",
             )
-        for index in self.index_list(wishes.indexes, table):
+        for index in self.index_list(options.indexes, table):
             self._refuse_index(control, index, table)
-        for name in {wishes.tablespace, wishes.index_tablespace} - {""}:
+        for name in {options.tablespace, options.index_tablespace} - {""}:
             self.refuse_tablespace(control, name)
-        if wishes.compression == "lz4" and "compression:lz4" not in self.offers(control):
+        if options.compression == "lz4" and "compression:lz4" not in self.offers(control):
             raise LoadstoneError(
                 "the server cannot compress with lz4", "It needs version 14 or later, built with lz4."
             )
@@ -147,43 +147,43 @@ class TableDialect(LoadDialect):
         """Read which indexes are wished. Raises LoadstoneError for what cannot be."""
         return index_list(text, [column["name"] for column in table["columns"]], table["usual_indexes"])
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table and its partitions, in order; indexes come extra.
 
         Raises LoadstoneError when it cannot be made as wished.
         """
-        self.refuse_wishes(table, wishes, where)
-        name, split = self.qualified(wishes.name), is_split(wishes, where)
-        place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
-        by = f" partition by range ({quoted(wishes.partition_column)})" if split else ""
+        self.refuse_options(table, options, where)
+        name, split = self.qualified(options.name), is_split(options, where)
+        place = f" tablespace {quoted(options.tablespace)}" if options.tablespace else ""
+        by = f" partition by range ({quoted(options.partition_column)})" if split else ""
         kept = self.keeping + place
-        columns = self.columns(table, wishes, where)
+        columns = self.columns(table, options, where)
         found = [f"create {self.relation} {name} ({columns}){by}{'' if split else kept}"]
-        if wishes.compression == "none":
+        if options.compression == "none":
             # Also without compression long values leave the row.
             found += [
                 f"alter table {name} alter column {quoted(column['name'])} set storage external"
                 for column in table["columns"]
                 if column["type"] in _LONG
             ]
-        found += [made + kept for _, made in self.partitions(table, wishes, where)]
+        found += [made + kept for _, made in self.partitions(table, options, where)]
         return tuple(found)
 
     def indexes(
-        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL, *, again: bool = False
+        self, table: RowTable, options: PlainTable, where: TableFacts = USUAL, *, again: bool = False
     ) -> tuple[str, ...]:
         """Return the statements that make the indexes, one each (before version 11: one a partition).
 
         With `again`, those that are there already stay.
         """
         if_new = "if not exists " if again else ""
-        space = f" tablespace {quoted(wishes.index_tablespace)}" if wishes.index_tablespace else ""
-        whole = not is_split(wishes, where) or where.version_number >= INDEXED_AS_ONE_SINCE
-        leaves = [wishes.name] if whole else [name for name, _ in self.partitions(table, wishes, where)]
+        space = f" tablespace {quoted(options.index_tablespace)}" if options.index_tablespace else ""
+        whole = not is_split(options, where) or where.version_number >= INDEXED_AS_ONE_SINCE
+        leaves = [options.name] if whole else [name for name, _ in self.partitions(table, options, where)]
         return tuple(
             f"create index {if_new}{quoted(index.name(leaf))} on {self.qualified(leaf)} "
             f"{self.using(index)}{index.keys}{space}"
-            for index in self.index_list(wishes.indexes, table)
+            for index in self.index_list(options.indexes, table)
             for leaf in leaves
         )
 
@@ -192,40 +192,40 @@ class TableDialect(LoadDialect):
         return f"using {index.method} " if index.method else ""
 
     def partitions(
-        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL
+        self, table: RowTable, options: PlainTable, where: TableFacts = USUAL
     ) -> Iterator[tuple[str, str]]:
         """Yield name and statement of each partition; two more take what is outside."""
-        if not is_split(wishes, where):
+        if not is_split(options, where):
             return
-        parent = self.qualified(wishes.name)
-        for name, low, high in ranges(table, wishes, where):
+        parent = self.qualified(options.name)
+        for name, low, high in ranges(table, options, where):
             first = self.value(table, low) if low is not None else "minvalue"
             last = self.value(table, high) if high is not None else "maxvalue"
             bounds = f"for values from ({first}) to ({last})"
             yield name, f"create {self.relation} {self.qualified(name)} partition of {parent} {bounds}"
 
-    def after_load(self, table: RowTable, wishes: PlainTable) -> tuple[str, ...]:
+    def after_load(self, table: RowTable, options: PlainTable) -> tuple[str, ...]:
         """Return what is to be done once the rows and their indexes are in."""
-        del table, wishes
+        del table, options
         return ()
 
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+    def settle(self, options: PlainTable) -> tuple[str, ...]:
         """Return what the manual advises once a table is loaded and before it is queried; may be nothing."""
-        return (f"vacuum analyze {self.qualified(wishes.name)}",)
+        return (f"vacuum analyze {self.qualified(options.name)}",)
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is done instead."""
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is done instead."""
         found = []
-        if is_split(wishes, where):
+        if is_split(options, where):
             found.append(
                 "two more partitions, _before and _after, contain rows outside the range of the data"
             )
-            if wishes.indexes.strip() not in ("", "0") and where.version_number < INDEXED_AS_ONE_SINCE:
+            if options.indexes.strip() not in ("", "0") and where.version_number < INDEXED_AS_ONE_SINCE:
                 found.append(
                     f"{self.title} before 11: the indexes of each partition were created by separate "
                     "statements"
                 )
-        if wishes.compression == "pglz" and where.version_number < _COMPRESSION_SINCE:
+        if options.compression == "pglz" and where.version_number < _COMPRESSION_SINCE:
             found.append(f"{self.title} before 14 compresses with pglz only")
         return tuple(found)
 
@@ -310,20 +310,20 @@ class TableDialect(LoadDialect):
         row = control.execute(_SIZE.format(table=literal(self.qualified(table)))).fetchone() or {}
         return TableSize(*(int(row[name]) for name in ("table_bytes", "index_bytes", "toast_bytes")))
 
-    def columns(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> str:
+    def columns(self, table: RowTable, options: PlainTable, where: TableFacts) -> str:
         """Return the definitions of a table's columns and its primary key."""
-        chosen = wishes.compression in ("pglz", "lz4") and where.version_number >= _COMPRESSION_SINCE
+        chosen = options.compression in ("pglz", "lz4") and where.version_number >= _COMPRESSION_SINCE
         listed = []
         for column in table["columns"]:
-            end = f" compression {wishes.compression}" if chosen and column["type"] in _LONG else ""
+            end = f" compression {options.compression}" if chosen and column["type"] in _LONG else ""
             listed.append(f"{quoted(column['name'])} {self.types[column['type']]}{end}")
-        if wishes.primary_key:
+        if options.primary_key:
             space = (
-                f" using index tablespace {quoted(wishes.index_tablespace)}"
-                if wishes.index_tablespace
+                f" using index tablespace {quoted(options.index_tablespace)}"
+                if options.index_tablespace
                 else ""
             )
-            listed.append(f"primary key ({quoted(wishes.primary_key)}){space}")
+            listed.append(f"primary key ({quoted(options.primary_key)}){space}")
         return ", ".join(listed)
 
     def value(self, table: RowTable, number: int) -> str:
@@ -333,44 +333,44 @@ class TableDialect(LoadDialect):
             return literal(f"{stamp(number):%Y-%m-%d %H:%M:%S.%f}")
         return str(number)
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
-        """Raise LoadstoneError for wishes that contradict the table or each other; asks no server."""
+    def refuse_options(self, table: RowTable, options: PlainTable, where: TableFacts) -> None:
+        """Raise LoadstoneError for options that contradict the table or each other; asks no server."""
         columns = [column["name"] for column in table["columns"]]
-        if wishes.form not in self.forms:
+        if options.form not in self.forms:
             raise LoadstoneError(
-                f"{self.title} does not support tables of the form '{wishes.form}'",
+                f"{self.title} does not support tables of the form '{options.form}'",
                 f"It supports {', '.join(self.forms)}.",
             )
-        self._refuse_lacking(table, wishes)
-        for wish, column in (("primary key", wishes.primary_key), ("partitions", wishes.partition_column)):
+        self._refuse_lacking(table, options)
+        for wish, column in (("primary key", options.primary_key), ("partitions", options.partition_column)):
             if column and column not in columns:
                 raise LoadstoneError(
-                    f"the {wish} of the table '{wishes.name}' needs a column '{column}', which the "
+                    f"the {wish} of the table '{options.name}' needs a column '{column}', which the "
                     "table does not have",
                     f"Its columns are {', '.join(columns)}.",
                 )
-        self.index_list(wishes.indexes, table)
-        if wishes.partition_rows:
-            refuse_partitions(table, wishes, where)
+        self.index_list(options.indexes, table)
+        if options.partition_rows:
+            refuse_partitions(table, options, where)
 
-    def _refuse_lacking(self, table: RowTable, wishes: PlainTable) -> None:
+    def _refuse_lacking(self, table: RowTable, options: PlainTable) -> None:
         """Raise LoadstoneError for a wish that PostgreSQL could fulfil and this engine cannot."""
         lacking = {
-            "partitions": wishes.partition_rows > 0 and not self.splits,
-            "tablespaces": bool(wishes.tablespace or wishes.index_tablespace) and not self.tablespaces,
-            "primary keys": bool(wishes.primary_key) and self.index_methods == (),
-            f"compression with {wishes.compression}": wishes.compression
+            "partitions": options.partition_rows > 0 and not self.splits,
+            "tablespaces": bool(options.tablespace or options.index_tablespace) and not self.tablespaces,
+            "primary keys": bool(options.primary_key) and self.index_methods == (),
+            f"compression with {options.compression}": options.compression
             not in ("default", *self.compressions),
         }
         for wish, is_lacking in lacking.items():
             if is_lacking:
                 raise LoadstoneError(
-                    f"{self.title} does not support {wish}", f"Remove it from the table '{wishes.name}'."
+                    f"{self.title} does not support {wish}", f"Remove it from the table '{options.name}'."
                 )
-        for index in self.index_list(wishes.indexes, table) if self.index_methods is not None else ():
+        for index in self.index_list(options.indexes, table) if self.index_methods is not None else ():
             if not self.index_methods:
                 raise LoadstoneError(
-                    f"{self.title} does not support indexes", f"Remove them from the table '{wishes.name}'."
+                    f"{self.title} does not support indexes", f"Remove them from the table '{options.name}'."
                 )
             if index.method and index.method not in self.index_methods:
                 raise LoadstoneError(
@@ -470,9 +470,9 @@ where m.amname = {method} and c.opcdefault and c.opcintype = {type}::regtype
 
 
 def partition_ddl(
-    answers: TableDialect, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL
+    answers: TableDialect, table: RowTable, options: PlainTable, where: TableFacts = USUAL
 ) -> str:
     """Return ready DDL: the table as wished, with its partitions and indexes, a statement a line."""
     shown = answers.unqualified()
-    statements = [*shown.create(table, wishes, where), *shown.indexes(table, wishes, where)]
+    statements = [*shown.create(table, options, where), *shown.indexes(table, options, where)]
     return "\n".join(f"{statement};" for statement in statements)

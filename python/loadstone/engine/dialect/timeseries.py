@@ -62,8 +62,8 @@ class Dataset(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions:
-    """What the form of the tables depends on beside the wishes."""
+class TableFacts:
+    """What the form of the tables depends on beside the options."""
 
     version_number: int = 180000
     """The server's, as in `Identity`."""
@@ -71,7 +71,7 @@ class TableOptions:
     """First and last time of the rows, microseconds since 1970, the last one exclusive; None: not known."""
 
 
-USUAL = TableOptions()
+USUAL = TableFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,32 +113,32 @@ class TimeSeriesDialect(LoadDialect):
     def refuse(self, control: Control) -> None:
         """Raise LoadstoneError when the server cannot hold such tables; touches nothing."""
 
-    def tables(self, dataset: Dataset, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def tables(self, dataset: Dataset, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statements that make the tables, their partitions and indexes, in order.
 
         Raises LoadstoneError when they cannot be made as wished.
         """
-        made = [self.tags_table(dataset["tags"], wishes)] if dataset["tags"] else []
-        made += [self.series_table(table, dataset, wishes, where) for table in dataset["tables"]]
+        made = [self.tags_table(dataset["tags"], options)] if dataset["tags"] else []
+        made += [self.series_table(table, dataset, options, where) for table in dataset["tables"]]
         return tuple(chain.from_iterable(made))
 
-    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+    def after_load(self, dataset: Dataset, options: SeriesTables) -> tuple[str, ...]:
         """Return what is to be done once the rows are in; each statement is a transaction of its own."""
-        del wishes
+        del options
         tags = dataset["tags"]
         sequence = [_sequence(self.qualified(tags["name"]))] if tags else []
         return (*sequence, *(f"analyze {self.qualified(name)}" for name in names(dataset)))
 
-    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is done instead."""
-        found = list(common_notes(wishes))
-        if wishes.compress or wishes.compress_after_s is not None:
+    def notes(self, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is done instead."""
+        found = list(common_notes(options))
+        if options.compress or options.compress_after_s is not None:
             found.append(f"{self.title} cannot compress partitions: nothing is compressed")
-        if wishes.hash_partitions and where.version_number < _HASH_SINCE:
+        if options.hash_partitions and where.version_number < _HASH_SINCE:
             found.append(
                 f"{self.title} before 11 has no hash partitions: tables are partitioned by time only"
             )
-        if wishes.chunk_time_s is not None:
+        if options.chunk_time_s is not None:
             found.append(
                 "partitions cover the time range of the data; two more, _before and _after, contain "
                 "rows outside it"
@@ -194,10 +194,10 @@ class TimeSeriesDialect(LoadDialect):
         counts = " + ".join(f"(select count(*) from {self.qualified(name)})" for name in found)
         return int((control.execute(f"select {counts} as rows").fetchone() or {})["rows"])
 
-    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+    def tags_table(self, tags: Table, options: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices."""
         name = self.qualified(tags["name"])
-        if wishes.jsonb_tags:
+        if options.jsonb_tags:
             yield f"create table {name} (id serial primary key, tagset {self.json_type})"
             yield f"create unique index uniq1 on {name} (tagset)"
             yield f"create index idxginp on {name} using gin (tagset jsonb_path_ops)"
@@ -209,14 +209,14 @@ class TimeSeriesDialect(LoadDialect):
         yield f"create index on {name} ({quoted(columns[0]['name'])})"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: TableFacts
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows with its partitions and indexes."""
-        device = device_column(dataset, wishes)
-        name, leaves = table["name"], list(self.partitions(table["name"], wishes, where, device))
-        split = self.partitioned(wishes, where, device)
+        device = device_column(dataset, options)
+        name, leaves = table["name"], list(self.partitions(table["name"], options, where, device))
+        split = self.partitioned(options, where, device)
         kept = "" if split else self.keeping
-        columns = self.columns(table, dataset, wishes)
+        columns = self.columns(table, dataset, options)
         yield f"create {self.relation} {self.qualified(name)} ({columns}){split}{kept}"
         yield from (leaf.statement + ("" if leaf.split else self.keeping) for leaf in leaves)
         # Before version 11 an index cannot be made for all partitions at once.
@@ -224,12 +224,12 @@ class TimeSeriesDialect(LoadDialect):
         for target in [name] if whole else [leaf.name for leaf in leaves]:
             yield from (
                 f"create index on {self.qualified(target)} {keys}"
-                for keys in index_keys(table, wishes, device)
+                for keys in index_keys(table, options, device)
             )
 
-    def columns(self, table: Table, dataset: Dataset, wishes: SeriesTables) -> str:
+    def columns(self, table: Table, dataset: Dataset, options: SeriesTables) -> str:
         """Return the definitions of a table's columns."""
-        first = first_tag(dataset) if wishes.in_table_tag else None
+        first = first_tag(dataset) if options.in_table_tag else None
         listed = [f"{quoted('time')} timestamptz", "tags_id integer"]
         listed += [f"{quoted(first['name'])} {self.types[first['type']]}"] if first else []
         listed += [f"{quoted(name)} {self.types['float64']}" for name in fields(table)]
@@ -237,23 +237,23 @@ class TimeSeriesDialect(LoadDialect):
             listed.append(f"{ADDITIONAL} {self.json_type} default null")
         return ", ".join(listed)
 
-    def partitioned(self, wishes: SeriesTables, where: TableOptions, device: str) -> str:
+    def partitioned(self, options: SeriesTables, where: TableFacts, device: str) -> str:
         """Return what CREATE TABLE says of how the table is split."""
-        if wishes.chunk_time_s is not None:
+        if options.chunk_time_s is not None:
             return f" partition by range ({quoted('time')})"
-        if wishes.hash_partitions and where.version_number >= _HASH_SINCE:
+        if options.hash_partitions and where.version_number >= _HASH_SINCE:
             return f" partition by hash ({quoted(device)})"
         return ""
 
     def partitions(
-        self, table: str, wishes: SeriesTables, where: TableOptions, device: str
+        self, table: str, options: SeriesTables, where: TableFacts, device: str
     ) -> Iterator[Partition]:
         """Yield the partitions in order; only those without parts of their own hold rows."""
-        parts = wishes.hash_partitions if where.version_number >= _HASH_SINCE else 0
-        if wishes.chunk_time_s is None:
+        parts = options.hash_partitions if where.version_number >= _HASH_SINCE else 0
+        if options.chunk_time_s is None:
             yield from self._hash_parts(table, parts)
             return
-        bounds = chunk_bounds(wishes, where)
+        bounds = chunk_bounds(options, where)
         first, last = stamp_literal(bounds[0]), stamp_literal(bounds[-1])
         yield self._partition(table, f"{table}_before", f"from (minvalue) to ({first})")
         for low, high in pairwise(bounds):
@@ -319,39 +319,39 @@ def first_tag(dataset: Dataset) -> Column | None:
     return tags["columns"][1] if tags and len(tags["columns"]) > 1 else None
 
 
-def device_column(dataset: Dataset, wishes: SeriesTables) -> str:
+def device_column(dataset: Dataset, options: SeriesTables) -> str:
     """Return the column that tells the device of a row."""
     first = first_tag(dataset)
-    return first["name"] if wishes.in_table_tag and first else "tags_id"
+    return first["name"] if options.in_table_tag and first else "tags_id"
 
 
-def index_keys(table: Table, wishes: SeriesTables, device: str) -> Iterator[str]:
+def index_keys(table: Table, options: SeriesTables, device: str) -> Iterator[str]:
     """Yield the columns of each index, in TSBS's order."""
     time, device = quoted("time"), quoted(device)
-    if wishes.partition_index:
+    if options.partition_index:
         yield f"({device}, {time} desc)"
-    if wishes.time_partition_index:
+    if options.time_partition_index:
         yield f"({time} desc, {device})"
-    elif wishes.time_index:
+    elif options.time_index:
         yield f"({time} desc)"
     columns = fields(table)
-    chosen = columns if wishes.field_index_count < 0 else columns[: wishes.field_index_count]
+    chosen = columns if options.field_index_count < 0 else columns[: options.field_index_count]
     for name in map(quoted, chosen):
-        yield f"({time} desc, {name})" if wishes.field_index == "TIME-VALUE" else f"({name}, {time} desc)"
+        yield f"({time} desc, {name})" if options.field_index == "TIME-VALUE" else f"({name}, {time} desc)"
 
 
-def common_notes(wishes: SeriesTables) -> Iterator[str]:
+def common_notes(options: SeriesTables) -> Iterator[str]:
     """Yield what is true of every engine that has indexes."""
-    if wishes.time_partition_index and wishes.time_index:
+    if options.time_partition_index and options.time_index:
         yield "time-partition-index replaces time-index, as in TSBS"
 
 
-def chunk_bounds(wishes: SeriesTables, where: TableOptions) -> list[int]:
+def chunk_bounds(options: SeriesTables, where: TableFacts) -> list[int]:
     """Return the bounds of the partitions, microseconds since 1970: whole multiples of the chunk's length.
 
     Raises LoadstoneError when the span is not known, or would take too many partitions.
     """
-    length = round((wishes.chunk_time_s or 0) * _SECOND_US)
+    length = round((options.chunk_time_s or 0) * _SECOND_US)
     if length < _SECOND_US:
         raise LoadstoneError(
             "the time range of a partition is less than one second", "Set a longer --chunk-time."
@@ -362,7 +362,7 @@ def chunk_bounds(wishes: SeriesTables, where: TableOptions) -> list[int]:
             "Set --timestamp-start and --timestamp-end, or name the data with --file.",
         )
     first, last = where.span_us[0] // length, -(-max(where.span_us[1], where.span_us[0] + 1) // length)
-    count = (last - first) * max(1, wishes.hash_partitions)
+    count = (last - first) * max(1, options.hash_partitions)
     if count > _PARTITIONS_MOST:
         raise LoadstoneError(
             f"each table would need {count:,} partitions, and at most {_PARTITIONS_MOST:,} are allowed",

@@ -35,7 +35,7 @@ class LibraryTables(TableDialect, ABC):
         del control
         return frozenset({*self.offered, *(f"form:{form}" for form in self.forms)})
 
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+    def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Refuse nothing more: what the engine does not have is known without asking."""
 
     def using(self, index: Index) -> str:
@@ -43,7 +43,7 @@ class LibraryTables(TableDialect, ABC):
         del index
         return ""
 
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+    def settle(self, options: PlainTable) -> tuple[str, ...]:
         """Return nothing: rows that were only appended leave nothing to put in order."""
-        del wishes
+        del options
         return ()

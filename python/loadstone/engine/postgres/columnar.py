@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.engine.dialect import timeseries
-    from loadstone.engine.dialect.tables import TableOptions
+    from loadstone.engine.dialect.tables import TableFacts
     from loadstone.engine.observe.storage import Storage
     from loadstone.model import PlainTable, SeriesTables, TableForm, ToastCompression
 
@@ -39,9 +39,9 @@ class ColumnarTables(TableDialect):
     index_methods: tuple[str, ...] | None = ("btree", "hash")
     compressions: tuple[ToastCompression, ...] = ()
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what small batches mean, and what is not counted."""
-        return (*super().notes(wishes, where), _STRIPES, _CATALOG)
+        return (*super().notes(options, where), _STRIPES, _CATALOG)
 
 
 class ColumnarSeries(TimeSeriesDialect):
@@ -49,9 +49,9 @@ class ColumnarSeries(TimeSeriesDialect):
 
     keeping = " using columnar"
 
-    def notes(self, wishes: SeriesTables, where: timeseries.TableOptions = USUAL_SERIES) -> tuple[str, ...]:
+    def notes(self, options: SeriesTables, where: timeseries.TableFacts = USUAL_SERIES) -> tuple[str, ...]:
         """Say what small batches mean, in place of what PostgreSQL says of compression."""
-        found = (note for note in super().notes(wishes, where) if "nothing is compressed" not in note)
+        found = (note for note in super().notes(options, where) if "nothing is compressed" not in note)
         return (*found, _STRIPES, _CATALOG)
 
 

@@ -13,13 +13,13 @@ _MANY_VALUES = ("timestamp", "int64", "int32", "float64", "float32", "date", "in
 """Types, by how many values a column of them may be hoped to have."""
 
 
-def spreading_column(table: RowTable, wishes: PlainTable) -> str:
+def spreading_column(table: RowTable, options: PlainTable) -> str:
     """Return the column whose hash tells the place of a row: never NULL, of many values as far as is known.
 
     The primary key must be it; else the column that grows, else the first of a type that has many values.
     """
-    if wishes.primary_key or table["sequence"]:
-        return wishes.primary_key or table["sequence"] or ""
+    if options.primary_key or table["sequence"]:
+        return options.primary_key or table["sequence"] or ""
     always = [c for c in table["columns"] if not c.get("nulls") and not c.get("repeats")]
     able = [c["name"] for kind in _MANY_VALUES for c in always if c["type"] == kind]
     return next(iter(able), table["columns"][0]["name"])

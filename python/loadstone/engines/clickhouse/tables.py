@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import LoadMethod, PlainTable
 
@@ -66,18 +66,18 @@ class ClickTables(LibraryTables):
         "bool": "Bool",
     }
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
-        """Raise LoadstoneError for wishes that contradict the table, or that ClickHouse cannot fulfil."""
-        super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
-        if wishes.partition_rows:
+    def refuse_options(self, table: RowTable, options: PlainTable, where: TableFacts) -> None:
+        """Raise LoadstoneError for options that contradict the table, or that ClickHouse cannot fulfil."""
+        super().refuse_options(table, replace(options, partition_rows=0), where)
+        if options.partition_rows:
             raise LoadstoneError(
                 "ClickHouse's partitions are for dropping old data and do not make queries faster, so "
                 "Loadstone creates none",
                 "Remove partition_rows; the primary key finds ranges.",
             )
-        if wishes.tablespace or wishes.index_tablespace:
+        if options.tablespace or options.index_tablespace:
             raise LoadstoneError("ClickHouse has no tablespaces", "Remove them.")
-        for index in self.index_list(wishes.indexes, table):
+        for index in self.index_list(options.indexes, table):
             if index.method not in ("", *_SKIPPING) or index.operators or len(index.columns) > 1:
                 raise LoadstoneError(
                     f"ClickHouse cannot create the index {index}",
@@ -89,37 +89,37 @@ class ClickTables(LibraryTables):
         """Return what sends batches to ClickHouse."""
         return ClickLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
-        self.refuse_wishes(table, wishes, where)
-        key = wishes.primary_key or table["sequence"]
+        self.refuse_options(table, options, where)
+        key = options.primary_key or table["sequence"]
         by = quoted(key) if key else "tuple()"
         columns = ", ".join(f"{quoted(c['name'])} {column_type(c, key)}" for c in table["columns"])
         settings = ", ".join(f"{name} = {value}" for name, value in DURABLE.items())
-        made = f"create table {self.qualified(wishes.name)} ({columns})"
+        made = f"create table {self.qualified(options.name)} ({columns})"
         return (f"{made} engine = MergeTree order by {by} settings {settings}",)
 
     def indexes(
-        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL, *, again: bool = False
+        self, table: RowTable, options: PlainTable, where: TableFacts = USUAL, *, again: bool = False
     ) -> tuple[str, ...]:
         """Return the statements that make the data-skipping indexes; rows that are there are indexed too."""
         del where
         if_new = "if not exists " if again else ""
         found = []
-        for index in self.index_list(wishes.indexes, table):
-            name, method = quoted(index.name(wishes.name)), index.method or _SKIPPING[0]
-            alter = f"alter table {self.qualified(wishes.name)}"
+        for index in self.index_list(options.indexes, table):
+            name, method = quoted(index.name(options.name)), index.method or _SKIPPING[0]
+            alter = f"alter table {self.qualified(options.name)}"
             found.append(f"{alter} add index {if_new}{name} {index.keys} type {method} granularity 1")
-            if wishes.index_when == "after":
+            if options.index_when == "after":
                 found.append(f"{alter} materialize index {name} settings mutations_sync = 2")
         return tuple(found)
 
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+    def settle(self, options: PlainTable) -> tuple[str, ...]:
         """Return the statement that merges the parts into one: what background merges come to in time."""
-        return (f"optimize table {self.qualified(wishes.name)} final",)
+        return (f"optimize table {self.qualified(options.name)} final",)
 
-    def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is there instead."""
+    def notes(self, options: PlainTable, where: TableFacts | None = None) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is there instead."""
         del where
         found = [
             (
@@ -127,11 +127,11 @@ class ClickTables(LibraryTables):
                 "before it counts"
             )
         ]
-        if wishes.indexes.strip() not in ("", "0"):
+        if options.indexes.strip() not in ("", "0"):
             found.append("indexes skip ranges of rows (minmax, granularity 1); they cannot find a single row")
-        if wishes.primary_key:
+        if options.primary_key:
             found.append("the primary key sets the order of the rows; it does not keep them unique")
-        if wishes.compression != "default":
+        if options.compression != "default":
             found.append("ClickHouse always compresses every column (LZ4)")
         return tuple(found)
 

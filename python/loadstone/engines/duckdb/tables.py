@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from loadstone.engine.control import Control
     from loadstone.engine.dialect.indexes import Index
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.model import PlainTable, TableForm
 
 
@@ -33,39 +33,39 @@ class DuckTables(NativeLoads, TableDialect):
             {"form:default", "form:columnar", "art", "indexes", "primary keys", "parallel loads"}
         )
 
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+    def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Refuse nothing more: what DuckDB does not have is known without asking."""
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
-        """Raise LoadstoneError for wishes that contradict the table, or that DuckDB cannot fulfil."""
-        super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
-        if wishes.partition_rows:
+    def refuse_options(self, table: RowTable, options: PlainTable, where: TableFacts) -> None:
+        """Raise LoadstoneError for options that contradict the table, or that DuckDB cannot fulfil."""
+        super().refuse_options(table, replace(options, partition_rows=0), where)
+        if options.partition_rows:
             raise LoadstoneError("DuckDB has no partitions", "Remove partition_rows.")
-        if wishes.tablespace or wishes.index_tablespace:
+        if options.tablespace or options.index_tablespace:
             raise LoadstoneError("DuckDB has no tablespaces: all tables are in one file", "Remove them.")
-        for index in self.index_list(wishes.indexes, table):
+        for index in self.index_list(options.indexes, table):
             if index.method not in ("", "art") or index.operators:
                 raise LoadstoneError(
                     f"DuckDB cannot create the index {index}", "Its indexes are ART: list columns only."
                 )
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
-        self.refuse_wishes(table, wishes, where)
-        return super().create(table, replace(wishes, compression="default"), where)
+        self.refuse_options(table, options, where)
+        return super().create(table, replace(options, compression="default"), where)
 
     def using(self, index: Index) -> str:
         """Say nothing: there is one kind of index."""
         del index
         return ""
 
-    def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is there instead."""
+    def notes(self, options: PlainTable, where: TableFacts | None = None) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is there instead."""
         del where
         found = []
-        if wishes.indexes.strip() not in ("", "0"):
+        if options.indexes.strip() not in ("", "0"):
             found.append("indexes are ART: they help only look-ups of a few rows")
-        if wishes.compression != "default":
+        if options.compression != "default":
             found.append("DuckDB chooses how each column is compressed when it writes it")
         return tuple(found)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from loadstone._core import NativeLibrary
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.timeseries import Dataset, Table, TableOptions
+    from loadstone.engine.dialect.timeseries import Dataset, Table, TableFacts
     from loadstone.model import LoadMethod, SeriesTables
 
 BLOCKS = """
@@ -53,28 +53,28 @@ class DuckSeries(NativeLoads, TimeSeriesDialect):
         refuse_ambiguous(control, found.schema or "")
         return found
 
-    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+    def after_load(self, dataset: Dataset, options: SeriesTables) -> tuple[str, ...]:
         """Return nothing: statistics and the file are up to date after the checkpoint that ends a load."""
-        del dataset, wishes
+        del dataset, options
         return ()
 
-    def notes(self, wishes: SeriesTables, where: TableOptions | None = None) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is there instead."""
+    def notes(self, options: SeriesTables, where: TableFacts | None = None) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is there instead."""
         del where
-        found = list(common_notes(wishes))
-        if wishes.time_index or wishes.partition_index or wishes.time_partition_index:
+        found = list(common_notes(options))
+        if options.time_index or options.partition_index or options.time_partition_index:
             found.append(
                 "no index on time or device is created: DuckDB finds a time range by the minimum and "
                 "maximum that it keeps per column for every 122,880 rows; its ART indexes help only "
                 "look-ups of a few rows"
             )
-        if wishes.field_index_count:
+        if options.field_index_count:
             found.append(
                 "no index on fields is created: DuckDB's ART indexes help only look-ups of a few rows"
             )
-        if wishes.chunk_time_s is not None or wishes.hash_partitions:
+        if options.chunk_time_s is not None or options.hash_partitions:
             found.append("DuckDB has no partitions")
-        if wishes.compress or wishes.compress_after_s is not None:
+        if options.compress or options.compress_after_s is not None:
             found.append("DuckDB always compresses every column when it writes it")
         return tuple(found)
 
@@ -92,10 +92,10 @@ class DuckSeries(NativeLoads, TimeSeriesDialect):
         ).fetchone() or {"block_size": 0}
         return TableSize(int(row["blocks"]) * int(space["block_size"]), 0)
 
-    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+    def tags_table(self, tags: Table, options: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices."""
         name = self.qualified(tags["name"])
-        if wishes.jsonb_tags:
+        if options.jsonb_tags:
             yield f"create table {name} (id integer primary key, tagset {self.json_type} unique)"
             return
         columns = tags["columns"][1:]
@@ -106,8 +106,8 @@ class DuckSeries(NativeLoads, TimeSeriesDialect):
         yield f"create index {quoted(tags['name'] + '_first')} on {name} ({quoted(columns[0]['name'])})"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: TableFacts
     ) -> Iterator[str]:
         """Yield the statement that makes one table of rows."""
         del where
-        yield f"create table {self.qualified(table['name'])} ({self.columns(table, dataset, wishes)})"
+        yield f"create table {self.qualified(table['name'])} ({self.columns(table, dataset, options)})"

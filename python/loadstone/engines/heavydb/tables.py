@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from loadstone.engine.dialect.tables import USUAL, TableOptions, TableSize
+from loadstone.engine.dialect.tables import USUAL, TableFacts, TableSize
 from loadstone.engine.library.tables import LibraryTables
 from loadstone.engines.heavydb.control import HeavyError, heavy
 from loadstone.engines.heavydb.load import HeavyLoader
@@ -64,17 +64,17 @@ class HeavyTables(LibraryTables):
         """Return what sends batches to HeavyDB."""
         return HeavyLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
-        self.refuse_wishes(table, wishes, where)
+        self.refuse_options(table, options, where)
         columns = ", ".join(f"{quoted(c['name'])} {self.types[c['type']]}" for c in table["columns"])
         return (
-            f"create table {self.qualified(wishes.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",
+            f"create table {self.qualified(options.name)} ({columns}) with (fragment_size = {FRAGMENT_ROWS})",
         )
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is there in place of what scenarios wish."""
-        del wishes, where
+        del options, where
         return (
             (
                 "texts are stored as numbers of a dictionary (32 bits), rows in fragments of "

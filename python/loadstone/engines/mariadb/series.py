@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.timeseries import Column, Dataset, Table, TableOptions
+    from loadstone.engine.dialect.timeseries import Column, Dataset, Table, TableFacts
     from loadstone.model import SeriesTables
 
 
@@ -55,25 +55,25 @@ class MariaSeries(MariaLoads, TimeSeriesDialect):
         since = f"floor(timestampdiff(second, {EPOCH}, {column}) / {seconds}) * {seconds}"
         return f"timestampadd(second, {since}, {EPOCH})"
 
-    def after_load(self, dataset: Dataset, wishes: SeriesTables) -> tuple[str, ...]:
+    def after_load(self, dataset: Dataset, options: SeriesTables) -> tuple[str, ...]:
         """Return what makes the statistics anew."""
-        del wishes
+        del options
         return tuple(f"analyze table {self.qualified(name)}" for name in names(dataset))
 
-    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is done instead."""
+    def notes(self, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is done instead."""
         del where
-        found = [*common_notes(wishes), "rows are not unique by device and time: InnoDB adds a hidden key"]
-        if wishes.compress or wishes.compress_after_s is not None:
+        found = [*common_notes(options), "rows are not unique by device and time: InnoDB adds a hidden key"]
+        if options.compress or options.compress_after_s is not None:
             found.append("nothing is compressed")
-        if wishes.hash_partitions and wishes.chunk_time_s is not None:
+        if options.hash_partitions and options.chunk_time_s is not None:
             found.append("tables are partitioned by time only, not by device as well")
         return tuple(found)
 
-    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+    def tags_table(self, tags: Table, options: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices."""
         name = self.qualified(tags["name"])
-        if wishes.jsonb_tags:
+        if options.jsonb_tags:
             raise LoadstoneError("MariaDB has no jsonb for tags", "Remove jsonb_tags.")
         columns = tags["columns"][1:]
         listed = ", ".join(self._column(column) for column in columns)
@@ -81,19 +81,19 @@ class MariaSeries(MariaLoads, TimeSeriesDialect):
         yield f"create index {quoted(tags['name'] + '_first')} on {name} ({quoted(columns[0]['name'])})"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: TableFacts
     ) -> Iterator[str]:
         """Yield the statements that make one table of rows with its partitions and indexes."""
-        device = device_column(dataset, wishes)
+        device = device_column(dataset, options)
         name = self.qualified(table["name"])
-        columns = self.columns(table, dataset, wishes)
-        yield f"create table {name} ({columns}){KEEPING}{_split(wishes, where, device)}"
-        for number, keys in enumerate(index_keys(table, wishes, device), 1):
+        columns = self.columns(table, dataset, options)
+        yield f"create table {name} ({columns}){KEEPING}{_split(options, where, device)}"
+        for number, keys in enumerate(index_keys(table, options, device), 1):
             yield f"create index {quoted(table['name'] + f'_{number}')} on {name} {keys}"
 
-    def columns(self, table: Table, dataset: Dataset, wishes: SeriesTables) -> str:
+    def columns(self, table: Table, dataset: Dataset, options: SeriesTables) -> str:
         """Return the definitions of a table's columns."""
-        first = first_tag(dataset) if wishes.in_table_tag else None
+        first = first_tag(dataset) if options.in_table_tag else None
         listed = [f"{quoted('time')} datetime(6)", "tags_id int"]
         listed += [self._column(first)] if first else []
         listed += [f"{quoted(name)} double" for name in fields(table)]
@@ -136,12 +136,12 @@ class MariaSeries(MariaLoads, TimeSeriesDialect):
         return f"{quoted(column['name'])} {self.types[column['type']]}"
 
 
-def _split(wishes: SeriesTables, where: TableOptions, device: str) -> str:
+def _split(options: SeriesTables, where: TableFacts, device: str) -> str:
     """Return what CREATE TABLE says of how the table is split."""
-    if wishes.chunk_time_s is None:
-        parts = wishes.hash_partitions
+    if options.chunk_time_s is None:
+        parts = options.hash_partitions
         return f" partition by key ({quoted(device)}) partitions {parts}" if parts else ""
-    bounds = chunk_bounds(wishes, where)
+    bounds = chunk_bounds(options, where)
     parts_of = [f"partition p_before values less than ({_literal(bounds[0])})"]
     parts_of += [
         f"partition p{stamp(low):%Y%m%d_%H%M%S} values less than ({_literal(high)})"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from loadstone.engine.control import Control
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import PlainTable
 
@@ -56,19 +56,19 @@ class MariaTables(MariaLoads, TableDialect):
         offered = {"indexes", "primary keys", "parallel loads", "partitioning"}
         return frozenset(offered | {f"form:{form}" for form in self.forms})
 
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+    def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Refuse nothing more: what MariaDB does not have is known without asking."""
 
-    def columns(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> str:
+    def columns(self, table: RowTable, options: PlainTable, where: TableFacts) -> str:
         """Return the definitions of a table's columns and its primary key."""
         del where
-        keyed = _keyed(self, table, wishes)
+        keyed = _keyed(self, table, options)
         listed = [
             f"{quoted(column['name'])} {self.column_type(column, keyed=column['name'] in keyed)}"
             for column in table["columns"]
         ]
-        if wishes.primary_key:
-            listed.append(f"primary key ({quoted(wishes.primary_key)})")
+        if options.primary_key:
+            listed.append(f"primary key ({quoted(options.primary_key)})")
         return ", ".join(listed)
 
     def column_type(self, column: Column, *, keyed: bool) -> str:
@@ -77,50 +77,50 @@ class MariaTables(MariaLoads, TableDialect):
             return "varchar(255)"
         return self.types[column["type"]]
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table with its partitions; indexes come extra."""
-        self.refuse_wishes(table, wishes, where)
+        self.refuse_options(table, options, where)
         end = ""
-        if is_split(wishes, where):
-            parts = ", ".join(text for _, text in self.partitions(table, wishes, where))
-            end = f" partition by range columns ({quoted(wishes.partition_column)}) ({parts})"
-        columns = self.columns(table, wishes, where)
-        return (f"create table {self.qualified(wishes.name)} ({columns}){KEEPING}{end}",)
+        if is_split(options, where):
+            parts = ", ".join(text for _, text in self.partitions(table, options, where))
+            end = f" partition by range columns ({quoted(options.partition_column)}) ({parts})"
+        columns = self.columns(table, options, where)
+        return (f"create table {self.qualified(options.name)} ({columns}){KEEPING}{end}",)
 
     def indexes(
-        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL, *, again: bool = False
+        self, table: RowTable, options: PlainTable, where: TableFacts = USUAL, *, again: bool = False
     ) -> tuple[str, ...]:
         """Return the statements that make the indexes, one each."""
         del where
         if_new = "if not exists " if again else ""
-        name = self.qualified(wishes.name)
+        name = self.qualified(options.name)
         return tuple(
-            f"create index {if_new}{quoted(index.name(wishes.name))} on {name} {index.keys}"
-            for index in self.index_list(wishes.indexes, table)
+            f"create index {if_new}{quoted(index.name(options.name))} on {name} {index.keys}"
+            for index in self.index_list(options.indexes, table)
         )
 
     def partitions(
-        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL
+        self, table: RowTable, options: PlainTable, where: TableFacts = USUAL
     ) -> Iterator[tuple[str, str]]:
         """Yield name and definition of each partition; the last takes what lies behind the data."""
-        if not is_split(wishes, where):
+        if not is_split(options, where):
             return
         for name, _, high in sorted(
-            ranges(table, wishes, where), key=lambda part: (part[2] is None, part[2] or 0)
+            ranges(table, options, where), key=lambda part: (part[2] is None, part[2] or 0)
         ):
             end = "maxvalue" if high is None else self.value(table, high)
             yield name, f"partition {quoted(name)} values less than ({end})"
 
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+    def settle(self, options: PlainTable) -> tuple[str, ...]:
         """Return what the manual advises once a table is loaded and before it is queried."""
-        return (f"analyze table {self.qualified(wishes.name)}",)
+        return (f"analyze table {self.qualified(options.name)}",)
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is done in another way than PostgreSQL's."""
         found = ["LOAD DATA LOCAL turns wrong values into warnings: the rows are compared after the load"]
-        if not wishes.primary_key:
+        if not options.primary_key:
             found.append("without a primary key, InnoDB adds a hidden one of its own")
-        if is_split(wishes, where):
+        if is_split(options, where):
             found.append("two more partitions contain rows outside the range of the data")
         return tuple(found)
 
@@ -187,7 +187,7 @@ def _joined(parts: list[str]) -> list[str]:
     return [piece for number, part in enumerate(parts) for piece in (["'|'"] if number else []) + [part]]
 
 
-def _keyed(dialect: MariaTables, table: RowTable, wishes: PlainTable) -> set[str]:
+def _keyed(dialect: MariaTables, table: RowTable, options: PlainTable) -> set[str]:
     """Return the columns that are in a key or decide about the partition."""
-    indexed = {column for index in dialect.index_list(wishes.indexes, table) for column in index.columns}
-    return indexed | {wishes.primary_key, wishes.partition_column}
+    indexed = {column for index in dialect.index_list(options.indexes, table) for column in index.columns}
+    return indexed | {options.primary_key, options.partition_column}

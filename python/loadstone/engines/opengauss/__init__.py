@@ -11,7 +11,7 @@ from loadstone.engine.dialect import partitions, tables
 from loadstone.engine.dialect.tables import TableDialect
 from loadstone.engine.dialect.timeseries import (
     USUAL,
-    TableOptions,
+    TableFacts,
     TableSize,
     TimeSeriesDialect,
     chunk_bounds,
@@ -84,36 +84,36 @@ class OpenGaussSeries(TimeSeriesDialect):
 
     title = "openGauss"
 
-    def tags_table(self, tags: Table, wishes: SeriesTables) -> Iterator[str]:
+    def tags_table(self, tags: Table, options: SeriesTables) -> Iterator[str]:
         """Yield the statements that make the table of devices; jsonb cannot be unique here."""
         name = self.qualified(tags["name"])
-        if not wishes.jsonb_tags:
-            yield from super().tags_table(tags, wishes)
+        if not options.jsonb_tags:
+            yield from super().tags_table(tags, options)
             return
         yield f"create table {name} (id serial primary key, tagset {self.json_type})"
         yield f"create index idxginp on {name} using gin (tagset)"
 
     def series_table(
-        self, table: Table, dataset: Dataset, wishes: SeriesTables, where: TableOptions
+        self, table: Table, dataset: Dataset, options: SeriesTables, where: TableFacts
     ) -> Iterator[str]:
         """Yield the statements that make one table with its partitions and indexes."""
-        device, name = device_column(dataset, wishes), self.qualified(table["name"])
-        split = self._split(wishes, where, device)
-        yield f"create table {name} ({self.columns(table, dataset, wishes)}){split}"
+        device, name = device_column(dataset, options), self.qualified(table["name"])
+        split = self._split(options, where, device)
+        yield f"create table {name} ({self.columns(table, dataset, options)}){split}"
         local = " local" if split else ""
-        yield from (f"create index on {name} {keys}{local}" for keys in index_keys(table, wishes, device))
+        yield from (f"create index on {name} {keys}{local}" for keys in index_keys(table, options, device))
 
-    def notes(self, wishes: SeriesTables, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: SeriesTables, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
         del where
-        found = list(common_notes(wishes))
-        if wishes.compress or wishes.compress_after_s is not None:
+        found = list(common_notes(options))
+        if options.compress or options.compress_after_s is not None:
             found.append(
                 "Loadstone does not use compression of openGauss's tables yet: nothing is compressed"
             )
-        if wishes.chunk_time_s is not None and not wishes.hash_partitions:
+        if options.chunk_time_s is not None and not options.hash_partitions:
             found.append("partitions are created by interval, as rows arrive")
-        if wishes.jsonb_tags:
+        if options.jsonb_tags:
             found.append("there is no unique index over sets of tags")
         return tuple(found)
 
@@ -132,16 +132,16 @@ class OpenGaussSeries(TimeSeriesDialect):
         del control, table
         return None
 
-    def _split(self, wishes: SeriesTables, where: TableOptions, device: str) -> str:
-        parts = wishes.hash_partitions
+    def _split(self, options: SeriesTables, where: TableFacts, device: str) -> str:
+        parts = options.hash_partitions
         time, device = quoted("time"), quoted(device)
-        if wishes.chunk_time_s is None:
+        if options.chunk_time_s is None:
             listed = ", ".join(f"partition h{part}" for part in range(parts))
             return f" partition by hash ({device}) ({listed})" if parts else ""
-        bounds = chunk_bounds(wishes, where)
+        bounds = chunk_bounds(options, where)
         if not parts:
             first = f"partition p0 values less than ({stamp_literal(bounds[1])})"
-            span = literal(f"{wishes.chunk_time_s:g} seconds")
+            span = literal(f"{options.chunk_time_s:g} seconds")
             return f" partition by range ({time}) interval ({span}) ({first})"
         listed = ", ".join(
             [
@@ -162,43 +162,43 @@ class OpenGaussTables(TableDialect):
     title = "openGauss"
     forms: tuple[TableForm, ...] = ("default", "columnar")
 
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+    def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Refuse a tablespace that is not there; what else is wrong, the server says when it is made."""
         del table
-        for name in {wishes.tablespace, wishes.index_tablespace} - {""}:
+        for name in {options.tablespace, options.index_tablespace} - {""}:
             self.refuse_tablespace(control, name)
 
     def create(
-        self, table: RowTable, wishes: PlainTable, where: tables.TableOptions = tables.USUAL
+        self, table: RowTable, options: PlainTable, where: tables.TableFacts = tables.USUAL
     ) -> tuple[str, ...]:
         """Return the statements that make the table with its partitions."""
-        whole = super().create(table, replace(wishes, partition_rows=0), where)
-        self.refuse_wishes(table, wishes, where)
-        end = " with (orientation = column)" if wishes.form == "columnar" else ""
-        place = f" tablespace {quoted(wishes.tablespace)}" if wishes.tablespace else ""
-        split = self._split_rows(table, wishes, where)
-        columns = self.columns(table, wishes, where)
-        first = f"create table {self.qualified(wishes.name)} ({columns}){end}{place}{split}"
+        whole = super().create(table, replace(options, partition_rows=0), where)
+        self.refuse_options(table, options, where)
+        end = " with (orientation = column)" if options.form == "columnar" else ""
+        place = f" tablespace {quoted(options.tablespace)}" if options.tablespace else ""
+        split = self._split_rows(table, options, where)
+        columns = self.columns(table, options, where)
+        first = f"create table {self.qualified(options.name)} ({columns}){end}{place}{split}"
         return (first, *whole[1:])
 
     def indexes(
         self,
         table: RowTable,
-        wishes: PlainTable,
-        where: tables.TableOptions = tables.USUAL,
+        options: PlainTable,
+        where: tables.TableFacts = tables.USUAL,
         *,
         again: bool = False,
     ) -> tuple[str, ...]:
         """Return the statements that make the indexes; each partition has its part."""
-        split = partitions.is_split(wishes, where)
-        unsplit = replace(wishes, partition_rows=0, index_tablespace="")
-        space = f" tablespace {quoted(wishes.index_tablespace)}" if wishes.index_tablespace else ""
+        split = partitions.is_split(options, where)
+        unsplit = replace(options, partition_rows=0, index_tablespace="")
+        space = f" tablespace {quoted(options.index_tablespace)}" if options.index_tablespace else ""
         made = super().indexes(table, unsplit, where, again=again)
         return tuple(f"{text}{' local' if split else ''}{space}" for text in made)
 
-    def notes(self, wishes: PlainTable, where: tables.TableOptions = tables.USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: tables.TableFacts = tables.USUAL) -> tuple[str, ...]:
         """Say what is done otherwise than asked."""
-        if partitions.is_split(wishes, where):
+        if partitions.is_split(options, where):
             return ("one more partition, _after, contains rows after the range of the data",)
         return ()
 
@@ -212,16 +212,16 @@ class OpenGaussTables(TableDialect):
         )
         return tables.TableSize(int(row["table_bytes"]), int(row["index_bytes"]), 0)
 
-    def _split_rows(self, table: RowTable, wishes: PlainTable, where: tables.TableOptions) -> str:
-        if not partitions.is_split(wishes, where):
+    def _split_rows(self, table: RowTable, options: PlainTable, where: tables.TableFacts) -> str:
+        if not partitions.is_split(options, where):
             return ""
         listed = ", ".join(
             f"partition {quoted(name)} values less than "
             f"({'maxvalue' if high is None else self.value(table, high)})"
-            for name, low, high in partitions.ranges(table, wishes, where)
+            for name, low, high in partitions.ranges(table, options, where)
             if low is not None
         )
-        return f" partition by range ({quoted(wishes.partition_column)}) ({listed})"
+        return f" partition by range ({quoted(options.partition_column)}) ({listed})"
 
 
 class OpenGauss(PostgresFamily):

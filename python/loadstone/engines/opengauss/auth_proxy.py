@@ -104,7 +104,7 @@ class OpenGaussAuthProxy:
 
 
 def reach(connection: Connection) -> Line:
-    """Open a socket to the server, with TLS as the connection wishes. Raises LoadstoneError or OSError."""
+    """Open a socket to the server, with TLS as the connection options. Raises LoadstoneError or OSError."""
     host, port, limit_s = connection.host, connection.port, connection.connect_timeout_s
     if host.startswith("/"):
         line = socket.socket(socket.AF_UNIX)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.engine.control import Control, Row
-    from loadstone.engine.dialect.tables import RowTable, TableOptions
+    from loadstone.engine.dialect.tables import RowTable, TableFacts
     from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import LoadMethod, PlainTable
 
@@ -55,25 +55,25 @@ class QuestTables(LibraryTables):
         "bool": "boolean",
     }
 
-    def refuse(self, control: Control, table: RowTable, wishes: PlainTable) -> None:
+    def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Raise LoadstoneError when a table of this name is there that Loadstone did not make."""
         del table
-        if self.existing(control, [wishes.name]) and wishes.name not in made(control):
+        if self.existing(control, [options.name]) and options.name not in made(control):
             raise LoadstoneError(
-                f"QuestDB already has a table '{wishes.name}' that Loadstone did not create",
+                f"QuestDB already has a table '{options.name}' that Loadstone did not create",
                 "QuestDB has no schemas: rename that table, or use another server.",
             )
 
-    def refuse_wishes(self, table: RowTable, wishes: PlainTable, where: TableOptions) -> None:
-        """Raise LoadstoneError for wishes that contradict the table, or that QuestDB cannot fulfil."""
-        super().refuse_wishes(table, replace(wishes, partition_rows=0), where)
-        if wishes.partition_rows:
+    def refuse_options(self, table: RowTable, options: PlainTable, where: TableFacts) -> None:
+        """Raise LoadstoneError for options that contradict the table, or that QuestDB cannot fulfil."""
+        super().refuse_options(table, replace(options, partition_rows=0), where)
+        if options.partition_rows:
             raise LoadstoneError(
                 "QuestDB's partitions are hours, days, months or years, not rows", "Remove partition_rows."
             )
-        if wishes.tablespace or wishes.index_tablespace:
+        if options.tablespace or options.index_tablespace:
             raise LoadstoneError("QuestDB has no tablespaces", "Remove them.")
-        for index in self.index_list(wishes.indexes, table):
+        for index in self.index_list(options.indexes, table):
             if index.method:
                 raise LoadstoneError(f"QuestDB cannot create the index {index}", "List columns only.")
 
@@ -81,9 +81,9 @@ class QuestTables(LibraryTables):
         """Return what sends batches to QuestDB."""
         return QuestLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statements that make the table, and book it as ours."""
-        self.refuse_wishes(table, wishes, where)
+        self.refuse_options(table, options, where)
         columns = ", ".join(f"{quoted(c['name'])} {column_type(c)}" for c in table["columns"])
         kinds = {column["name"]: column["type"] for column in table["columns"]}
         growing, end = table["sequence"], ""
@@ -91,30 +91,30 @@ class QuestTables(LibraryTables):
             part = _partition(where.rows * (table["sequence_step"] or 1))
             end = f" timestamp({quoted(growing)}) partition by {part} wal"
         return (
-            f"create table {self.qualified(wishes.name)} ({columns}){end}",
+            f"create table {self.qualified(options.name)} ({columns}){end}",
             # unqualified: QuestDB has no schemas
-            f"insert into {OURS} values ({literal(wishes.name)})",
+            f"insert into {OURS} values ({literal(options.name)})",
         )
 
     def indexes(
-        self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL, *, again: bool = False
+        self, table: RowTable, options: PlainTable, where: TableFacts = USUAL, *, again: bool = False
     ) -> tuple[str, ...]:
         """Return nothing: only symbols can be indexed, and which columns are is decided by the data."""
-        del table, wishes, where, again
+        del table, options, where, again
         return ()
 
-    def notes(self, wishes: PlainTable, where: TableOptions | None = None) -> tuple[str, ...]:
-        """Say which wishes have no meaning here, and what is there instead."""
+    def notes(self, options: PlainTable, where: TableFacts | None = None) -> tuple[str, ...]:
+        """Say which options have no meaning here, and what is there instead."""
         del where
         how = "a private server reads rows from Parquet files, other servers get INSERTs"
         found = [
             (f"{how}; a batch counts when it is in the log, and the load ends when queries see all rows")
         ]
-        if wishes.indexes.strip() not in ("", "0"):
+        if options.indexes.strip() not in ("", "0"):
             found.append("no index is created: QuestDB finds rows by their time, and can index only symbols")
-        if wishes.primary_key:
+        if options.primary_key:
             found.append("no primary key is created: QuestDB has none")
-        if wishes.compression != "default":
+        if options.compression != "default":
             found.append("QuestDB does not compress values, and stores long values in columns of their own")
         return tuple(found)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.tables import USUAL, TableOptions, TableSize
+from loadstone.engine.dialect.tables import USUAL, TableFacts, TableSize
 from loadstone.engine.library.tables import LibraryTables
 from loadstone.engines.vertica.load import VerticaLoader
 from loadstone.sqltext import literal, quoted
@@ -67,24 +67,24 @@ class VerticaTables(LibraryTables):
         """Return what sends batches to Vertica."""
         return VerticaLoader(document, connect)
 
-    def create(self, table: RowTable, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def create(self, table: RowTable, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Return the statement that makes the table."""
-        self.refuse_wishes(table, wishes, where)
+        self.refuse_options(table, options, where)
         columns = ", ".join(f"{quoted(c['name'])} {self._type(c)}" for c in table["columns"])
-        return (f"create table {self.qualified(wishes.name)} ({columns})",)
+        return (f"create table {self.qualified(options.name)} ({columns})",)
 
     def _type(self, column: Column) -> str:
         repeats = column["type"] == "text" and column.get("repeats")
         return f"varchar({REPEATING_OCTETS})" if repeats else self.types[column["type"]]
 
-    def settle(self, wishes: PlainTable) -> tuple[str, ...]:
+    def settle(self, options: PlainTable) -> tuple[str, ...]:
         """Return the statements for the optimizer's statistics, and for one file a column."""
-        name = literal(f"{self.schema}.{wishes.name}")
+        name = literal(f"{self.schema}.{options.name}")
         return (f"select do_tm_task('mergeout', {name})", f"select analyze_statistics({name})")
 
-    def notes(self, wishes: PlainTable, where: TableOptions = USUAL) -> tuple[str, ...]:
+    def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what is there in place of what scenarios wish."""
-        del wishes, where
+        del options, where
         return (
             "one superprojection that Vertica chooses: Database Designer was not used",
             "integers have 64 bits and floats are doubles before they are encoded",

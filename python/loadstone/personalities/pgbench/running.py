@@ -62,7 +62,7 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
 def _driver(options: Options, signals: Signals, err: Write) -> Iterator[Driver]:
     """Drive from this process, or from the load hosts of `--hosts`."""
     if options.hosts is None:
-        yield lambda document, show, tell: perform(document, signals, show, tell=tell)
+        yield lambda document, show, on_messages: perform(document, signals, show, on_messages=on_messages)
         return
     from loadstone.hosts.fleet import open_fleet  # noqa: PLC0415 - imports Dask
     from loadstone.hosts.places import parse_hosts  # noqa: PLC0415
@@ -73,12 +73,14 @@ def _driver(options: Options, signals: Signals, err: Write) -> Iterator[Driver]:
     with open_fleet(parse_hosts(options.hosts)) as fleet:
         for note in fleet.notes:
             say("info", note)
-        yield lambda document, show, tell: fleet.perform(document, signals, show, tell, say)
+        yield lambda document, show, on_messages: fleet.perform(document, signals, show, on_messages, say)
 
 
-def _perform(drive_it: Driver, document: dict[str, Any], lines: ProgressLines, tell: Tell) -> dict[str, Any]:
+def _perform(
+    drive_it: Driver, document: dict[str, Any], lines: ProgressLines, on_messages: Tell
+) -> dict[str, Any]:
     try:
-        return drive_it(document, lines.show, tell)
+        return drive_it(document, lines.show, on_messages)
     except RunFailedError as error:
         # There is no account: nothing was run, as a rule because a client could not connect.
         raise ComplaintError(error.message, error.hint) from error
@@ -137,7 +139,7 @@ def _document(options: Options, drive: Drive, connection: Connection, folder: Pa
         "on_error": "abort_unless_server" if options.continue_on_error else "abort_client",
         "exit_on_abort": options.exit_on_abort,
         "tries_max": options.max_tries or _UNLIMITED,
-        "tell": {
+        "messages": {
             "errors": options.verbose_errors,
             "steps": options.debug,
             "counts": True,

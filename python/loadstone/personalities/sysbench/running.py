@@ -158,7 +158,7 @@ def _performed(
             progress.show(seen, messages)
 
     try:
-        return perform(document, job.signals, show, tell=messages.write)
+        return perform(document, job.signals, show, on_messages=messages.write)
     except RunFailedError as error:
         if not messages.has_fatal:
             job.log.text(messages.without_client(error.message), "fatal")
@@ -198,7 +198,7 @@ def _document(job: Job, drive: Drive, folder: Path | None, command: str) -> dict
         "lua": _lua(job, command, drive.seed),
         "interval_s": driver_interval_s(job.limits),
         "drain_s": _drain_s(job.limits),
-        "tell": {"errors": True, "steps": False, "counts": True, "times": False},
+        "messages": {"errors": True, "steps": False, "counts": True, "times": False},
     }
     del document["scripts"]
     return document

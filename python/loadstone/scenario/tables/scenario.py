@@ -71,7 +71,7 @@ class Sizes(Table):
 
 
 class PrivateServerOfSize(Table):
-    """What the scenario wishes of a private server: memory, settings."""
+    """What the scenario wants of a private server: memory, settings."""
 
     memory: Annotated[
         Text | UnsetType,
@@ -83,7 +83,7 @@ class PrivateServerOfSize(Table):
 
 
 class PrivateServer(PrivateServerOfSize):
-    """What the scenario wishes of a private server: memory, settings; or a table of these for a size."""
+    """What the scenario wants of a private server: memory, settings; or a table of these for a size."""
 
     tiny: PrivateServerOfSize | UnsetType = UNSET
     small: PrivateServerOfSize | UnsetType = UNSET

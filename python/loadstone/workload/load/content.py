@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from loadstone import _core
-from loadstone.engine.dialect.tables import TableDialect, TableOptions
+from loadstone.engine.dialect.tables import TableDialect, TableFacts
 from loadstone.errors import LoadstoneError
 from loadstone.workload.load.first_lines import Lines, fields_of, refuse_header, refuse_values
 
@@ -63,22 +63,22 @@ class Content:
 
 
 def look(bulk: BulkLoad, answers: TableDialect | None = None) -> Content:
-    """Look at the rows of a bulk load and at its wishes; touches no database.
+    """Look at the rows of a bulk load and at its options; touches no database.
 
-    Raises LoadstoneError for rows that cannot be made or read, and for wishes that contradict them or each
+    Raises LoadstoneError for rows that cannot be made or read, and for options that contradict them or each
     other; `answers` are those of the engine, else PostgreSQL's.
     """
     _refuse_numbers(bulk)
     if bulk.rows.files:
-        # Whether the wishes fit hangs on the table that may be there for them.
+        # Whether the options fit hangs on the table that may be there for them.
         return _files(bulk.rows)
     content = _generated(bulk.rows)
-    where = TableOptions(first=content.first, rows=content.rows)
+    where = TableFacts(first=content.first, rows=content.rows)
     if answers is None:
         # Which forms there are is the engine's to say.
-        TableDialect().refuse_wishes(content.table, replace(bulk.table, form="default"), where)
+        TableDialect().refuse_options(content.table, replace(bulk.table, form="default"), where)
     else:
-        answers.refuse_wishes(content.table, bulk.table, where)
+        answers.refuse_options(content.table, bulk.table, where)
     return content
 
 

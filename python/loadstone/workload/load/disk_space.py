@@ -164,17 +164,17 @@ def _wal_most(control: Control | None) -> int:
 def refuse_without_room(
     need: Need,
     opened: OpenTarget,
-    wishes: PlainTable | None = None,
+    options: PlainTable | None = None,
     control: Control | None = None,
     freed: int = 0,
 ) -> list[str]:
     """Raise LoadstoneError when a disk has less room than is needed there; returns what cannot be known.
 
-    `wishes` say in which tablespaces table and indexes lie; `freed` bytes are to be dropped there before.
+    `options` say in which tablespaces table and indexes lie; `freed` bytes are to be dropped there before.
     """
     with contextlib.ExitStack() as stack:
         control = control or stack.enter_context(contextlib.closing(opened.connect("loadstone")))
-        places = _places(opened, control, wishes)
+        places = _places(opened, control, options)
     if isinstance(places, str):
         return [f"whether there is enough space for the rows is unknown: {places}"]
     wanted: dict[int, int] = {}
@@ -203,7 +203,9 @@ def _by_place(need: Need, freed: int) -> tuple[int, int, int]:
     )
 
 
-def _places(opened: OpenTarget, control: Control, wishes: PlainTable | None) -> tuple[Path, Path, Path] | str:
+def _places(
+    opened: OpenTarget, control: Control, options: PlainTable | None
+) -> tuple[Path, Path, Path] | str:
     """Return where table, indexes and WAL lie, or why that is not known."""
     files = opened.engine.data_files(control, opened.data_directory)
     folder = files.folder
@@ -212,7 +214,7 @@ def _places(opened: OpenTarget, control: Control, wishes: PlainTable | None) -> 
     try:
         table, indexes = (
             (_tablespace(control, name) if name else None) or folder
-            for name in ((wishes.tablespace, wishes.index_tablespace) if wishes else ("", ""))
+            for name in ((options.tablespace, options.index_tablespace) if options else ("", ""))
         )
         wal = folder / "pg_wal"
         return table, indexes, wal.resolve() if wal.exists() else folder

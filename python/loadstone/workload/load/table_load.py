@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.dialect.tables import TableDialect, TableOptions
+from loadstone.engine.dialect.tables import TableDialect, TableFacts
 from loadstone.errors import LoadstoneError
 from loadstone.model import Drive
 from loadstone.sqltext import quoted
@@ -75,7 +75,7 @@ class _TableLoader(Loader[TableDialect]):
         self.content = content
         self.options = options
         self.name = bulk.table.name
-        self.where = TableOptions(opened.identity["version_number"], content.first, content.rows)
+        self.where = TableFacts(opened.identity["version_number"], content.first, content.rows)
         self.indexed: list[Account] = []
         self.storage: StorageAccount | None = None
 
@@ -94,7 +94,7 @@ class _TableLoader(Loader[TableDialect]):
                 notes.append("the content of the files is unknown, so only numbers of rows are compared")
         if self.bulk.transactions is not None and not self.is_piped():
             notes.append("each INSERT ends before the next one begins, so pipelining has no effect")
-        self.dialect.refuse_wishes(self.table, self.bulk.table, self.where)
+        self.dialect.refuse_options(self.table, self.bulk.table, self.where)
         self.dialect.refuse(control, self.table, self.bulk.table)
         self.dialect.refuse_method(control, self.bulk.method)
         return notes
@@ -212,12 +212,12 @@ class _TableLoader(Loader[TableDialect]):
 
     def _blocks(self) -> Iterator[tuple[Sequence[str], str, str | None]]:
         """Yield what comes after the load: statements, where they are listed, the look behind them."""
-        wishes = self.bulk.table
-        if wishes.index_when == "after":
+        options = self.bulk.table
+        if options.index_when == "after":
             again = self.resumed.batches > 0
-            yield self.dialect.indexes(self.table, wishes, self.where, again=again), "indexes", None
-        yield self.dialect.after_load(self.table, wishes), "after", _AFTER_LOAD
-        settling = self.dialect.settle(wishes) if self.bulk.settle else ()
+            yield self.dialect.indexes(self.table, options, self.where, again=again), "indexes", None
+        yield self.dialect.after_load(self.table, options), "after", _AFTER_LOAD
+        settling = self.dialect.settle(options) if self.bulk.settle else ()
         for statement in (*settling, *self.bulk.after):
             yield [statement], "after", f"after {statement}"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.dialect.timeseries import (
     ADDITIONAL,
-    TableOptions,
+    TableFacts,
     TimeSeriesDialect,
     device_column,
     fields,
@@ -64,9 +64,9 @@ def perform_load(
     return _TimeSeriesLoader(load, content, opened, options).perform(out_dir, signals, show)
 
 
-def table_options(opened: OpenTarget, span_us: tuple[int, int] | None = None) -> TableOptions:
+def table_options(opened: OpenTarget, span_us: tuple[int, int] | None = None) -> TableFacts:
     """Return what the form of the tables depends on at an open target."""
-    return TableOptions(opened.identity["version_number"], span_us)
+    return TableFacts(opened.identity["version_number"], span_us)
 
 
 class _TimeSeriesLoader(Loader[TimeSeriesDialect]):
@@ -124,9 +124,9 @@ class _TimeSeriesLoader(Loader[TimeSeriesDialect]):
 
     def _columns(self) -> dict[str, Any]:
         """Return name and columns of each table as SQL writes them, in the order that rows are sent."""
-        wishes, tags = self.load.tables, self.dataset["tags"]
+        options, tags = self.load.tables, self.dataset["tags"]
         found: dict[str, Any] = {"tags": None}
-        device = [quoted(device_column(self.dataset, wishes))] if wishes.in_table_tag else []
+        device = [quoted(device_column(self.dataset, options))] if options.in_table_tag else []
         for table in self.dataset["tables"]:
             columns = [*device, quoted("time"), quoted("tags_id"), *map(quoted, fields(table))]
             if any(column["name"] == ADDITIONAL for column in table["columns"]):
@@ -134,7 +134,7 @@ class _TimeSeriesLoader(Loader[TimeSeriesDialect]):
             found[table["name"]] = {"name": self.dialect.qualified(table["name"]), "columns": columns}
         if tags:
             listed = [quoted(column["name"]) for column in tags["columns"]]
-            columns = [quoted("id"), quoted("tagset")] if wishes.jsonb_tags else listed
+            columns = [quoted("id"), quoted("tagset")] if options.jsonb_tags else listed
             found["tags"] = {"name": self.dialect.qualified(tags["name"]), "columns": columns}
         return found
 

@@ -13,9 +13,9 @@ use super::LuaProgram;
 use super::copying::{Copying, Dialect};
 use super::fairness::Fairness;
 use crate::error::DriveError;
+use crate::messages::{Kind, Line, Messages};
 use crate::protocol::Protocol;
 use crate::spec::DriveSpec;
-use crate::telling::{Kind, Line, Telling};
 use crate::workload::{Labels, Program, ScriptLabel};
 
 /// How long a script may compute after the run was asked to end.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) script: Arc<Script>,
-    telling: Arc<Telling>,
+    messages: Arc<Messages>,
     /// The command is done by all clients, not by the first alone.
     is_parallel: bool,
     is_run: bool,
@@ -68,21 +68,21 @@ impl LuaWork {
         let refuse = |message: String| DriveError::bad_spec(message, "");
         let is_run = lua.command == "run";
         let is_parallel = is_run || (!lua.command.is_empty() && Self::is_parallel(lua)?);
-        let telling = Arc::new(Telling::new(spec.tell.unwrap_or_default()));
-        let paper = Arc::clone(&telling);
+        let messages = Arc::new(Messages::new(spec.messages.unwrap_or_default()));
+        let paper = Arc::clone(&messages);
         let output = move |told, text: &str| {
             let kind = match told {
                 Told::Printed => Kind::Output,
                 Told::Fatal => Kind::Error,
                 Told::Alert => Kind::Note,
             };
-            paper.tell(Line::new(kind, text));
+            paper.push(Line::new(kind, text));
         };
         let script = Script::new(lua.clone(), spec.clients, Box::new(output))
             .map_err(|fault| refuse(fault.message))?;
         let shared = Shared {
             script,
-            telling,
+            messages,
             is_parallel,
             is_run,
             fairness: Fairness::new(spec.clients),
@@ -144,8 +144,8 @@ impl LuaWork {
         ])
     }
 
-    pub(crate) fn telling(&self) -> Arc<Telling> {
-        Arc::clone(&self.shared.telling)
+    pub(crate) fn messages(&self) -> Arc<Messages> {
+        Arc::clone(&self.shared.messages)
     }
 
     pub(crate) fn mode(&self) -> String {

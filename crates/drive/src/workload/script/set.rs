@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadstone_gen::random::Prng;
 use loadstone_script::{QueryMode, Script, Symbols};
 
-use crate::telling::Telling;
+use crate::messages::Messages;
 
 /// The scripts of a run, parsed once and shared by all clients.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct ScriptSet {
     /// Longest time that a shell command may take.
     pub(super) shell_limit_ns: u64,
     /// Where lines for the user go; then shell commands write where we do, too.
-    pub(super) telling: Option<Arc<Telling>>,
+    pub(super) messages: Option<Arc<Messages>>,
 }
 
 impl ScriptSet {
@@ -32,7 +32,7 @@ impl ScriptSet {
         symbols: Symbols,
         mode: QueryMode,
         shell_limit_ns: u64,
-        telling: Option<Arc<Telling>>,
+        messages: Option<Arc<Messages>>,
     ) -> Self {
         let mut offsets = Vec::with_capacity(scripts.len());
         let mut names = Vec::new();
@@ -57,7 +57,7 @@ impl ScriptSet {
             offsets,
             names,
             shell_limit_ns,
-            telling,
+            messages,
         }
     }
 
@@ -67,7 +67,7 @@ impl ScriptSet {
     }
 
     pub(super) fn measures_commands(&self) -> bool {
-        self.telling.as_ref().is_some_and(|t| t.asked.times)
+        self.messages.as_ref().is_some_and(|t| t.spec.times)
     }
 
     /// Script and command of a flat number.

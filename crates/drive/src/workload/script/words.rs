@@ -5,24 +5,24 @@ use std::fmt::Display;
 use loadstone_script::{CommandKind, QueryMode, RuntimeError, RuntimeErrorKind, ShellArg};
 
 use super::ScriptProgram;
+use crate::messages::{Kind, Line};
 use crate::protocol::Failure;
 use crate::record::ErrorClass;
-use crate::telling::{Kind, Line};
 use crate::workload::Place;
 
 impl ScriptProgram {
     /// A line of the script's course, if that is wanted.
-    fn tell_step(&self, text: impl FnOnce() -> String) {
-        if let Some(telling) = &self.set.telling
-            && telling.asked.steps
+    fn log_step(&self, text: impl FnOnce() -> String) {
+        if let Some(messages) = &self.set.messages
+            && messages.spec.steps
         {
             let text = format!("client {} {}", self.client, text());
-            telling.tell(Line::new(Kind::Note, text));
+            messages.push(Line::new(Kind::Note, text));
         }
     }
 
-    pub(super) fn tell_begin(&self) {
-        self.tell_step(|| {
+    pub(super) fn log_begin(&self) {
+        self.log_step(|| {
             format!(
                 "executing script \"{}\"",
                 self.set.scripts[self.script].name
@@ -30,8 +30,8 @@ impl ScriptProgram {
         });
     }
 
-    pub(super) fn tell_sent(&self, flat: usize) {
-        self.tell_step(|| match self.set.mode {
+    pub(super) fn log_sent(&self, flat: usize) {
+        self.log_step(|| match self.set.mode {
             QueryMode::Prepared => format!("sending {}", self.set.names[flat]),
             QueryMode::Simple => format!("sending {}", String::from_utf8_lossy(&self.texts)),
             QueryMode::Extended => {
@@ -40,8 +40,8 @@ impl ScriptProgram {
         });
     }
 
-    pub(super) fn tell_received(&self) {
-        self.tell_step(|| "receiving".to_owned());
+    pub(super) fn log_received(&self) {
+        self.log_step(|| "receiving".to_owned());
     }
 
     /// The text of the statement that the machine is at.
@@ -72,7 +72,7 @@ impl ScriptProgram {
 
     fn note(&mut self, lines: impl IntoIterator<Item = Line>, command: usize) {
         self.trouble.clear();
-        if self.set.telling.is_some() {
+        if self.set.messages.is_some() {
             self.trouble.extend(lines);
             self.trouble.extend(self.place_of(command));
         }

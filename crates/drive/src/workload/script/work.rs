@@ -8,9 +8,9 @@ use super::booking::Ledgers;
 use super::{ScriptProgram, ScriptSet};
 use crate::clock::ns;
 use crate::error::DriveError;
+use crate::messages::Messages;
 use crate::protocol::Protocol;
 use crate::spec::{DriveSpec, ScriptSpec, Variable};
-use crate::telling::Telling;
 use crate::workload::{ClientSeeds, Labels, Program, ScriptLabel, StatementLabel};
 
 /// The scripts of a drive with their weights.
@@ -33,7 +33,7 @@ impl ScriptWork {
         let mut symbols = Symbols::new();
         // hash() and permute() read it even where no script names it.
         symbols.intern("default_seed");
-        let read = match spec.tell {
+        let read = match spec.messages {
             Some(_) => parse_as_pgbench,
             None => parse,
         };
@@ -55,7 +55,7 @@ impl ScriptWork {
             symbols,
             mode,
             ns(spec.timeout_s),
-            spec.tell.map(|asked| Arc::new(Telling::new(asked))),
+            spec.messages.map(|asked| Arc::new(Messages::new(asked))),
         ));
         Ok(Self {
             set,
@@ -68,8 +68,8 @@ impl ScriptWork {
         self.set.mode
     }
 
-    pub(crate) fn telling(&self) -> Option<Arc<Telling>> {
-        self.set.telling.clone()
+    pub(crate) fn messages(&self) -> Option<Arc<Messages>> {
+        self.set.messages.clone()
     }
 
     pub(crate) fn labels(&self) -> Labels {

@@ -7,33 +7,33 @@ use super::Worker;
 use crate::collector::Outage;
 use crate::io::{Poller, Slot};
 use crate::journal::{Entry, Outcome};
+use crate::messages::{Kind, Line};
 use crate::protocol::{Failure, Protocol};
 use crate::record::ErrorClass;
 use crate::record::booking::Times;
-use crate::telling::{Kind, Line};
 use crate::workload::Place;
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// A client ends after an error.
-    pub(super) fn tell_end(&mut self, slot: Slot, failure: &Failure, place: Option<&Place>) {
-        let Some(telling) = &self.config.telling else {
+    pub(super) fn log_end(&mut self, slot: Slot, failure: &Failure, place: Option<&Place>) {
+        let Some(messages) = &self.config.messages else {
             return;
         };
         let lines = self.clients[slot as usize]
             .program
             .words(failure, place, true);
         for line in lines {
-            telling.tell(line);
+            messages.push(line);
         }
         if self.config.exit_on_abort && !self.control.stop_asked() {
             let text = format!("Run was aborted due to an error in thread {}", self.number);
-            telling.tell(Line::new(Kind::Error, text));
+            messages.push(Line::new(Kind::Error, text));
             self.control.stop();
         }
     }
 
     /// An error after which the client goes on: with the same transaction (`repeats`) or the next.
-    pub(super) fn tell_passed(
+    pub(super) fn log_passed(
         &mut self,
         slot: Slot,
         now: u64,
@@ -41,13 +41,13 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         place: Option<&Place>,
         repeats: bool,
     ) {
-        let Some(telling) = self.config.telling.as_ref().filter(|t| t.asked.errors) else {
+        let Some(messages) = self.config.messages.as_ref().filter(|t| t.spec.errors) else {
             return;
         };
         let client = &mut self.clients[slot as usize];
         let lines = client.program.words(failure, place, false);
         for line in lines {
-            telling.tell(line);
+            messages.push(line);
         }
         let (transaction, number) = (&client.transaction, client.number);
         let does = if repeats {
@@ -64,22 +64,22 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             let _ = write!(text, ", {used:.3}% of the maximum time of tries was used");
         }
         text.push(')');
-        telling.tell(Line::new(Kind::Note, text));
+        messages.push(Line::new(Kind::Note, text));
     }
 
     /// The first of some clients has lost its connection, and comes back.
-    pub(super) fn tell_outage(&self, slot: Slot, failure: &Failure) {
-        if let Some(telling) = &self.config.telling {
+    pub(super) fn log_outage(&self, slot: Slot, failure: &Failure) {
+        if let Some(messages) = &self.config.messages {
             let number = self.clients[slot as usize].number;
             let why = failure.message.trim_end();
             let text = format!("client {number} lost its connection and connects again: {why}");
-            telling.tell(Line::new(Kind::Note, text));
+            messages.push(Line::new(Kind::Note, text));
         }
     }
 
     /// All of them are back.
-    pub(super) fn tell_return(&self, outage: &Outage) {
-        let (Some(telling), Some(end_ns)) = (&self.config.telling, outage.end_ns) else {
+    pub(super) fn log_return(&self, outage: &Outage) {
+        let (Some(messages), Some(end_ns)) = (&self.config.messages, outage.end_ns) else {
             return;
         };
         let took = Duration::from_nanos(end_ns.saturating_sub(outage.start_ns));
@@ -88,7 +88,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             "all clients are connected again; up to {clients} were not, for {:.3} s",
             took.as_secs_f64()
         );
-        telling.tell(Line::new(Kind::Note, text));
+        messages.push(Line::new(Kind::Note, text));
     }
 
     /// A transaction has ended as it should.

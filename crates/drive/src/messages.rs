@@ -1,22 +1,22 @@
-//! What is told the user line by line while a drive runs: why a client ended, what the server remarks, and, where
+//! Messages for the user while a drive runs: why a client ended, what the server remarks, and, where
 //! that is requested, each error and each step.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// So many lines wait for their reader; then whoever has another to tell waits, too. Nobody tells anything in a
+/// So many lines wait for their reader; then whoever has another waits, too. There are none in a
 /// transaction that is measured and goes well.
 const LINES_MAX: usize = 65_536;
 
-/// What is told besides the ends of clients and the remarks of the server.
+/// What is written besides the ends of clients and the remarks of the server.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an option of the user's"
 )]
-pub struct TellSpec {
+pub struct MessageSpec {
     /// Every error that is tried again or passed over.
     pub errors: bool,
     /// Every statement that is sent, and every answer.
@@ -59,8 +59,8 @@ impl Line {
 
 /// The lines that wait for their reader, from all threads.
 #[derive(Debug)]
-pub(crate) struct Telling {
-    pub(crate) asked: TellSpec,
+pub(crate) struct Messages {
+    pub(crate) spec: MessageSpec,
     lines: Mutex<Waiting>,
     room: Condvar,
 }
@@ -71,17 +71,17 @@ struct Waiting {
     closed: bool,
 }
 
-impl Telling {
-    pub(crate) fn new(asked: TellSpec) -> Self {
+impl Messages {
+    pub(crate) fn new(spec: MessageSpec) -> Self {
         Self {
-            asked,
+            spec,
             lines: Mutex::default(),
             room: Condvar::new(),
         }
     }
 
-    /// Tell a line; waits while too many are unread.
-    pub(crate) fn tell(&self, line: Line) {
+    /// Add a line; waits while too many are unread.
+    pub(crate) fn push(&self, line: Line) {
         let mut waiting = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         while waiting.lines.len() >= LINES_MAX && !waiting.closed {
             waiting = self
@@ -94,7 +94,7 @@ impl Telling {
         }
     }
 
-    /// All that was told and not read yet.
+    /// All that was not read yet.
     pub(crate) fn take(&self) -> Vec<Line> {
         let mut waiting = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         self.room.notify_all();
@@ -117,19 +117,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_tells_too_much_waits_until_it_is_read_or_never_will_be() {
-        let telling = Arc::new(Telling::new(TellSpec::default()));
-        let teller = {
-            let telling = Arc::clone(&telling);
+    fn who_writes_too_much_waits_until_it_is_read_or_never_will_be() {
+        let messages = Arc::new(Messages::new(MessageSpec::default()));
+        let writer = {
+            let messages = Arc::clone(&messages);
             thread::spawn(move || {
                 for number in 0..3 * LINES_MAX {
-                    telling.tell(Line::new(Kind::Note, number.to_string()));
+                    messages.push(Line::new(Kind::Note, number.to_string()));
                 }
             })
         };
         let mut read = 0;
         while read < LINES_MAX + 1 {
-            let lines = telling.take();
+            let lines = messages.take();
             assert!(lines.len() <= LINES_MAX);
             for line in &lines {
                 assert_eq!(line.text, read.to_string());
@@ -137,7 +137,7 @@ mod tests {
             }
             thread::yield_now();
         }
-        telling.close();
-        teller.join().unwrap();
+        messages.close();
+        writer.join().unwrap();
     }
 }
