@@ -22,9 +22,17 @@ from loadstone.cli.comparisons import (
     visible_document,
     write_form,
 )
+from loadstone.cli.experiments import (
+    allow_shell_option,
+    out_option,
+    seed_option,
+    set_option,
+    setting_option,
+    size_option,
+    storage_option,
+)
 from loadstone.cli.group import pairs
 from loadstone.errors import ExitCode
-from loadstone.model import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,25 +103,9 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
 @click.option("--b", metavar="TARGET", show_default="as --a", help="Side B, which is compared with A.")
 @_arm_options("b")
 @_arm_options("a")
-@click.option(
-    "--size", type=click.Choice(SIZES), default="small", show_default=True, help="Size of the scenario."
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Parameter of the scenario for both sides. May be given several times.",
-)
-@click.option(
-    "--setting",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Setting of both servers. May be given several times.",
-)
+@size_option()
+@set_option("Parameter of the scenario for both sides. May be given several times.")
+@setting_option("Setting of both servers. May be given several times.")
 @click.option(
     "--phase",
     "phases",
@@ -150,20 +142,9 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     help="Start no block that would end later, such as 45m or 2h.",
 )
 @matters_option
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of the orders, and of every random choice of the scenario.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    show_default="a new one in loadstone-runs",
-    help="New folder for the results.",
-)
-@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the servers' data.")
+@seed_option("Seed of the orders, and of every random choice of the scenario.")
+@out_option
+@storage_option("Folder for the servers' data.")
 @click.option(
     "--history",
     type=click.Path(path_type=Path),
@@ -198,11 +179,7 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     metavar="FILE",
     help="List of known regressions with end dates (TOML).",
 )
-@click.option(
-    "--allow-shell",
-    is_flag=True,
-    help="Allow scripts of scenarios that are not built in to run commands on this machine.",
-)
+@allow_shell_option
 def command(**given: Any) -> None:
     """Find out whether B is slower than A: trials of both alternate until the answer is known.
 

@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone.cli.comparisons import drawn, write_form
-from loadstone.cli.group import pairs
-from loadstone.model import SIZES
+from loadstone.cli.experiments import (
+    allow_shell_option,
+    form_option,
+    out_option,
+    phase_option,
+    private_target_option,
+    seed_option,
+    set_option,
+    setting_option,
+    size_option,
+    storage_option,
+)
 
 if TYPE_CHECKING:
     from loadstone.crash.documents import Crash
     from loadstone.crash.experiment import CrashTest
     from loadstone.errors import ExitCode
-
-FORMATS = ("text", "markdown", "json")
 
 
 @click.command("crash")
@@ -32,29 +40,11 @@ FORMATS = ("text", "markdown", "json")
 @click.option(
     "--cycles", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Crashes to make."
 )
-@click.option(
-    "--target", metavar="TARGET", default="pg", show_default=True, help="pg, pg10 … pg18, or pg:/path/to/bin."
-)
-@click.option("--phase", metavar="ID", help="Phase of scripts, if the scenario has several.")
-@click.option(
-    "--size", type=click.Choice(SIZES), default="small", show_default=True, help="Size of the scenario."
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Parameter of the scenario. May be given several times.",
-)
-@click.option(
-    "--setting",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Setting of the server. May be given several times.",
-)
+@private_target_option
+@phase_option
+@size_option()
+@set_option()
+@setting_option()
 @click.option(
     "--window",
     type=click.FloatRange(0.5, 3600),
@@ -62,39 +52,17 @@ FORMATS = ("text", "markdown", "json")
     show_default=True,
     help="Longest load before a crash in seconds.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of every random choice, the moments of the crashes included.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    show_default="a new one in loadstone-runs",
-    help="New folder for the results.",
-)
-@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the server's data.")
+@seed_option("Seed of every random choice, the moments of the crashes included.")
+@out_option
+@storage_option()
 @click.option(
     "--verify",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
     help="Judge the results of an earlier run again; nothing is started.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What is printed on standard output.",
-)
-@click.option(
-    "--allow-shell",
-    is_flag=True,
-    help="Allow scripts of scenarios that are not built in to run commands on this machine.",
-)
+@form_option
+@allow_shell_option
 def command(**given: Any) -> None:
     """Find out whether acknowledged commits survive a crash.
 

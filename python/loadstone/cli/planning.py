@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from loadstone.cli.group import pairs
+from loadstone.cli.experiments import allow_shell_option, seed_option, set_option, size_option
 from loadstone.errors import ShellRefusedError
-from loadstone.model import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from loadstone.cli.experiments import Decorator
     from loadstone.run import Request
     from loadstone.watch.watchers import WatchOptions
 
@@ -29,7 +29,7 @@ DEFAULT_TARGET = "pg"
 
 def planning_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say what is planned."""
-    options = [
+    options: list[Decorator] = [
         click.argument("scenarios", nargs=-1),
         click.option(
             "--target",
@@ -41,29 +41,12 @@ def planning_options(command: Callable[..., None]) -> Callable[..., None]:
             "postgres://…, or another URL that `loadstone engines` lists. ?setting.NAME=VALUE at its end is "
             "a setting of this target alone. May be given several times, to compare the servers.",
         ),
-        click.option(
-            "--size",
-            type=click.Choice(SIZES),
-            default="small",
-            show_default=True,
-            help="tiny: seconds; small: about two minutes; full: as published.",
+        size_option("tiny: seconds; small: about two minutes; full: as published."),
+        set_option(
+            "Value of a scenario's parameter; a list (none,btree) for a swept parameter. May be given "
+            "several times."
         ),
-        click.option(
-            "--set",
-            "overrides",
-            multiple=True,
-            metavar="NAME=VALUE",
-            callback=pairs,
-            help="Value of a scenario's parameter; a list (none,btree) for a swept parameter. May be "
-            "given several times.",
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**63 - 1),
-            default=1,
-            show_default=True,
-            help="Seed of every random choice.",
-        ),
+        seed_option(),
         click.option(
             "--repeat",
             type=click.IntRange(1, 1000),
@@ -71,12 +54,7 @@ def planning_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Number of times to run everything.",
         ),
-        click.option(
-            "--allow-shell",
-            is_flag=True,
-            help="Allow scripts of scenarios that are not built in to run commands on this machine "
-            "(\\\\shell and \\\\setshell).",
-        ),
+        allow_shell_option,
     ]
     for option in reversed(options):
         command = option(command)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from loadstone.cli.group import pairs
+from loadstone.cli.experiments import out_option, setting_option, storage_option
 from loadstone.cli.live import live_options, serving
 from loadstone.cli.output import show_report
 from loadstone.cli.planning import fields_given, planning_options, request_of, with_consent
@@ -25,28 +25,17 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @planning_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    show_default="a new one in loadstone-runs",
-    help="New folder for the results.",
-)
+@out_option
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Resume the interrupted run in DIR, with the same options. Only passwords must be given again.",
 )
-@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the data of private servers.")
-@click.option(
-    "--setting",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Setting of private servers, such as fsync=off. On your own server: a setting that a session "
-    "may change, such as work_mem=64MB, for all of Loadstone's connections. May be given several "
-    "times.",
+@storage_option("Folder for the data of private servers.")
+@setting_option(
+    "Setting of private servers, such as fsync=off. On your own server: a setting that a session may change, "
+    "such as work_mem=64MB, for all of Loadstone's connections. May be given several times."
 )
 @click.option("--keep", is_flag=True, help="Keep private servers running, and keep the schema loadstone.")
 @click.option("--replace", is_flag=True, help="Drop a schema loadstone that Loadstone did not create.")

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from loadstone.cli.comparisons import Percent, drawn, write_form
-from loadstone.cli.group import pairs
-from loadstone.model import SIZES
+from loadstone.cli.experiments import (
+    allow_shell_option,
+    form_option,
+    out_option,
+    phase_option,
+    private_target_option,
+    seed_option,
+    set_option,
+    setting_option,
+    size_option,
+    storage_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +29,6 @@ if TYPE_CHECKING:
     from loadstone.slo.experiment import SloSearch
     from loadstone.slo.limits import Limit
 
-FORMATS = ("text", "markdown", "json")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/s)?")
 
 
@@ -55,29 +63,11 @@ def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float 
     "20 ms. May be given several times.",
 )
 @click.option("--errors", type=Percent(), help="Largest share of transactions that may fail, such as 0.1%.")
-@click.option(
-    "--target", metavar="TARGET", default="pg", show_default=True, help="pg, pg10 … pg18, or pg:/path/to/bin."
-)
-@click.option("--phase", metavar="ID", help="Phase of scripts, if the scenario has several.")
-@click.option(
-    "--size", type=click.Choice(SIZES), default="small", show_default=True, help="Size of the scenario."
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Parameter of the scenario. May be given several times.",
-)
-@click.option(
-    "--setting",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Setting of the server. May be given several times.",
-)
+@private_target_option
+@phase_option
+@size_option()
+@set_option()
+@setting_option()
 @click.option(
     "--require",
     "required",
@@ -95,33 +85,11 @@ def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float 
 @click.option(
     "--max-trials", "most", type=click.IntRange(8, 200), default=25, show_default=True, help="Most trials."
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of every random choice.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    show_default="a new one in loadstone-runs",
-    help="New folder for the results.",
-)
-@click.option("--storage", type=click.Path(path_type=Path), help="Folder for the server's data.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What is printed on standard output.",
-)
-@click.option(
-    "--allow-shell",
-    is_flag=True,
-    help="Allow scripts of scenarios that are not built in to run commands on this machine.",
-)
+@seed_option()
+@out_option
+@storage_option()
+@form_option
+@allow_shell_option
 def command(**given: Any) -> None:
     """Find the largest load at which latencies keep their limits.
 
