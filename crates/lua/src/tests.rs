@@ -333,6 +333,7 @@ fn a_script_says_what_it_declares() {
             "commands": {"prepare": {"parallel": true}, "other": {"parallel": false}, "cleanup": {"parallel": false}},
             "has": ["event", "cleanup"],
             "legacy": false,
+            "needs_database": false,
             "output": "loaded\n",
         })
     );
@@ -347,6 +348,9 @@ fn a_script_says_what_it_declares() {
         (&empty["options"], &empty["has"], &empty["legacy"]),
         (&json!([]), &json!([]), &json!(true))
     );
+    let asks = "db_connect() db_query('SELECT 1') error('not reached')";
+    let described = describe(spec(asks, &json!({}))).unwrap();
+    assert_eq!(described["needs_database"], json!(true));
 }
 
 #[test]
