@@ -37,7 +37,8 @@ SMALL = {
     "big-transaction.transactions": "1", "iot-feed.duration": "0.2", "iot-feed.index": "brin",
     "session-oltp.users": "100", "session-oltp.duration": "0.2", "pgbench-grid.scale": "1",
     "pgbench-grid.clients": "1", "pgbench-grid.mode": "prepared",
-    "pgbench-grid.threads": "1", "pgbench-grid.transactions": "20",
+    "pgbench-grid.threads": "1", "pgbench-grid.transactions": "20", "recovery-time.rows": "100",
+    "recovery-time.duration": "0.2",
 }  # fmt: skip
 
 

@@ -26,6 +26,8 @@ _BOOLEANS = {
     "off": False,
     "0": False,
 }
+_LARGER = {"MB": {"GB": 1 << 10, "TB": 1 << 20}}
+"""As settings of PostgreSQL are written."""
 _INTEGER_LIMIT = 2**63
 _LONGEST_SHOWN = 80
 _WORDS = {
@@ -52,11 +54,12 @@ class Parameter:
 
     def parse(self, text: str) -> Value:
         """Read a user's text as this parameter's type, unit allowed; LoadstoneError when it does not fit."""
-        plain = text.strip()
+        plain, times = text.strip(), 1
         if self.unit and self.type in ("integer", "number"):
-            plain = plain.removesuffix(self.unit).rstrip()
+            plain, times = _without_unit(plain, self.unit)
         try:
             value = self._convert(plain)
+            value = value * times if times > 1 and isinstance(value, (int, float)) else value
         except (ValueError, KeyError):
             raise self._refusal(text) from None
         return self.check(value)
@@ -115,6 +118,14 @@ class Parameter:
         shown = repr(value)
         shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
         return LoadstoneError(f"Parameter `{self.name}` cannot be {shown}", f"{guess}{hint}")
+
+
+def _without_unit(text: str, unit: str) -> tuple[str, int]:
+    """Return the number of a text, and how many units its own unit has: 1GB is 1024 of MB."""
+    for larger, times in {unit: 1, **_LARGER.get(unit, {})}.items():
+        if text.endswith(larger):
+            return text.removesuffix(larger).rstrip(), times
+    return text, 1
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

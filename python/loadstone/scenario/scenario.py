@@ -13,6 +13,7 @@ from loadstone.model import PhaseKind, Source, Value
 from loadstone.results.redact import learn
 from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
 from loadstone.scenario.checking import scenario_problems
+from loadstone.scenario.crash import crash_problems
 from loadstone.scenario.dialects import dialect_files
 from loadstone.scenario.load import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.scenario.parameter import Parameter, nearest
@@ -95,6 +96,8 @@ class Scenario:
     """Values of parameters by size; several of one that phases sweep are swept in place of theirs."""
     private_server: Mapping[str, Any]
     """The table [private_server] as written, its templates not yet filled in."""
+    crash: Mapping[str, Any]
+    """The table [crash] as written."""
     phases: tuple[Phase, ...]
     findings: tuple[Finding, ...]
     folder: Path
@@ -134,6 +137,8 @@ def load_scenario(folder: Path) -> Scenario:
     raise_problems(str(path), list(_parameter_problems(document, parameters)))
     raise_problems(str(path), list(_phase_problems(document, parameters)))
     raise_problems(str(path), list(_finding_problems(document)))
+    ids = [table["id"] for table in document["phase"]]
+    raise_problems(str(path), list(crash_problems(document.get("crash", {}), parameters, ids)))
     phases = tuple(_phase(index, table, parameters) for index, table in enumerate(document["phase"]))
     files = _read_files(folder, phases)
     texts = [*_private_texts(document), *(found for phase in phases for found in templates_in(phase))]
@@ -154,6 +159,7 @@ def load_scenario(folder: Path) -> Scenario:
             for size, values in document.get("sizes", {}).items()
         },
         private_server=document.get("private_server", {}),
+        crash=document.get("crash", {}),
         phases=phases,
         findings=tuple(
             Finding(**table | {"phases": tuple(table.get("phases", ()))})

@@ -17,6 +17,7 @@ from loadstone.scenario.tables.base import (
     Value,
     Version,
 )
+from loadstone.scenario.tables.crash import Crash
 from loadstone.scenario.tables.finding import Finding
 from loadstone.scenario.tables.phase import Phase
 
@@ -124,3 +125,4 @@ class Scenario(Table):
         ),
     ] = UNSET
     private_server: PrivateServer | UnsetType = UNSET
+    crash: Crash | UnsetType = UNSET
