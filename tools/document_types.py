@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import msgspec
 
 from loadstone.ab.documents import Experiment
-from loadstone.crash.documents import Crash
+from loadstone.crash.documents import Crash, Crashes
 from loadstone.results import documents
 from loadstone.results.documents.summary import Summary
 from loadstone.results.documents.written import ADDED
@@ -50,6 +50,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "ab.json": Experiment,
     "slo.json": Slo,
     "crash.json": Crash,
+    "crashes.json": Crashes,
 }
 UNITS = {
     "_bytes_per_s": "bytes/s",

@@ -23,8 +23,11 @@ from loadstone.cli.experiments import (
 )
 
 if TYPE_CHECKING:
-    from loadstone.crash.documents import Crash
+    from collections.abc import Sequence
+
+    from loadstone.crash.documents import Crash, Crashes
     from loadstone.crash.experiment import CrashTest
+    from loadstone.crash.sweep import CrashSweep
     from loadstone.errors import ExitCode
 
 
@@ -38,19 +41,31 @@ if TYPE_CHECKING:
     help="What is lost in a crash: the processes, or also all that was not synced to the disk.",
 )
 @click.option(
-    "--cycles", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Crashes to make."
+    "--cycles",
+    type=click.IntRange(1, 10_000),
+    show_default="20, or as the scenario says",
+    help="Crashes to make, of each value.",
 )
 @private_target_option
 @phase_option
 @size_option()
-@set_option()
+@set_option(
+    "Parameter of the scenario; one may have several values (max_wal_size=64MB,1GB), a server for each. "
+    "May be given several times."
+)
 @setting_option()
 @click.option(
     "--window",
     type=click.FloatRange(0.5, 3600),
-    default=5,
-    show_default=True,
+    show_default="5, or as the scenario says",
     help="Longest load before a crash in seconds.",
+)
+@click.option(
+    "--moments",
+    type=click.Choice(("random", "late")),
+    show_default="random, or as the scenario says",
+    help="When servers crash: at random moments, or late in the checkpoint cycle, when most WAL is to be "
+    "replayed.",
 )
 @seed_option("Seed of every random choice, the moments of the crashes included.")
 @out_option
@@ -72,6 +87,7 @@ def command(**given: Any) -> None:
     \b
     loadstone crash --target pg18 --cycles 20
     loadstone crash session-oltp --phase log-in --setting synchronous_commit=off
+    loadstone crash recovery-time --set max_wal_size=64MB,256MB,1GB
     loadstone crash --verify loadstone-runs/DIR
     """  # noqa: D301 - click's mark of lines to be kept
     if given["verify"] is not None:
@@ -97,35 +113,74 @@ def _refuse_others(given: dict[str, Any]) -> None:
 
 def _verify(folder: Path, form: str) -> ExitCode:
     from loadstone.cli.output import write_out
-    from loadstone.crash.again import judged_again
+    from loadstone.crash.again import is_sweep, judged_again, sweep_judged_again
+    from loadstone.crash.sweep import joint_status
     from loadstone.crash.verdict import exit_of
     from loadstone.errors import ExitCode
 
+    if is_sweep(folder):
+        joint, begun = sweep_judged_again(folder)
+        write_out(_joint_forms(joint, begun, form))
+        is_whole = joint.state == "complete"
+        return joint_status(begun, ExitCode.OK if is_whole else ExitCode.UNDECIDED)
     document = judged_again(folder)
     write_out(_forms(document, form))
     return exit_of(document, ExitCode.OK)
 
 
 def _forms(document: Crash, form: str) -> str:
-    import msgspec
-
     from loadstone.crash import texts
-    from loadstone.results.json_files import to_json
 
     if form == "json":
-        return to_json(msgspec.to_builtins(document), indent=1) + "\n"
+        return _as_json(document)
     return texts.markdown(document) if form == "markdown" else drawn(texts.screen(document))
 
 
-def _conclude(test: CrashTest, form: str) -> ExitCode:
+def _joint_forms(document: Crashes, begun: Sequence[Crash], form: str) -> str:
+    from loadstone.crash import joint_texts
+
+    if form == "json":
+        return _as_json(document)
+    if form == "markdown":
+        return joint_texts.markdown(document, begun)
+    return drawn(joint_texts.screen(document, begun))
+
+
+def _as_json(document: Crash | Crashes) -> str:
+    import msgspec
+
+    from loadstone.results.json_files import to_json
+
+    return to_json(msgspec.to_builtins(document), indent=1) + "\n"
+
+
+def _conclude(test: CrashTest | CrashSweep, form: str) -> ExitCode:
     """Print what there is, however the test ended, and return the exit status."""
     from loadstone.cli import terminal
     from loadstone.cli.output import write_out
-    from loadstone.crash import texts
+    from loadstone.crash import joint_texts, texts
+    from loadstone.crash.sweep import CrashSweep
 
-    write_form(test.folder / "crash.md", texts.markdown(test.document))
-    write_out(_forms(test.document, form))
-    terminal.say(f"{texts.answer(test.document)} {test.folder}")
+    if isinstance(test, CrashSweep):
+        _write_joint(test)
+        write_out(_joint_forms(test.document, test.documents, form))
+        terminal.say(f"{joint_texts.answer(test.document, test.documents)} {test.folder}")
+    else:
+        write_form(test.folder / "crash.md", texts.markdown(test.document))
+        write_out(_forms(test.document, form))
+        terminal.say(f"{texts.answer(test.document)} {test.folder}")
     if test.trouble is not None:
         terminal.trouble(test.trouble)
     return test.status()
+
+
+def _write_joint(test: CrashSweep) -> None:
+    """Write the tables of each value and of all, and the page."""
+    from loadstone.cli import terminal
+    from loadstone.crash import joint_texts, texts
+    from loadstone.crash.page import page
+
+    for entry, one in zip(test.document.values, test.documents, strict=False):
+        write_form(test.folder / entry.folder / "crash.md", texts.markdown(one))
+    write_form(test.folder / "crashes.md", joint_texts.markdown(test.document, test.documents))
+    write_form(test.folder / "crashes.html", page(test.document, test.documents, terminal.say))

@@ -8,6 +8,7 @@ from loadstone.results.documents.summary.units import Figure, Value
 
 FORMAT = 1
 NAME = "crash.json"
+JOINT_NAME = "crashes.json"
 LEDGER = "ledger"
 CYCLES = "cycles"
 
@@ -17,7 +18,7 @@ Verdict = Literal["kept", "lost", "cannot show a loss", "did not come up", "unde
 class Moment(Struct, kw_only=True):
     """When the server was killed."""
 
-    kind: Literal["anywhere", "checkpoint", "segment"]
+    kind: Literal["anywhere", "checkpoint", "segment", "late"]
     after_s: Annotated[Figure, Meta(description="after the load began")]
     note: Annotated[str | None, Meta(description="what was otherwise than drawn")] = None
 
@@ -34,6 +35,12 @@ class Recovery(Struct, kw_only=True):
     rate_before: Annotated[Figure | None, Meta(description="commits per second before the crash")] = None
     wal_bytes: Annotated[int | None, Meta(description="WAL replayed")] = None
     replay_s: Annotated[Figure | None, Meta(description="time of the replay, by the server's log")] = None
+    before_replay_s: Annotated[
+        Figure | None, Meta(description="from the start until the replay began: syncing the data, by the log")
+    ] = None
+    watched_s: Annotated[
+        Figure | None, Meta(description="after the log-in: how long the load was watched at most")
+    ] = None
 
 
 class Found(Struct, kw_only=True):
@@ -104,6 +111,9 @@ class Crash(Struct, kw_only=True):
     clients: int
     wanted: Annotated[int, Meta(description="cycles")]
     window_s: Annotated[Figure, Meta(description="longest load before a crash")]
+    moments: Annotated[
+        Literal["random", "late"], Meta(description="late: late in the checkpoint cycle, most WAL to replay")
+    ] = "random"
     max_wal_size: str | None = None
     amcheck: Annotated[str | None, Meta(description="why files were not checked; null: they were")] = None
     verdict: Verdict = "undecided"
@@ -120,3 +130,53 @@ class Crash(Struct, kw_only=True):
         Meta(description="a row that was deleted on purpose at the end was found missing; null: not tried"),
     ] = None
     cycles: list[Cycle] = field(default_factory=list)
+
+
+class Spread(Struct, kw_only=True):
+    """A figure over several crashes."""
+
+    median: Figure
+    low: Figure
+    high: Figure
+    crashes: Annotated[int, Meta(description="in which it was seen")]
+
+
+class CrashesOfValue(Struct, kw_only=True):
+    """What the crashes of one value of the parameter show together. Seconds are as in crash.json."""
+
+    value: Value
+    folder: Annotated[str, Meta(description="with its crash.json; empty before it was begun")]
+    state: Literal["not begun", "running", "complete", "failed", "interrupted"] = "not begun"
+    verdict: Verdict = "undecided"
+    crashes: Annotated[int, Meta(description="that were made")] = 0
+    acknowledged: int = 0
+    lost: Annotated[int, Meta(description="also those that `synchronous_commit = off` allows")] = 0
+    wal_bytes: Annotated[Spread | None, Meta(description="WAL replayed")] = None
+    before_replay_s: Spread | None = None
+    replay_bytes_per_s: Spread | None = None
+    connection_s: Spread | None = None
+    commit_s: Spread | None = None
+    rate_s: Annotated[Spread | None, Meta(description="until 95 % of the rate")] = None
+    rate_before: Annotated[Spread | None, Meta(description="commits per second before the crash")] = None
+    missing: Annotated[
+        dict[str, str], Meta(description="why a figure was not seen in some crashes, by its key")
+    ] = field(default_factory=dict)
+
+
+class Crashes(Struct, kw_only=True):
+    """crashes.json: several values of one parameter, a fresh server and a crash.json for each."""
+
+    format: int
+    loadstone: str
+    id: str
+    state: Literal["running", "complete", "failed", "interrupted"]
+    reason: str | None = None
+    started_at: str
+    ended_at: str | None = None
+    command: list[str]
+    scenario: str
+    parameter: str
+    unit: Annotated[str, Meta(description="of the parameter's values; empty: none")] = ""
+    level: Literal["process", "power"]
+    wanted: Annotated[int, Meta(description="cycles of each value")]
+    values: list[CrashesOfValue]

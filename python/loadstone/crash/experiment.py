@@ -17,7 +17,7 @@ from loadstone.crash import texts
 from loadstone.crash.checks import can_check_files, connected, prepare, value
 from loadstone.crash.documents import NAME
 from loadstone.crash.levels import ProcessLevel, level_of
-from loadstone.crash.moments import Moment, moments
+from loadstone.crash.moments import Moment, late_moments, moments
 from loadstone.crash.session import NotUpError, Session
 from loadstone.crash.verdict import exit_of, verdict_of
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, words_of
@@ -27,6 +27,7 @@ from loadstone.private_server import PrivateFolder, Provision
 from loadstone.private_server.provision import move_data
 from loadstone.results.json_files import to_json, write_atomic
 from loadstone.run import execute
+from loadstone.scenario.crash import WINDOW_S
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target
 
@@ -57,9 +58,13 @@ class Bench:
     folder: Path
     listener: Listener
     settings: Mapping[str, str]
+    template: str = "data"
+    """Name of the loaded data: tests with the same load share them."""
 
     def make_template(self, place: Path) -> None:
-        """Load the data into `place`. Raises LoadstoneError."""
+        """Load the data into `place`, unless a test before has. Raises LoadstoneError."""
+        if place.is_dir():
+            return
         request = replace(
             self.request, out=self.folder / "template", provision=Provision(save_to=place),
             part=self.parts.loading,
@@ -111,6 +116,12 @@ class CrashTest:
     _started: bool = field(default=False, init=False)
 
     @property
+    def brief_s(self) -> float:
+        """Time of loads whose crash is not the one that is timed."""
+        window_s = self.document.window_s
+        return min(window_s, WINDOW_S) if self.document.moments == "late" else window_s
+
+    @property
     def folder(self) -> Path:
         """Where everything is written."""
         return self.bench.folder
@@ -122,18 +133,26 @@ class CrashTest:
         """
         try:
             with Signals() as signals, PrivateFolder(self.bench.request.storage) as place:
-                try:
-                    self._perform(place.path / "data", signals)
-                except InterruptedRun as signalled:
-                    self._interrupt(signalled)
-                except NotUpError as error:
-                    self._not_up(error)
-                except LoadstoneError as error:
-                    self._fail(error)
-                except psycopg.Error as error:
-                    self._lost(error, signals)
+                self.perform(place.path, signals)
         except InterruptedRun as signalled:
-            self._interrupt(signalled)
+            self.interrupt(signalled)
+        self.conclude()
+
+    def perform(self, place: Path, signals: Signals) -> None:
+        """Crash a server whose loaded data are in `place`, or are made there; raises as `run` does."""
+        try:
+            self._perform(place / self.bench.template, signals)
+        except InterruptedRun as signalled:
+            self.interrupt(signalled)
+        except NotUpError as error:
+            self._not_up(error)
+        except LoadstoneError as error:
+            self._fail(error)
+        except psycopg.Error as error:
+            self._lost(error, signals)
+
+    def conclude(self) -> None:
+        """Write down how it ended."""
         if self.document.state == "running":
             self.document.state = "complete"
         self.document.ended_at = read_clocks().started_at
@@ -160,12 +179,12 @@ class CrashTest:
         level = ProcessLevel(self.bench.request.storage)
         with self.bench.session(level, template, document, signals, folder, {}) as session:
             self._started = True
-            document.rate_plain = session.rate(document.window_s, "000")
+            document.rate_plain = session.rate(self.brief_s, "000")
 
     def _control(self, template: Path, signals: Signals) -> None:
         """Crash a server that syncs nothing: commits have to be lost, or no loss can be seen here."""
         folder, document = self.folder / "control", self.document
-        moment = Moment("anywhere", document.window_s)
+        moment = Moment("anywhere", self.brief_s)
         more = {"fsync": "off", "synchronous_commit": "on"}
         with (
             self._level() as level,
@@ -184,7 +203,8 @@ class CrashTest:
         document, name = self.document, "{:03d}"
         with self.bench.session(level, template, document, signals, self.folder, {}) as session:
             self._started = True
-            drawn = moments(document.seed, document.wanted, document.window_s)
+            draw = late_moments if document.moments == "late" else moments
+            drawn = draw(document.seed, document.wanted, document.window_s)
             for number, moment in enumerate(drawn, 1):
                 signals.check()
                 try:
@@ -203,7 +223,8 @@ class CrashTest:
         move_data(session.server.data_directory, kept)
         self.document.data = str(kept.absolute())
 
-    def _interrupt(self, signalled: InterruptedRun) -> None:
+    def interrupt(self, signalled: InterruptedRun) -> None:
+        """Take note that a signal ended it."""
         self.exit_code = signalled.exit_code
         self.document.state, self.document.reason = "interrupted", str(signalled)
 
@@ -221,7 +242,7 @@ class CrashTest:
         try:
             signals.check()
         except InterruptedRun as signalled:
-            return self._interrupt(signalled)
+            return self.interrupt(signalled)
         said = str(error).strip()
         return self._fail(RunFailedError(f"the server cannot be asked: {said}", "Look at its log."))
 

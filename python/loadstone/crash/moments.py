@@ -1,8 +1,8 @@
-"""When a server is made to crash: random moments, a third of them each of one kind."""
+"""When a server is made to crash: random moments, a third of them each of one kind; or late ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     import psycopg
 
-Kind = Literal["anywhere", "checkpoint", "segment"]
+Kind = Literal["anywhere", "checkpoint", "segment", "late"]
 KINDS: tuple[Kind, ...] = ("anywhere", "checkpoint", "segment")
+"""Those of random moments."""
 _EARLIEST = 0.25
 """Of the window: before, there is little to lose."""
 _CHECKPOINT_DELAY_S = 0.2
@@ -24,6 +25,13 @@ _SEGMENT_BYTES_AROUND = 256 << 10
 _PATIENCE = 2.0
 """Windows to wait for a checkpoint to begin or for WAL to reach the end of a segment."""
 _POLL_S = 0.002
+_LATE_POLL_S = 0.01
+"""A statement each time, which must not weigh on the load."""
+_LATE_FROM_S = 2.0
+"""The rate before the crash is of so much time, or of half a window."""
+_LATE = (0.8, 0.9)
+"""Of the most WAL that a crash could have to replay."""
+_MAJOR_11 = 110000
 _BEGUN = b"checkpoint starting:"
 
 
@@ -38,6 +46,15 @@ class Moment:
     """After the checkpoint has begun."""
     offset_bytes: int = 0
     """Of WAL, from the switch to the next segment."""
+    share: float = 0.0
+    """Of the most WAL that a crash could have to replay."""
+
+
+def late_moments(seed: int, cycles: int, window_s: float) -> list[Moment]:
+    """Return moments late in the checkpoint cycle, so many as there are cycles."""
+    chance = np.random.default_rng([seed, 0x6C617465])
+    after_s = min(_LATE_FROM_S, window_s / 2)
+    return [Moment("late", after_s, share=float(chance.uniform(*_LATE))) for _ in range(cycles)]
 
 
 def moments(seed: int, cycles: int, window_s: float) -> list[Moment]:
@@ -79,17 +96,19 @@ def await_moment(moment: Moment, watch: Watch, window_s: float) -> str | None:
         return _after_checkpoint(moment, watch, patience_s)
     if moment.kind == "segment":
         return _around_switch(moment, watch, patience_s)
+    if moment.kind == "late":
+        return _late(moment, watch, window_s)
     return None
 
 
-def until(condition: Callable[[], bool], watch: Watch, end_s: float) -> bool:
+def until(condition: Callable[[], bool], watch: Watch, end_s: float, poll_s: float = _POLL_S) -> bool:
     """Wait for a condition, or for a time; returns whether it was the condition."""
     while not condition():
         left_s = end_s - monotonic()
         if left_s <= 0:
             return False
         watch.check()
-        Event().wait(min(left_s, _POLL_S))
+        Event().wait(min(left_s, poll_s))
     return True
 
 
@@ -121,6 +140,67 @@ def _around_switch(moment: Moment, watch: Watch, patience_s: float) -> str | Non
         return None
     _one(watch, "select pg_switch_wal()")
     return "the load wrote too little WAL: the segment was switched on request"
+
+
+def _late(moment: Moment, watch: Watch, window_s: float) -> str | None:
+    """Wait until a crash has almost as much WAL to replay as it ever has: just before a checkpoint ends."""
+    goal = Goal(moment.share, _most_to_replay(watch))
+    if until(lambda: goal.reached_by(_to_replay(watch)), watch, watch.begin_s + window_s, _LATE_POLL_S):
+        return None
+    return (
+        f"after {window_s:g} s {goal.last / 1e6:,.0f} MB of WAL were to be replayed, of "
+        f"{goal.most / 1e6:,.0f} MB at most: a longer --window crashes later in the checkpoint cycle"
+    )
+
+
+@dataclass(slots=True)
+class Goal:
+    """How much WAL is to be replayed by the time of the crash; learns from checkpoints that end before."""
+
+    share: float
+    most: float
+    """Bytes, as PostgreSQL plans its checkpoints; less where they were seen to end with less."""
+    last: int = 0
+    _peak: int = 0
+    _peaks: list[int] = field(default_factory=list)
+
+    def reached_by(self, to_replay: int) -> bool:
+        """Take note of the bytes that a crash would have to replay now; returns whether they are enough."""
+        if to_replay < self.last:
+            self._take_end_of_checkpoint()
+        self.last = to_replay
+        self._peak = max(self._peak, to_replay)
+        return to_replay >= self.share * self.most
+
+    def _take_end_of_checkpoint(self) -> None:
+        self._peaks.append(self._peak)
+        self._peak = 0
+        # The first may have begun within a segment, or before the load.
+        if len(self._peaks) > 1:
+            self.most = min(self.most, max(self._peaks))
+
+
+def _most_to_replay(watch: Watch) -> float:
+    """Return the bytes of WAL from the start of a checkpoint to the end of the next, as the server plans it.
+
+    As `CalculateCheckpointSegments` and `IsCheckpointOnSchedule` have it: one begins when the one before is n
+    segments old, and spreads its writes over `checkpoint_completion_target` of n.
+    """
+    segment = _setting_bytes(watch, "wal_segment_size")
+    target = float(_one(watch, "show checkpoint_completion_target"))
+    kept = 1 if watch.control.info.server_version >= _MAJOR_11 else 2
+    segments = max(int(_setting_bytes(watch, "max_wal_size") / segment / (kept + target)), 1)
+    return (1 + target) * segments * segment
+
+
+def _setting_bytes(watch: Watch, name: str) -> int:
+    return int(_one(watch, f"select pg_size_bytes(current_setting('{name}'))"))
+
+
+def _to_replay(watch: Watch) -> int:
+    return int(
+        _one(watch, "select (pg_current_wal_insert_lsn() - redo_lsn)::bigint from pg_control_checkpoint()")
+    )
 
 
 def _pages(watch: Watch) -> int:

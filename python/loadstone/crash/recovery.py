@@ -64,6 +64,18 @@ def replayed(log: str) -> tuple[int, float] | None:
     return max(end[0] - begin[0], 0), max((end[1] - begin[1]).total_seconds(), 0.0)
 
 
+def before_replay(log: str) -> float | None:
+    """Return the seconds from the first line of the log until the replay began; None where it does not tell.
+
+    Most of them are for syncing the data directory, see PostgreSQL's `recovery_init_sync_method`.
+    """
+    first = next((found for found in map(_TIME.match, log.splitlines()) if found), None)
+    begin = _told(log, _FROM)
+    if first is None or begin is None:
+        return None
+    return max((begin[1] - datetime.fromisoformat(first[1])).total_seconds(), 0.0)
+
+
 def _told(log: str, what: re.Pattern[str]) -> tuple[int, datetime] | None:
     for line in log.splitlines():
         found, time = what.search(line), _TIME.match(line)

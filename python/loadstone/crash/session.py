@@ -26,6 +26,7 @@ from loadstone.crash.ledger import (
 )
 from loadstone.crash.load import Load, ledgered
 from loadstone.crash.moments import Watch, await_moment, until
+from loadstone.crash.serverlog import without_refusals
 from loadstone.engine import SCHEMA
 from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.results.json_files import write_atomic
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _AFTER_S = 1.0
 """Load after the recovery, at least."""
 _AFTER_MOST_S = 15.0
+_AFTER_MOST_LONGEST_S = 120.0
 _LOOK_S = 0.25
 _START_S = 30.0
 _DELAYS = 3
@@ -154,8 +156,9 @@ class Session:
             said = error if isinstance(error, LoadstoneError) else LoadstoneError(str(error).strip())
             raise NotUpError(cycle, said) from error
         finally:
-            log = _tail(self.server.log_file, log_from)
+            log = without_refusals(self.server.log_file, log_from)
             write_atomic(place / "server.log", log)
+            cycle.recovery.before_replay_s = recovery.before_replay(log)
             found = recovery.replayed(log)
             if found is not None:
                 cycle.recovery.wal_bytes, cycle.recovery.replay_s = found
@@ -164,6 +167,8 @@ class Session:
         """Let the load go on until its rate is back."""
         seen = cycle.recovery
         begin = monotonic()
+        # After a long load before the crash, caches take longer to be full again.
+        seen.watched_s = max(_AFTER_MOST_S, min(self.window_s / 2, _AFTER_MOST_LONGEST_S))
 
         def is_back() -> bool:
             ns = read_ledgers(self.ledgers).ns
@@ -172,7 +177,7 @@ class Session:
             return seen.rate_s is not None and monotonic() - begin >= _AFTER_S
 
         waiting = Watch(None, self.server.log_file, 0.0, lambda: self._alive(load))  # type: ignore[arg-type]
-        end = begin + _AFTER_MOST_S
+        end = begin + seen.watched_s
         while not is_back() and monotonic() < end:
             until(lambda: False, waiting, monotonic() + _LOOK_S)
 
@@ -273,9 +278,3 @@ def _allowed_s(control: psycopg.Connection) -> float:
         return 0.0
     delay = value(control, "select setting from pg_settings where name = 'wal_writer_delay'")
     return _DELAYS * int(delay) / 1e3
-
-
-def _tail(path: Path, from_byte: int) -> str:
-    with path.open("rb") as file:
-        file.seek(from_byte)
-        return file.read().decode(errors="replace")

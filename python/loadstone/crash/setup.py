@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
 from loadstone.ab.parts import Parts
 from loadstone.ab.setup import Quiet
 from loadstone.crash.checks import invariants_of
-from loadstone.crash.documents import FORMAT, Crash
+from loadstone.crash.choices import choices_of
+from loadstone.crash.documents import FORMAT, Crash, Crashes, CrashesOfValue
 from loadstone.crash.experiment import Bench, CrashTest
 from loadstone.crash.levels import why_not
+from loadstone.crash.sweep import CrashSweep
 from loadstone.errors import LoadstoneError
 from loadstone.host.environment import read_clocks
 from loadstone.plan.model import ScriptWorkload
@@ -24,8 +28,12 @@ from loadstone.target.settings import shown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from loadstone.crash.choices import Choices, Sweep
+    from loadstone.crash.levels import Name
     from loadstone.plan.model import Plan, PlannedPhase
+    from loadstone.scenario.scenario import Scenario
     from loadstone.target import Target
 
 DEFAULT = "pgbench-grid"
@@ -36,7 +44,9 @@ _LOGGED = {"log_checkpoints": "on"}
 _OURS = ("log_line_prefix", "log_min_messages", "log_checkpoints")
 
 
-def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[str], None]) -> CrashTest:
+def prepare(
+    given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[str], None]
+) -> CrashTest | CrashSweep:
     """Return the experiment, nothing started; `given` are the options. Raises LoadstoneError."""
     target = _target(given["target"])
     reason = why_not(given["level"])
@@ -48,10 +58,29 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     for name in {**given["settings"], **target.settings}:
         if name.lower() in _OURS:
             raise LoadstoneError(f"'{name}' is set by Loadstone, which reads the server's log", "Remove it.")
-    scenario = given["scenario"]
-    phase_id, usual = _USUAL.get(scenario, (None, {}))
-    request = Request(
-        scenarios=[find_scenario(scenario)],
+    scenario = find_scenario(given["scenario"])
+    choices = choices_of(given, scenario)
+    choices = replace(choices, phase=choices.phase or _USUAL.get(given["scenario"], (None, {}))[0])
+    request = _request(given, scenario, arguments)
+    if choices.sweep is None:
+        planned = [_planned(request, target, choices)]
+    else:
+        name, values = choices.sweep.name, choices.sweep.values
+        _refuse_setting_of(choices.sweep, {**given["settings"], **target.settings})
+        requests = (replace(request, overrides={**request.overrides, name: value}) for value in values)
+        planned = [_planned(one, target, choices) for one in requests]
+    started_at = read_clocks().started_at
+    run_id = f"{make_run_id(started_at, ['crash'])}-{scenario.id}"
+    folder = RunFolder.create(given["out"], run_id).path
+    if choices.sweep is None:
+        return planned[0].test(given["level"], folder, started_at, folder.absolute().name, say)
+    return _sweep(choices.sweep, planned, given["level"], folder, started_at, say)
+
+
+def _request(given: Mapping[str, Any], scenario: Scenario, arguments: Sequence[str]) -> Request:
+    phase_id, usual = _USUAL.get(given["scenario"], (None, {}))
+    return Request(
+        scenarios=[scenario],
         targets=[given["target"]],
         size=given["size"],
         overrides={**(usual if given["phase"] in (None, phase_id) else {}), **given["overrides"]},
@@ -62,29 +91,88 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
         calibrate=False,
         command=["loadstone", *arguments],
     )
-    wanted = given["phase"] or phase_id
-    parts = Parts((wanted,) if wanted else ())
+
+
+def _refuse_setting_of(sweep: Sweep, settings: Mapping[str, str]) -> None:
+    """Refuse a setting that would make servers of all values alike."""
+    if sweep.parameter.name in {name.lower() for name in settings}:
+        name = sweep.parameter.name
+        raise LoadstoneError(
+            f"'{name}' is a setting of all servers, and a parameter with several values",
+            f"Use --set {name}=… alone.",
+        )
+
+
+def _planned(request: Request, target: Target, choices: Choices) -> _Planned:
+    parts = Parts((choices.phase,) if choices.phase else ())
     plan = plan_of(request, (target,))
     parts.check(plan)
-    phase = crashed_phase(plan, parts)
-    started_at = read_clocks().started_at
-    run_id = f"{make_run_id(started_at, ['crash'])}-{plan.scenarios[0].id}"
-    folder = RunFolder.create(given["out"], run_id).path
-    document = Crash(
+    return _Planned(request, target, choices, parts, plan, crashed_phase(plan, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One server, planned and found possible."""
+
+    request: Request
+    target: Target
+    choices: Choices
+    parts: Parts
+    plan: Plan
+    phase: PlannedPhase
+
+    def test(
+        self, level: Name, folder: Path, started_at: str, run_id: str, say: Callable[[str], None],
+        template: str = "data",
+    ) -> CrashTest:  # fmt: skip
+        """Return its experiment, with the results in `folder`."""
+        request, target, choices = self.request, self.target, self.choices
+        document = Crash(
+            format=FORMAT, loadstone=__version__, id=run_id, state="running",
+            started_at=started_at, command=redact_command(list(request.command)),
+            scenario=request.scenarios[0].id, phase=self.phase.id, size=request.size, seed=request.seed,
+            target=target.label,
+            parameters=shown_settings(request.overrides),
+            settings=dict(shown_settings({**request.settings, **target.settings})), level=level,
+            clients=self.phase.workload.clients, wanted=choices.cycles, window_s=choices.window_s,
+            moments=choices.moments,
+        )  # fmt: skip
+        bench = Bench(
+            request, self.parts, target, self.phase,
+            invariants_of(self.plan.targets[0].phases, self.phase), private_server_of(self.plan, (target,)),
+            folder, Quiet(), {**_LOGGED, **request.settings}, template,
+        )  # fmt: skip
+        return CrashTest(bench, document, say)
+
+    def loading(self) -> list[PlannedPhase]:
+        """Return the phases that load the data, without their keys: these name variants."""
+        return [replace(phase, key="") for phase in self.parts.loading(self.plan).targets[0].phases]
+
+
+def _sweep(
+    sweep: Sweep, planned: Sequence[_Planned], level: Name, folder: Path, started_at: str,
+    say: Callable[[str], None],
+) -> CrashSweep:  # fmt: skip
+    """Return the experiment of several values: a folder for each, and one load for those that load alike."""
+    loads: list[list[PlannedPhase]] = []
+    tests: list[CrashTest] = []
+    for value, one in zip(sweep.values, planned, strict=True):
+        loading = one.loading()
+        if loading not in loads:
+            loads.append(loading)
+        name = f"{sweep.parameter.name}-{re.sub(r'[^A-Za-z0-9._-]+', '-', value)}"
+        run_id = f"{folder.absolute().name}-{name}"
+        template = f"data-{loads.index(loading)}"
+        tests.append(one.test(level, folder / name, started_at, run_id, say, template))
+    first = planned[0]
+    document = Crashes(
         format=FORMAT, loadstone=__version__, id=folder.absolute().name, state="running",
-        started_at=started_at, command=redact_command(list(request.command)),
-        scenario=request.scenarios[0].id, phase=phase.id, size=request.size, seed=request.seed,
-        target=target.label,
-        parameters=shown_settings(request.overrides),
-        settings=dict(shown_settings({**request.settings, **target.settings})), level=given["level"],
-        clients=phase.workload.clients, wanted=given["cycles"], window_s=given["window"],
+        started_at=started_at, command=redact_command(list(first.request.command)),
+        scenario=first.request.scenarios[0].id, parameter=sweep.parameter.name, unit=sweep.parameter.unit,
+        level=level, wanted=first.choices.cycles,
+        values=[CrashesOfValue(value=sweep.parameter.parse(value), folder="") for value in sweep.values],
     )  # fmt: skip
-    bench = Bench(
-        request, parts, target, phase,
-        invariants_of(plan.targets[0].phases, phase), private_server_of(plan, (target,)), folder, Quiet(),
-        {**_LOGGED, **request.settings},
-    )  # fmt: skip
-    return CrashTest(bench, document, say)
+    return CrashSweep(folder, tests, document, say)
 
 
 def _target(text: str) -> Target:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 HEADS = ("Crash", "Moment", "Acknowledged", "Lost", "Phantom", "Unknown", "Present", "Log-in, s", "Commit, s",
          "95 % rate, s", "WAL, MB", "Replay, MB/s")  # fmt: skip
 _CYCLE_S = 8.0
-MOMENTS = {"anywhere": "anywhere", "checkpoint": "checkpoint begins", "segment": "segment switch"}
-_NOTHING_OF_POWER = (
+MOMENTS = {"anywhere": "anywhere", "checkpoint": "checkpoint begins", "segment": "segment switch",
+           "late": "late in the cycle"}  # fmt: skip
+NOTHING_OF_POWER = (
     "This level shows nothing about a loss of power: what killed processes had written stays in the page "
     "cache, synced or not."
 )
@@ -34,7 +35,7 @@ def before(document: Crash) -> Iterator[str]:
     """Yield what is going to happen, and how long it may take."""
     yield (
         f"{document.target}, {document.scenario}, {document.phase}: {document.clients} clients, "
-        f"{_count(document.wanted, 'crash')} ({document.level})"
+        f"{crashes_of(document.wanted)} ({document.level})"
     )
     most = document.wanted * (document.window_s + _CYCLE_S)
     yield f"up to about {formats.duration(round(most))}, and the time to load the data"
@@ -87,7 +88,7 @@ def answer(document: Crash) -> str:
     done = [cycle.found for cycle in document.cycles if cycle.found is not None]
     totals = {name: sum(getattr(one, name) for one in done) for name in _TOTALS}
     counted = (
-        f"{_count(len(done), 'crash')} ({document.level}), {totals['acknowledged']:,} acknowledged, "
+        f"{crashes_of(len(done))} ({document.level}), {totals['acknowledged']:,} acknowledged, "
         f"{totals['lost'] + totals['lost_allowed']:,} lost, {totals['phantom']:,} phantom, "
         f"{totals['unknown']:,} unknown ({totals['unknown_present']:,} present)."
     )
@@ -120,9 +121,9 @@ def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterato
         yield f"Undecided: {document.reason or 'no crash was made'}."
     yield from _of_async(document, totals)
     if document.level == "process":
-        yield _NOTHING_OF_POWER
+        yield NOTHING_OF_POWER
     else:
-        yield from _of_power(document)
+        yield from of_power(document)
 
 
 def _is_async(document: Crash) -> bool:
@@ -142,7 +143,7 @@ def _of_async(document: Crash, totals: dict[str, int]) -> Iterator[str]:
     )
 
 
-def _of_power(document: Crash) -> Iterator[str]:
+def of_power(document: Crash) -> Iterator[str]:
     """Say what the control cycle showed, and what the file system costs."""
     if document.control is not None and document.verdict != "cannot show a loss":
         yield f"{after_control(document.control).capitalize()}."
@@ -201,5 +202,6 @@ def markdown(document: Crash) -> str:
     return "\n".join([*lines, ""])
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 'es'}"
+def crashes_of(number: int) -> str:
+    """Return `1 crash`, `20 crashes`."""
+    return f"{number:,} crash{'' if number == 1 else 'es'}"
