@@ -302,6 +302,7 @@ def test_a_wrong_table_is_refused_by_its_key(table: str, said: str, tmp_path: Pa
         (["--setting=max_wal_size=1GB"], "'max_wal_size' is a setting of all servers"),
         (["--target=pg18?setting.max_wal_size=1GB"], "'max_wal_size' is a setting of all servers"),
         (["--moments=early"], "--moments"),
+        (["--window=nan"], "--window"),
     ],
 )
 def test_wrong_values_are_refused_before_anything_is_touched(

@@ -21,6 +21,7 @@ from loadstone.cli.experiments import (
     size_option,
     storage_option,
 )
+from loadstone.cli.group import Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 @setting_option()
 @click.option(
     "--window",
-    type=click.FloatRange(0.5, 3600),
+    type=Seconds(0.5, 3600),
     show_default="5, or as the scenario says",
     help="Longest load before a crash in seconds.",
 )
