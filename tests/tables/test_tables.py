@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -185,19 +183,3 @@ def test_openmetrics_takes_any_text_of_a_label(tmp_path: Path) -> None:
     write(path, json.loads(path.read_text()) | {"variant": title})
     sample = samples_of(folder)["loadstone_phase_rate"][0]
     assert json.loads(sample.labels["variant"]) == title
-
-
-def test_the_documented_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(FIXTURE, tmp_path / "my-run")
-    monkeypatch.chdir(tmp_path)
-    text = PAGE.read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 4
-    names: dict[str, Any] = {}
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
-    assert names["slow"].fetchall()
-    lines = re.findall(r"^loadstone (export .*)$", text, re.MULTILINE)
-    assert len(lines) == 3
-    for line in lines:
-        assert CliRunner().invoke(command, line.split()).exit_code == 0
