@@ -24,6 +24,7 @@ from bench import (
     queries,
     query_times,
     rows,
+    slo,
     startup,
     sysbench,
     watching,
@@ -52,6 +53,7 @@ PARTS = (
     "fit",
     "watching",
     "power_disk",
+    "slo",
 )
 
 
@@ -108,6 +110,7 @@ def main() -> int:
         "fit": lambda: fit.run(rounds),
         "watching": watching.run,
         "power_disk": lambda: power_disk.run(given.target, given.rounds or 3, given.seconds or 5.0),
+        "slo": lambda: slo.run(rounds, given.seconds or 3.0),
     }
     for name in PARTS:
         if given.only in (None, name):

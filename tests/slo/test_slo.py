@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,19 +15,28 @@ from click.testing import CliRunner
 from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode
 from loadstone.model import Drive, Pace, Script
+from loadstone.results.documents import Drive as DriveResult
+from loadstone.results.reading import read_document
 from loadstone.slo import texts
+from loadstone.slo.ceiling import _exchanges, own_ceiling
+from loadstone.slo.counting import observed
 from loadstone.slo.documents import Slo, Trial
 from loadstone.slo.experiment import SloSearch
 from loadstone.slo.limits import limit
 from loadstone.slo.page import page
-from loadstone.slo.trial import observed
 from loadstone.workload.calibrate import null_server
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from support.sandbox import Desk
+
+    from loadstone.signals import Signals
+    from loadstone.slo.counting import TrialPlan
+    from loadstone.slo.experiment import MakeTrial
+    from loadstone.slo.limits import Limit
 
 SELECT = "select 1;\n"
 ONE_WORKER = {"time": {"kind": "exponential", "mean_ms": 4.0}, "workers": 1}
@@ -166,3 +177,59 @@ def test_interrupted_with_a_real_server(desk: Desk) -> None:
     assert found.trials[1].should > 0
     assert json.loads(ended.out)["reason"] == "stopped by SIGINT"
     assert (ended.folder / found.trials[1].folder / "summary.json").is_file()
+
+
+@dataclass
+class Steady:
+    """Keeps every limit; its closed loop does 1,000/s, and we could drive `ceiling`."""
+
+    ceiling: float | None
+    limits: tuple[Limit, ...] = (limit("p99=20ms"),)
+    folder: Path | None = None
+
+    @contextmanager
+    def prepared(self, _: Signals) -> Iterator[MakeTrial]:
+        yield self.trial
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        closed = plan.rate is None
+        return Trial(
+            number=plan.number, kind=plan.kind, rate=plan.rate, seconds=plan.seconds, folder="", should=1000,
+            in_time=[1000], failed=0, misses=[], done_per_s=plan.rate or 1000.0,
+            ceiling_per_s=self.ceiling if closed else None,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "top", "words", "code"),
+    [
+        (None, 1000.0, "there is no higher load to try", ExitCode.REGRESSION),
+        (5000.0, 1000.0, "there is no higher load to try", ExitCode.REGRESSION),
+        (900.0, 720.0, "without being the limit (80% of its ceiling)", ExitCode.UNDECIDED),
+    ],
+)
+def test_no_load_is_tried_that_we_could_not_drive(
+    ceiling: float | None, top: float, words: str, code: ExitCode
+) -> None:
+    found = document(required=1200.0, capacity=None)
+    search = SloSearch(Steady(ceiling), found, window_s=1, most=25, say=print)
+    search.run()
+    assert found.top == pytest.approx(top)
+    assert max(trial.rate or 0 for trial in found.trials) == pytest.approx(top)
+    assert found.found == "all kept"
+    assert found.lower == pytest.approx(top)
+    assert words in texts.answer(found)
+    assert search.required() is code
+
+
+def test_our_own_ceiling_is_of_whole_transactions(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    three = Drive((Script("s", 3 * SELECT),), mode="simple", clients=2, threads=1, duration_s=0.3)
+    with null_server(10) as (_, connection):
+        perform(drive_document(three, connection, folder) | {"messages": {"counts": True}}, None)
+    result = read_document(folder / "drive.json", DriveResult)
+    one = replace(three, scripts=(Script("p", f"\\startpipeline\n{SELECT}\\endpipeline\n"),))
+    assert _exchanges(three, result) == pytest.approx(3, rel=0.1)
+    assert _exchanges(one, result) == 1
+    assert (own_ceiling(three, result, None) or 0) > 300

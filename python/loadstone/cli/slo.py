@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from loadstone.slo.experiment import SloSearch
     from loadstone.slo.limits import Limit
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/s)?")
-
 
 def _limits(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> tuple[Limit, ...]:
     from loadstone.slo.limits import limit
@@ -42,13 +39,14 @@ def _limits(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> 
 
 
 def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    from loadstone.slo.limits import rate
+
     if text is None:
         return None
-    found = _RATE.fullmatch(text.strip())
-    if found is None or not float(found[1]):
-        message = f"{text!r} is not a rate above 0, such as 20000/s"
-        raise click.BadParameter(message, param=option)
-    return float(found[1])
+    try:
+        return rate(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=option) from error
 
 
 @click.command("slo")
@@ -123,10 +121,12 @@ def _conclude(search: SloSearch, form: str) -> ExitCode:
         "markdown": lambda: texts.markdown(document),
         "json": lambda: to_json(msgspec.to_builtins(document), indent=1) + "\n",
     }
-    write_form(search.folder / "slo.md", forms["markdown"]())
-    write_form(search.folder / "slo.html", page(document, terminal.say))
+    folder = search.bench.folder
+    if folder is not None:
+        write_form(folder / "slo.md", forms["markdown"]())
+        write_form(folder / "slo.html", page(document, terminal.say))
     write_out(forms[form]())
-    terminal.say(f"{texts.answer(document)}; {search.folder}")
+    terminal.say(f"{texts.answer(document)}; {folder}")
     if search.trouble is not None:
         terminal.trouble(search.trouble)
     return search.exit_code or search.required()

@@ -13,13 +13,16 @@ Kind = Literal["closed loop", "short", "whole"]
 
 
 class Trial(Struct, kw_only=True):
-    """A fresh server on a fresh copy of the loaded data, driven at one load."""
+    """A server driven at one load; `restored` of slo.json says what it had before."""
 
     number: int
     kind: Annotated[Kind, Meta(description="only whole ones decide")]
     rate: Annotated[Figure | None, Meta(description="transactions per second, Poisson; null: closed loop")]
     seconds: Annotated[Figure, Meta(description="measured window")]
-    folder: Annotated[str, Meta(description="its run folder, below that of slo.json")]
+    folder: Annotated[
+        str,
+        Meta(description="its run folder, below that of slo.json; empty: not kept"),
+    ]
     should: Annotated[int, Meta(description="transactions that should have begun in the window")]
     in_time: Annotated[list[int], Meta(description="those done within each limit")]
     failed: int
@@ -30,6 +33,10 @@ class Trial(Struct, kw_only=True):
     p999_ms: Figure | None = None
     cpu_server: Annotated[Share | None, Meta(description="of all cores")] = None
     cpu_client: Share | None = None
+    ceiling_per_s: Annotated[
+        Figure | None,
+        Meta(description="closed loop: rate of the driver against a server that answers at once"),
+    ] = None
     note: str | None = None
 
 
@@ -53,8 +60,16 @@ class Slo(Struct, kw_only=True):
     settings: dict[str, Value]
     limits: list[str]
     errors: Share | None
+    restored: Annotated[
+        bool,
+        Meta(description="false: trials share one server, nothing is restored"),
+    ] = True
     required: Annotated[Figure | None, Meta(description="`--require`, transactions per second")] = None
     capacity: Annotated[Figure | None, Meta(description="rate of the closed loop")] = None
+    top: Annotated[
+        Figure | None,
+        Meta(description="highest load to try: `capacity`, or 80 % of `ceiling_per_s` if that is less"),
+    ] = None
     found: Annotated[
         Literal["found", "all kept", "none kept", "not decided"], Meta(description="how far the bounds go")
     ] = "not decided"

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 _LIMIT = re.compile(r"p(\d{1,2}(?:\.\d+)?)\s*=\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s)")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/s)?")
 _NS = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 EXPECTED_MISSES = 30
 """At the boundary a trial has about so many, so that chance moves their number by a fifth."""
@@ -35,6 +36,27 @@ def limit(text: str) -> Limit:
         message = f"{text!r}: the percentile must be above 0, and the time too"
         raise ValueError(message)
     return Limit(share, ns, text.strip())
+
+
+def rate(text: str) -> float:
+    """Read `20000/s` or `20000`. Raises ValueError for anything else, and for 0."""
+    found = _RATE.fullmatch(text.strip())
+    if found is None or not float(found[1]):
+        message = f"{text!r} is not a rate above 0, such as 20000/s"
+        raise ValueError(message)
+    return float(found[1])
+
+
+def share(text: str) -> float:
+    """Read `0.1%` or `0.1`, both in percent. Raises ValueError for what is not between 0 and 100."""
+    try:
+        found = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        found = -1.0
+    if not 0 < found < 1:
+        message = f"{text!r} is not a percentage above 0 and below 100, such as 0.1%"
+        raise ValueError(message)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from loadstone.plan.model import ScriptWorkload
 
 if TYPE_CHECKING:
     from loadstone.ab.parts import Parts
+    from loadstone.model import Drive
     from loadstone.plan.model import Plan, PlannedPhase
 
 
@@ -56,3 +57,10 @@ def measured_phase(plan: Plan, parts: Parts) -> PlannedPhase:
         swept = ", ".join(dict.fromkeys(name for one in found for name in one.variant))
         hint = f"The phase '{ids[0]}' has {len(found)} variants: set {swept} with --set."
     raise LoadstoneError("a load is searched for one phase of scripts at a time", hint)
+
+
+def drive_of(phase: PlannedPhase) -> Drive:
+    """Return the drive of a phase of scripts. Raises TypeError for another."""
+    if not isinstance(phase.workload, ScriptWorkload):
+        raise TypeError(phase.kind)
+    return phase.workload.drive

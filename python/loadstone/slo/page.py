@@ -40,6 +40,7 @@ def page(document: Slo, say: Callable[[str], None]) -> str:
             notes=[visible(note) for note in texts.notes(document)],
             charts=charts,
             heads=texts.HEADS,
+            method=texts.method(document),
             rows=texts.curve(document),
             trials=[visible(texts.after_trial(trial, document.limits)) for trial in document.trials],
             version=__version__,

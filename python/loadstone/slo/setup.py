@@ -17,7 +17,7 @@ from loadstone.run import Request, plan_of
 from loadstone.scenario.scenario import find_scenario
 from loadstone.slo.documents import FORMAT, Slo
 from loadstone.slo.experiment import SloSearch
-from loadstone.slo.paced import measured_phase
+from loadstone.slo.paced import drive_of, measured_phase
 from loadstone.slo.trial import Bench
 from loadstone.target import parse_targets
 from loadstone.target.settings import shown_settings
@@ -51,7 +51,7 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     folder = RunFolder.create(given["out"], f"{make_run_id(started_at, ['slo'])}-{plan.scenarios[0].id}").path
     bench = Bench(
         request, parts, side, folder, free_port(), sized_for(parts.measuring(plan), folder, given["storage"]),
-        tuple(given["limits"]), given["errors"], Quiet(),
+        tuple(given["limits"]), given["errors"], Quiet(), drive_of(phase),
     )  # fmt: skip
     document = Slo(
         format=FORMAT, loadstone=__version__, id=folder.absolute().name, state="running",

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from loadstone.report import formats
 from loadstone.report.fitted import Fitted
+from loadstone.workload.calibrate import USABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,13 +61,27 @@ def answer(document: Slo) -> str:
             f"{lower} is {formats.percent(share)} of the closed loop"
         )
     if document.found == "all kept":
-        return f"{limits} is kept at {lower}, the rate of the closed loop: there is no higher load to try"
+        return f"{limits} is kept at {lower}, {_top(document)}"
     if document.found == "none kept":
         return f"{limits} is not kept at any load from {upper} on"
     known = [f"kept at {lower}"] if lower else []
     known += [f"not kept at {upper}"] if upper else []
     ended = f" ({document.reason})" if document.reason else ""
     return f"{limits}: not decided{ended}{'; ' if known else ''}{', '.join(known)}"
+
+
+def is_ours(document: Slo) -> bool:
+    """Return whether Loadstone, not the closed loop, is the limit of the loads that can be tried."""
+    return document.top is not None and document.capacity is not None and document.top < document.capacity
+
+
+def _top(document: Slo) -> str:
+    if is_ours(document):
+        return (
+            f"the highest load that Loadstone drives from here without being the limit ({USABLE:.0%} of its "
+            "ceiling): use more threads or another machine"
+        )
+    return "the rate of the closed loop: there is no higher load to try"
 
 
 def curve(document: Slo) -> list[list[str]]:
@@ -114,12 +129,23 @@ def median(values: Sequence[float | None]) -> float | None:
 
 def notes(document: Slo) -> Iterator[str]:
     """Yield what a reader must know beside the answer."""
+    if is_ours(document) and document.found != "all kept":
+        yield f"Loads above {formats.rate(document.top)}/s were not tried: Loadstone may be the limit there."
+    if not document.restored:
+        yield "Nothing was restored between trials: tables have grown by what all trials wrote."
     if document.irregular:
         loads = ", ".join(f"{formats.rate(load)}/s" for load in document.irregular)
         yield f"Irregular: {loads} did not keep the limits, though a higher load did."
     for trial in document.trials:
         if trial.note:
             yield f"Trial {trial.number}: {trial.note}."
+
+
+def method(document: Slo) -> str:
+    """Say what a trial is."""
+    if document.restored:
+        return "Each trial is a fresh server on a fresh copy of the loaded data, at a Poisson load."
+    return "All trials use one server, at Poisson loads; nothing is restored between them."
 
 
 def screen(document: Slo) -> RenderableType:

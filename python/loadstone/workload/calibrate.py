@@ -84,6 +84,7 @@ def calibrate_for(
     signals: Signals | None = None,
     seconds: float = SECONDS,
     io: model.InOut = "auto",
+    threads: int | None = None,
 ) -> dict[str, Any]:
     """Measure each protocol mode and number of clients in `wanted`; returns calibration.json.
 
@@ -95,15 +96,25 @@ def calibrate_for(
         "format": 1,
         "clock_ns": round(_core.clock_cost_ns(), 1),
         "record_ns": round(_core.record_cost_ns(), 1),
-        "results": [_measure(mode, clients, seconds, signals, io) for mode, clients in wanted],
+        "results": [_measure(mode, clients, threads, seconds, signals, io) for mode, clients in wanted],
     }
 
 
 def _measure(
-    mode: model.QueryMode, clients: int, seconds: float, signals: Signals | None, io: model.InOut
+    mode: model.QueryMode,
+    clients: int,
+    threads: int | None,
+    seconds: float,
+    signals: Signals | None,
+    io: model.InOut,
 ) -> dict[str, Any]:
     drive = model.Drive(
-        scripts=(_SCRIPT,), mode=mode, clients=clients, duration_s=seconds, warmup_s=_WARMUP_S
+        scripts=(_SCRIPT,),
+        mode=mode,
+        clients=clients,
+        threads=threads,
+        duration_s=seconds,
+        warmup_s=_WARMUP_S,
     )
     with null_server(clients) as (server, connection):
         account = perform(drive_document(drive, connection, None, io), signals)

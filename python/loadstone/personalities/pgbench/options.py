@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from loadstone.personalities.pgbench import rates
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
+from loadstone.personalities.pgbench.contradictions import check_together
 from loadstone.personalities.pgbench.emulation import d_is_database, emulated
 from loadstone.personalities.pgbench.initialization.settings import HANDLERS as INIT_HANDLERS
 from loadstone.personalities.pgbench.initialization.settings import InitSettings
@@ -24,6 +25,8 @@ from loadstone.personalities.pgbench.scripts import (
     from_builtin,
     from_file,
 )
+from loadstone.personalities.pgbench.slo.options import HANDLERS as SLO_HANDLERS
+from loadstone.personalities.pgbench.slo.options import SloOptions
 from loadstone.personalities.pgbench.texts import help_text, version_text
 from loadstone.personalities.pgbench.values import INT_MAX, integer, whole
 
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 
     from loadstone.model import Pace, QueryMode
 
-DEFAULT_TRANSACTIONS = 10
 _TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
 _MODES: tuple[QueryMode, ...] = ("simple", "extended", "prepared")
 _SEEDS = 2**64
@@ -76,10 +78,11 @@ OPTIONS = (
     *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
     *_known("here", "d:dbname= emulate= out= report= progress-percentiles hosts="),
     *_known("here", "warmup= ramp-up= connect-rate= reconnect"),
+    *_known("here", "slo= slo-errors= slo-require= slo-max-trials="),
 )
 _LONG = {option.long: option for option in OPTIONS}
 _SHAPE = {"warmup", "ramp-up", "connect-rate", "reconnect"}
-_BEYOND = _SHAPE | {"emulate", "out", "report", "progress-percentiles", "hosts"}
+_BEYOND = _SHAPE | {*SLO_HANDLERS, "emulate", "out", "report", "progress-percentiles", "hosts"}
 """Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
@@ -120,6 +123,7 @@ class Options:
     out: Path | None = None
     report: Path | None = None
     hosts: str | None = None
+    slo: SloOptions = field(default_factory=SloOptions)
     emulate: int = 17
     """Major version of the pgbench that is imitated."""
     log: bool = False
@@ -168,7 +172,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     if not options.initialize:
         if not options.scripts:
             options.scripts.append(from_builtin("tpcb-like"))
-        _check_together(options)
+        check_together(options)
     return options
 
 
@@ -223,6 +227,9 @@ def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
 def _take(options: Options, option: Known, value: str) -> None:
     if option.long == "initialize":
         options.initialize = True
+    elif option.long in SLO_HANDLERS:
+        options.benchmarking = True
+        SLO_HANDLERS[option.long](options.slo, value)
     elif option.kind == "initialization":
         options.initialization = True
         INIT_HANDLERS[option.long](options.init, value)
@@ -246,74 +253,6 @@ def _check_kind(options: Options) -> None:
         return
     if options.initialization:
         raise ComplaintError("some of the specified options cannot be used in benchmarking mode")
-
-
-def _check_together(options: Options) -> None:
-    if sum(script.weight for script in options.scripts) == 0:
-        raise ComplaintError("total script weight must not be zero")
-    if options.transactions and options.duration_s:
-        raise ComplaintError("specify either a number of transactions (-t) or a duration (-T), not both")
-    if not options.duration_s and not options.transactions:
-        options.transactions = DEFAULT_TRANSACTIONS
-    _check_log(options)
-    _check_shape(options)
-    _check_progress(options)
-    if not options.max_tries and not (options.latency_limit_ms or options.duration_s):
-        raise ComplaintError(
-            "an unlimited number of transaction tries can only be used with --latency-limit "
-            "or a duration (-T)"
-        )
-    if options.exit_on_abort and options.continue_on_error:
-        raise ComplaintError("--exit-on-abort and --continue-on-error exclude each other")
-    if options.hosts is not None and options.log:
-        raise ComplaintError("--hosts and a log of transactions (-l) exclude each other")
-    if options.out is not None and options.report is not None:
-        raise ComplaintError(
-            "--out and --report exclude each other", "Leave out --out: the report's folder has its files too."
-        )
-
-
-def _check_progress(options: Options) -> None:
-    if options.progress_timestamp and not options.progress_s:
-        raise ComplaintError("--progress-timestamp is allowed only under --progress")
-    if options.progress_percentiles and not options.progress_s:
-        raise ComplaintError("--progress-percentiles is allowed only under --progress")
-
-
-def _check_shape(options: Options) -> None:
-    if options.warmup_s and not options.duration_s:
-        raise ComplaintError(
-            "a warm-up (--warmup) needs a duration (-T)", "The run then takes the warm-up and the duration."
-        )
-    lasts_s = options.warmup_s + (options.duration_s or math.inf)
-    if options.ramp_up_s >= lasts_s:
-        raise ComplaintError(
-            f"the ramp-up ({options.ramp_up_s:g} s) must end before the run ({lasts_s:g} s)",
-            "Raise -T, or the warm-up if the ramp-up is not to be counted.",
-        )
-
-
-def _check_log(options: Options) -> None:
-    sampling, seconds = options.sampling_rate, options.aggregate_s
-    if sampling and not options.log:
-        raise ComplaintError("log sampling (--sampling-rate) is allowed only when logging transactions (-l)")
-    if sampling and seconds:
-        raise ComplaintError(
-            "log sampling (--sampling-rate) and aggregation (--aggregate-interval) "
-            "cannot be used at the same time"
-        )
-    if seconds and not options.log:
-        raise ComplaintError("log aggregation is allowed only when actually logging transactions")
-    if options.log_prefix is not None and not options.log:
-        raise ComplaintError("log file prefix (--log-prefix) is allowed only when logging transactions (-l)")
-    duration = options.duration_s
-    if duration and seconds and seconds > duration:
-        raise ComplaintError(
-            f"number of seconds for aggregation ({seconds}) must not be higher than "
-            f"test duration ({duration})"
-        )
-    if duration and seconds and duration % seconds:
-        raise ComplaintError(f"duration ({duration}) must be a multiple of aggregation interval ({seconds})")
 
 
 def _positive(complaint: str, text: str) -> float:

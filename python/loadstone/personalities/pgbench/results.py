@@ -43,7 +43,7 @@ def results(
     options: Options, found: ServerFacts, account: Account, commands: Sequence[Sequence[Mapping[str, Any]]]
 ) -> str:
     """Return pgbench's block; `commands` are those of each script, measured or not."""
-    lines = [*_head(options, found, account), *_counts(options, account)]
+    lines = [*head(options, found, account["threads"]), *_counts(options, account)]
     if account["counts"]["done"] + account["counts"]["skipped"] > 0:
         lines += [*_latency(options, account), *_speed(options, account)]
         for number in range(len(options.scripts)):
@@ -67,7 +67,8 @@ def beyond(account: Account) -> str:
     return "\n" + "".join(f"{line}\n" for line in lines)
 
 
-def _head(options: Options, found: ServerFacts, account: Account) -> Iterator[str]:
+def head(options: Options, found: ServerFacts, threads: int) -> Iterator[str]:
+    """Yield the lines that say what was run."""
     yield f"{PROGRAM} (loadstone {__version__}, server {found.server_version})"
     single = len(options.scripts) == 1
     yield f"transaction type: {options.scripts[0].name if single else 'multiple scripts'}"
@@ -77,7 +78,7 @@ def _head(options: Options, found: ServerFacts, account: Account) -> Iterator[st
         yield f"partitions: {found.partitions}"
     yield f"query mode: {options.mode}"
     yield f"number of clients: {options.clients}"
-    yield f"number of threads: {account['threads']}"
+    yield f"number of threads: {threads}"
     if options.max_tries:
         yield f"maximum number of tries: {options.max_tries}"
 

@@ -44,12 +44,16 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     variables = ["scale", "client_id", "default_seed", "random_seed", *options.variables]
     commands = [commands_of(script, options.mode, variables) for script in options.scripts]
     address = address_of(options, os.environ, err)
+    if options.slo.limits:
+        from loadstone.personalities.pgbench.slo.searching import search  # noqa: PLC0415 - few runs need it
+
+        return search(options, address, out, err)
     with _results_folder(options, address, err) as folder, _driver(options, signals, err) as drive_it:
         found = prepare(address, options, err)
-        drive = _drive(options, found)
+        drive = drive_of(options, found)
         lines = ProgressLines(options, err, LONGEST_S)
         with folder.measuring(drive) as measurement:
-            document = _document(options, drive, address.connection, measurement.path)
+            document = document_of(options, drive, address.connection, measurement.path)
             account = measurement.account = _perform(drive_it, document, lines, message_writer(err))
         if options.exit_on_abort and aborting_errors(options, account):
             return folder.end(ExitCode.FAILED)
@@ -113,7 +117,8 @@ def _results_folder(options: Options, address: Address, err: Write) -> Iterator[
         yield report
 
 
-def _drive(options: Options, found: ServerFacts) -> Drive:
+def drive_of(options: Options, found: ServerFacts) -> Drive:
+    """Return what the options and the server make the driver do."""
     variables: dict[str, Value] = {"scale": found.scale, **options.variables}
     return Drive(
         scripts=tuple(DriveScript(script.name, script.text, script.weight) for script in options.scripts),
@@ -134,7 +139,10 @@ def _drive(options: Options, found: ServerFacts) -> Drive:
     )
 
 
-def _document(options: Options, drive: Drive, connection: Connection, folder: Path | None) -> dict[str, Any]:
+def document_of(
+    options: Options, drive: Drive, connection: Connection, folder: Path | None
+) -> dict[str, Any]:
+    """Return the drive as the core reads it; its files go to `folder`."""
     return drive_document(drive, connection, folder) | {
         "on_error": "abort_unless_server" if options.continue_on_error else "abort_client",
         "exit_on_abort": options.exit_on_abort,

@@ -24,23 +24,24 @@ def plan_of(options: Options, drive: Drive, target: Target) -> Plan:
         key=_KEY,
         id="pgbench",
         scenario=SCENARIO,
-        title=_title(options.scripts),
+        title=title(options.scripts),
         workload=ScriptWorkload(drive),
     )
     scenario = PlannedScenario(
         id=SCENARIO,
         version=str(options.emulate),
-        title=f"pgbench: {_title(options.scripts)}",
+        title=f"pgbench: {title(options.scripts)}",
         why="A pgbench command line, run with --report.",
         source=None,
-        parameters=_parameters(options, drive),
+        parameters=parameters(options, drive),
         folder=Path.cwd(),
     )
     planned = PlannedTarget(target.id, target.engine, target.url, (phase,), target.label)
     return Plan(size="", seed=options.seed, repeats=1, scenarios=(scenario,), targets=(planned,))
 
 
-def _title(scripts: list[Script]) -> str:
+def title(scripts: list[Script]) -> str:
+    """Return the names of the scripts, or how many there are."""
     names = [
         script.name.removeprefix("<builtin: ").removesuffix(">") if script.builtin else Path(script.name).name
         for script in scripts
@@ -48,7 +49,7 @@ def _title(scripts: list[Script]) -> str:
     return ", ".join(names) if len(names) <= _SHOWN else f"{len(names)} scripts"
 
 
-def _parameters(options: Options, drive: Drive) -> dict[str, Value]:
+def parameters(options: Options, drive: Drive) -> dict[str, Value]:
     """Return what the command line chose, by the long names of pgbench's options."""
     found: dict[str, Value | None] = {
         "client": drive.clients,
