@@ -149,7 +149,7 @@ def test_a_server_that_shows_nothing_of_itself_costs_only_that_part(
             raise LoadstoneError("no more connections", "Close some.")
         return dial(address, needs)
 
-    monkeypatch.setattr("loadstone.personalities.pgbench.reporting.server.dial", refuse)
+    monkeypatch.setattr("loadstone.personalities.pgbench.libpq_control.dial", refuse)
     monkeypatch.setenv("PGAPPNAME", "mine")
     assert ours("-n", "-f", "one.sql", "--report=run", database.socket_url)[0] == 0
     folder = RunFolder.open(place / "run")

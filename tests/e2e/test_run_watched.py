@@ -50,11 +50,11 @@ def test_the_servers_machine_is_on_the_time_axis_of_the_run(desk: Desk, database
 def test_an_exporter_that_goes_away_leaves_a_gap_that_is_said(desk: Desk, database: Database) -> None:
     with exposition("") as served:
         served.replies = moving
-        running = desk.begin(desk.inserts(4), "--target", database.url, "--watch", served.url)
+        running = desk.begin(desk.inserts(6), "--target", database.url, "--watch", served.url)
         running.wait_for_words("phases, about")
-        served.wait_for_requests(len(served.asked) + 2)
+        served.wait_for_requests(len(served.asked) + 1)
         served.replies = lambda: Reply(503)
-        served.wait_for_requests(len(served.asked) + 2)
+        served.wait_for_requests(len(served.asked) + 1)  # the next one comes after a second
         served.replies = moving
         ended = running.finish()
     assert ended.code == 0, ended.err

@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 from support.browser import ADVICE, environment, find
 from support.live_runs import PHASE, begun, progress
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.slow  # a browser
+WAIT_MS = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +55,10 @@ def test_a_phone_shows_each_interval_and_is_told_of_the_end(browser: Browser) ->
     page.on("request", lambda request: asked.append(request.url))
     with serving(0, figures) as url:
         page.goto(url)
-        page.wait_for_function("document.getElementById('rate').textContent === '100'")
+        expect(page.locator("#rate")).to_have_text("100", timeout=WAIT_MS)
         figures.progressed("pg18", PHASE, progress(2, done=12345))
         figures.progressed("pg18", PHASE, progress(3, done=23456))
-        page.wait_for_function("document.getElementById('rate').textContent === '23,456'")
+        expect(page.locator("#rate")).to_have_text("23,456", timeout=WAIT_MS)
         page.wait_for_selector("#rates .mark-line path")
         page.wait_for_selector("#latencies .mark-line path", state="attached")  # as flat as its figures
         assert page.text_content("#p99") == "4 ms"
@@ -66,9 +67,7 @@ def test_a_phone_shows_each_interval_and_is_told_of_the_end(browser: Browser) ->
         wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
         assert not wide, "a phone scrolls in one direction only"
         figures.end("complete (exit code 0)")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.includes('The run has ended: complete')"
-    )
+    expect(page.locator("#state")).to_contain_text("The run has ended: complete", timeout=WAIT_MS)
     assert all(address.startswith(url) for address in asked), "nothing is fetched from elsewhere"
     assert said == []
     page.close()
@@ -79,11 +78,10 @@ def test_without_a_last_word_the_page_says_that_the_run_cannot_be_reached(browse
     page = browser.new_page()
     with serving(0, figures) as url:
         page.goto(url)
-        page.wait_for_function("document.getElementById('state').textContent === 'The run goes on.'")
+        expect(page.locator("#state")).to_have_text("The run goes on.", timeout=WAIT_MS)
         page.route("**/events", lambda route: route.abort())
         page.reload()
-        words = "document.getElementById('state').textContent.includes('cannot be reached')"
-        page.wait_for_function(words)
+        expect(page.locator("#state")).to_contain_text("cannot be reached", timeout=WAIT_MS)
     page.close()
 
 

@@ -13,10 +13,11 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.sandbox import wait_until
 from support.sshd import local_shell, sshd
 
 from loadstone.errors import LoadstoneError
-from loadstone.host.procfs import Host, own_process
+from loadstone.host.procfs import Host
 from loadstone.target import parse_targets
 from loadstone.watch.remote_program import server_root
 from loadstone.watch.shell import ShellAnswers
@@ -70,19 +71,31 @@ def test_the_sampler_over_ssh_says_what_the_local_one_says(tmp_path: Path, *, py
 
 
 def test_the_cpu_of_the_servers_processes_is_counted_as_here(tmp_path: Path) -> None:
-    name = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
-    with watching(local_shell(tmp_path, python=True), names=[name]) as source:
+    with (
+        subprocess.Popen(["yes"], stdout=subprocess.DEVNULL) as busy,
+        watching(local_shell(tmp_path, python=True), names=["yes"]) as source,
+    ):
         source.check()
-        source.served_by(os.getpid())
-        first, own = source.ask().server, own_process()
-        while own_process()["cpu_user_s"] < own["cpu_user_s"] + 0.3:
-            pass
-        second, later = source.ask().server, own_process()
+        source.served_by(busy.pid)
+        process = psutil.Process(busy.pid)
+        begun_s = cpu_s(process)
+        first = source.ask().server
+        seen_s = cpu_s(process)
+        wait_until(lambda: cpu_s(process) > seen_s + 0.3, "there is something to be counted")
+        before_s = cpu_s(process)
+        second = source.ask().server
+        ended_s = cpu_s(process)
+        busy.kill()
     assert first is not None
     assert second is not None
-    spent = sum(second[key] - first[key] for key in ("cpu_user_s", "cpu_system_s"))
-    ours = sum(later[key] - own[key] for key in ("cpu_user_s", "cpu_system_s"))
-    assert spent == pytest.approx(ours, abs=0.1)
+    spent_s = sum(second[key] - first[key] for key in ("cpu_user_s", "cpu_system_s"))
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    assert before_s - seen_s - 2 * tick_s <= spent_s <= ended_s - begun_s + 2 * tick_s
+
+
+def cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 def processes(source: OverSsh) -> list[psutil.Process]:

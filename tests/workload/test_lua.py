@@ -66,7 +66,7 @@ class Run:
             "seed": 1,
             "timeout_s": 20,
         } | more
-        self.told: list[dict[str, str]] = []
+        self.messages: list[dict[str, str]] = []
         drive = _core.Drive(json.dumps(spec))
         drive.start()
         try:
@@ -77,17 +77,17 @@ class Run:
         self.account: dict[str, Any] = json.loads(text)
 
     def _read(self, drive: _core.Drive) -> None:
-        self.told += json.loads(drive.progress()).get("told") or []
+        self.messages += json.loads(drive.progress()).get("messages") or []
 
     @property
     def printed(self) -> str:
         """What the script wrote."""
-        return "".join(line["text"] for line in self.told if line["kind"] == "output")
+        return "".join(line["text"] for line in self.messages if line["kind"] == "output")
 
     @property
     def complaints(self) -> str:
         """What went wrong, with the traceback."""
-        return "\n".join(line["text"] for line in self.told if line["kind"] in {"error", "detail"})
+        return "\n".join(line["text"] for line in self.messages if line["kind"] in {"error", "detail"})
 
     @property
     def operations(self) -> dict[str, Any]:

@@ -151,8 +151,10 @@ fn operations(config: &Config, totals: &Record) -> Option<(String, Value)> {
 
 /// Failures and retries apart, and the ends of clients, where that was requested.
 fn details(collected: &Collected) -> Option<(String, Value)> {
-    let mut details = json!(collected.totals.details.as_ref()?);
-    details.as_object_mut()?.remove("lag"); // a histogram, of which percentiles are shown
+    let known = collected.totals.details.as_ref()?;
+    // Not the lag: it is a histogram, of which percentiles are shown.
+    let mut details =
+        json!({"scripts": known.scripts, "repeated": known.repeated, "times": known.times});
     let mut ends: Vec<_> = collected.finishes.iter().flat_map(|f| &f.ends).collect();
     ends.sort_by_key(|end| end.since_ns);
     let mut reasons = Errors::new();
