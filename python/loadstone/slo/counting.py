@@ -39,7 +39,7 @@ def counted(drive: Path, plan: TrialPlan, limits: tuple[Limit, ...], errors: flo
         number=plan.number, kind=plan.kind, rate=plan.rate, seconds=plan.seconds, folder="",
         should=seen.should, in_time=list(seen.in_time), failed=seen.failed,
         misses=seen.misses(limits, errors) if plan.rate is not None else [],
-        done_per_s=round(histogram.count / lasted_s, 3),
+        done_per_s=round(result.counts.done / lasted_s, 3),
     )  # fmt: skip
     trial.p50_ms, trial.p99_ms, trial.p999_ms = (_ms(histogram, one) for one in _PERCENTILES)
     return trial
