@@ -41,8 +41,8 @@ def test_the_highest_rate_of_a_queue_is_found(tmp_path: Path, monkeypatch: pytes
     # A closed loop of a third of a second may be below the truth by chance: then all loads are kept.
     assert found.found == "all kept" or (found.found, found.binds) == ("found", LIMIT)
     # Simulated, it is 0.2 steps above the truth, with a standard deviation of 0.4: a busy machine lowers it.
-    assert -4 < math.log((found.lower or 1) / TRUTH) / math.log(STEP) < 2
-    assert found.capacity == pytest.approx(16 / 0.004, rel=0.1)
+    assert -8 < math.log((found.lower or 1) / TRUTH) / math.log(STEP) < 2
+    assert 0.7 * 16 / 0.004 < (found.capacity or 0) < 1.1 * 16 / 0.004
     assert found.top == found.capacity, "Loadstone itself is not the limit"
     assert (found.trials[0].ceiling_per_s or 0) > 1.25 * (found.capacity or math.inf)
     assert all((tmp_path / "found" / one.folder / "latency.hlog").is_file() for one in found.trials)
