@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
-from loadstone.plan.model import SqlWorkload
+from loadstone.plan.model import ScriptWorkload, SqlWorkload
 from loadstone.scenario.parameter import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from loadstone.plan.model import Plan, PlannedPhase, PlannedTarget
 
@@ -103,3 +103,21 @@ def _with_phases(plan: Plan, part: Callable[[Sequence[PlannedPhase]], Sequence[P
         return replace(target, phases=tuple(part(target.phases)))
 
     return replace(plan, targets=tuple(map(shortened, plan.targets)))
+
+
+def only_script_phase(phases: Iterable[PlannedPhase], *, none: str, several: str) -> PlannedPhase:
+    """Return the one phase of scripts among `phases`.
+
+    Raises LoadstoneError where there is none, with `none` as its hint, or where there are `several`.
+    """
+    found = [one for one in phases if isinstance(one.workload, ScriptWorkload)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise LoadstoneError("the scenario has no phase of scripts", none)
+    ids = list(dict.fromkeys(one.id for one in found))
+    hint = f"Choose one with --phase: {', '.join(ids)}."
+    if len(ids) == 1:
+        swept = ", ".join(dict.fromkeys(name for one in found for name in one.variant))
+        hint = f"The phase '{ids[0]}' has {len(found)} variants: set {swept} with --set."
+    raise LoadstoneError(several, hint)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loadstone.cli.experiments import format_option
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -40,14 +41,7 @@ class Percent(click.ParamType[float]):
         return share
 
 
-form_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What is printed on standard output.",
-)
+form_option = format_option(FORMATS)
 matters_option = click.option(
     "--matters",
     type=Percent(),

@@ -11,7 +11,7 @@ from loadstone.cli.group import pairs
 from loadstone.model import SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -27,20 +27,27 @@ out_option = click.option(
     show_default="a new one in loadstone-runs",
     help="New folder for the results.",
 )
-form_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What is printed on standard output.",
-)
 allow_shell_option = click.option(
     "--allow-shell",
     is_flag=True,
     help="Allow scripts of scenarios that are not built in to run commands on this machine "
     "(\\shell and \\setshell).",
 )
+
+
+def format_option(forms: Sequence[str]) -> Decorator:
+    """Return `--format`, as `form`."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(forms),
+        default="text",
+        show_default=True,
+        help="What is printed on standard output.",
+    )
+
+
+form_option = format_option(FORMATS)
 
 
 def size_option(meaning: str = "Size of the scenario.") -> Decorator:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
-from loadstone.ab.parts import Parts
+from loadstone.ab.parts import Parts, only_script_phase
 from loadstone.ab.setup import Quiet
 from loadstone.crash.checks import invariants_of
 from loadstone.crash.choices import choices_of
@@ -17,7 +17,6 @@ from loadstone.crash.levels import why_not
 from loadstone.crash.sweep import CrashSweep
 from loadstone.errors import LoadstoneError
 from loadstone.host.environment import read_clocks
-from loadstone.plan.model import ScriptWorkload
 from loadstone.results.folder import RunFolder, make_run_id
 from loadstone.results.redact import redact_command
 from loadstone.run import Request, plan_of
@@ -190,16 +189,8 @@ def crashed_phase(plan: Plan, parts: Parts) -> PlannedPhase:
     """Return the one phase of scripts that is the load. Raises LoadstoneError where there is not just one."""
     measured = {phase.key for phase in parts.measuring(plan).targets[0].phases}
     phases = plan.targets[0].phases
-    found = [one for one in phases if one.key in measured and isinstance(one.workload, ScriptWorkload)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise LoadstoneError(
-            "the scenario has no phase of scripts", "Commits of scripts are booked, not of loads or queries."
-        )
-    ids = list(dict.fromkeys(one.id for one in found))
-    hint = f"Choose one with --phase: {', '.join(ids)}."
-    if len(ids) == 1:
-        swept = ", ".join(dict.fromkeys(name for one in found for name in one.variant))
-        hint = f"The phase '{ids[0]}' has {len(found)} variants: set {swept} with --set."
-    raise LoadstoneError("one phase of scripts is the load of all cycles", hint)
+    return only_script_phase(
+        [one for one in phases if one.key in measured],
+        none="Commits of scripts are booked, not of loads or queries.",
+        several="one phase of scripts is the load of all cycles",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from loadstone.errors import LoadstoneError
+from loadstone.ab.parts import only_script_phase
 from loadstone.model import Pace
 from loadstone.plan.model import ScriptWorkload
 
@@ -43,20 +43,11 @@ class Paced:
 
 def measured_phase(plan: Plan, parts: Parts) -> PlannedPhase:
     """Return the one phase of scripts that is measured. Raises LoadstoneError where there is not just one."""
-    phases = parts.measuring(plan).targets[0].phases
-    found = [one for one in phases if isinstance(one.workload, ScriptWorkload)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise LoadstoneError(
-            "the scenario has no phase of scripts", "A load can be searched for scripts, not for queries."
-        )
-    ids = list(dict.fromkeys(one.id for one in found))
-    hint = f"Choose one with --phase: {', '.join(ids)}."
-    if len(ids) == 1:
-        swept = ", ".join(dict.fromkeys(name for one in found for name in one.variant))
-        hint = f"The phase '{ids[0]}' has {len(found)} variants: set {swept} with --set."
-    raise LoadstoneError("a load is searched for one phase of scripts at a time", hint)
+    return only_script_phase(
+        parts.measuring(plan).targets[0].phases,
+        none="A load can be searched for scripts, not for queries.",
+        several="a load is searched for one phase of scripts at a time",
+    )
 
 
 def drive_of(phase: PlannedPhase) -> Drive:
