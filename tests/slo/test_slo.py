@@ -212,7 +212,7 @@ def test_no_load_is_tried_that_we_could_not_drive(
     ceiling: float | None, top: float, words: str, code: ExitCode
 ) -> None:
     found = document(required=1200.0, capacity=None)
-    search = SloSearch(Steady(ceiling), found, window_s=1, most=25, say=print)
+    search = SloSearch(bench=Steady(ceiling), document=found, window_s=1, most=25, say=print)
     search.run()
     assert found.top == pytest.approx(top)
     assert max(trial.rate or 0 for trial in found.trials) == pytest.approx(top)

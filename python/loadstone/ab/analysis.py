@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from loadstone.ab import statistics
-from loadstone.ab.arms import SAME, A, B
 from loadstone.ab.documents import ControlCheck, PhaseCheck
 from loadstone.compare.comparison import judge_family, overall_of
 from loadstone.compare.decisions import benjamini_hochberg, holm
 from loadstone.compare.metrics import PhaseValues
 from loadstone.compare.rows import compared
+from loadstone.experiment.arms import SAME, A, B
 from loadstone.report import formats
 from loadstone.summary.ratios import FEWEST, of_differences
 

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from loadstone.compare.documents import Comparison
-from loadstone.results.documents.summary.units import Figure, Share, Value
+from loadstone.experiment.documents import TrialsHead
+from loadstone.results.documents.summary.units import Figure, Share
 
 FORMAT = 1
 NAME = "ab.json"
 
-State = Literal["running", "complete", "failed", "interrupted"]
 ArmName = Literal["A", "B", "A'"]
 
 
@@ -71,22 +71,9 @@ class PhaseCheck(Struct, kw_only=True):
     slot_p_value: Share | None = None
 
 
-class Experiment(Struct, kw_only=True):
+class Experiment(TrialsHead, kw_only=True):
     """ab.json: arms, every trial, and what they say; replaced as a whole after each block."""
 
-    format: int
-    loadstone: str
-    id: str
-    state: State
-    reason: str | None = None
-    started_at: str
-    ended_at: str | None = None
-    command: list[str]
-    scenario: str
-    size: str
-    seed: Annotated[int, Meta(description="of the orders, and of the scenario")]
-    parameters: dict[str, str]
-    settings: Annotated[dict[str, Value], Meta(description="of all arms")]
     matters: Share
     looks: list[int]
     max_time_s: Figure | None = None

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from loadstone import __version__
 from loadstone.ab.analysis import order_notes
-from loadstone.ab.arms import SAME, A, B
 from loadstone.ab.checkpoints import SHORTEST_S, windows_of
 from loadstone.compare.comparable import differences
 from loadstone.compare.documents import FORMAT, Comparison, Document, Side
 from loadstone.compare.sides import Pair, RunSide
+from loadstone.experiment.arms import SAME, A, B
 from loadstone.report import formats
 from loadstone.summary.stored import read_summary
 

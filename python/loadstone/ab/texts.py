@@ -12,9 +12,9 @@ from loadstone.results.redact import redact
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loadstone.ab.arms import Arm
     from loadstone.ab.experiment import Experiment
     from loadstone.compare.documents import Row
+    from loadstone.experiment.arms import Arm
 
 _SPREADS = (0.01, 0.05)
 _MOST_LINES = 6

@@ -9,24 +9,22 @@ from typing import TYPE_CHECKING
 from loadstone.ab.control import measure
 from loadstone.ab.documents import Trial
 from loadstone.compare.metrics import identity, values_of
-from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
+from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.experiment.runs import refuse_failed
 from loadstone.host.environment import read_clocks
 from loadstone.private_server import Provision
 from loadstone.run import execute
-from loadstone.signals import InterruptedRun
 from loadstone.summary.document import write_summary
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from loadstone.ab.arms import Arm
-    from loadstone.ab.parts import Parts
     from loadstone.compare.metrics import PhaseValues
+    from loadstone.experiment.arms import Arm
+    from loadstone.experiment.parts import Parts
     from loadstone.results.documents.summary import Summary
-    from loadstone.run import Listener, Outcome, Request
-
-_SIGNALS = {ExitCode.INTERRUPTED: 2, ExitCode.TERMINATED: 15}
+    from loadstone.run import Listener, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +92,6 @@ class Bench:
             error.message = f"arm {arm.name}: {error.message}"
             raise
         refuse_failed(arm, outcome)
-
-
-def refuse_failed(arm: Arm, outcome: Outcome) -> None:
-    """Raise what ended a run of an arm before its end."""
-    code = outcome.exit_code
-    if code in _SIGNALS:
-        raise InterruptedRun(_SIGNALS[code])
-    if code is not ExitCode.OK:
-        trouble = outcome.trouble
-        error = LoadstoneError(
-            f"arm {arm.name}: {trouble.message if trouble else 'the run failed'}",
-            f"{trouble.hint if trouble else ''} The run is in {outcome.folder.path}.".strip(),
-        )
-        error.exit_code = code
-        raise error
 
 
 def _shared(found: Mapping[str, PhaseValues], ignored: Collection[str]) -> dict[str, PhaseValues]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -22,6 +22,8 @@ from loadstone.cli.experiments import (
     storage_option,
 )
 from loadstone.cli.group import Seconds
+from loadstone.crash.documents import LevelName
+from loadstone.scenario.tables.crash import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 @click.argument("scenario", default="pgbench-grid", required=False)
 @click.option(
     "--level",
-    type=click.Choice(("process", "power")),
+    type=click.Choice(get_args(LevelName)),
     default="process",
     show_default=True,
     help="What is lost in a crash: the processes, or also all that was not synced to the disk.",
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--moments",
-    type=click.Choice(("random", "late")),
+    type=click.Choice(get_args(Moments)),
     show_default="random, or as the scenario says",
     help="When servers crash: at random moments, or late in the checkpoint cycle, when most WAL is to be "
     "replayed.",
@@ -131,28 +133,22 @@ def _verify(folder: Path, form: str) -> ExitCode:
 
 def _forms(document: Crash, form: str) -> str:
     from loadstone.crash import texts
+    from loadstone.experiment.documents import text_of
 
     if form == "json":
-        return _as_json(document)
+        return text_of(document)
     return texts.markdown(document) if form == "markdown" else drawn(texts.screen(document))
 
 
 def _joint_forms(document: Crashes, begun: Sequence[Crash], form: str) -> str:
     from loadstone.crash import joint_texts
+    from loadstone.experiment.documents import text_of
 
     if form == "json":
-        return _as_json(document)
+        return text_of(document)
     if form == "markdown":
         return joint_texts.markdown(document, begun)
     return drawn(joint_texts.screen(document, begun))
-
-
-def _as_json(document: Crash | Crashes) -> str:
-    import msgspec
-
-    from loadstone.results.json_files import to_json
-
-    return to_json(msgspec.to_builtins(document), indent=1) + "\n"
 
 
 def _conclude(test: CrashTest | CrashSweep, form: str) -> ExitCode:

@@ -107,11 +107,9 @@ def command(**given: Any) -> None:
 
 def _conclude(search: SloSearch, form: str) -> ExitCode:
     """Print what there is, however the search ended, and return the exit status."""
-    import msgspec
-
     from loadstone.cli import terminal
     from loadstone.cli.output import write_out
-    from loadstone.results.json_files import to_json
+    from loadstone.experiment.documents import text_of
     from loadstone.slo import texts
     from loadstone.slo.page import page
 
@@ -119,9 +117,9 @@ def _conclude(search: SloSearch, form: str) -> ExitCode:
     forms = {
         "text": lambda: drawn(texts.screen(document)),
         "markdown": lambda: texts.markdown(document),
-        "json": lambda: to_json(msgspec.to_builtins(document), indent=1) + "\n",
+        "json": lambda: text_of(document),
     }
-    folder = search.bench.folder
+    folder = search.folder
     if folder is not None:
         write_form(folder / "slo.md", forms["markdown"]())
         write_form(folder / "slo.html", page(document, terminal.say))

@@ -11,9 +11,9 @@ from loadstone.scenario.crash import crash_defaults, written
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from loadstone.scenario.crash import Moments
     from loadstone.scenario.parameter import Parameter
     from loadstone.scenario.scenario import Scenario
+    from loadstone.scenario.tables.crash import Moments
 
 _LISTED = ("integer", "number", "enum")
 """Types whose values have no commas."""

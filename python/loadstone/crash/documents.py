@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from loadstone.experiment.documents import Head, PhaseHead, State
 from loadstone.results.documents.summary.units import Figure, Value
+from loadstone.scenario.tables.crash import Moments
 
 FORMAT = 1
 NAME = "crash.json"
@@ -12,6 +14,7 @@ JOINT_NAME = "crashes.json"
 LEDGER = "ledger"
 CYCLES = "cycles"
 
+LevelName = Literal["process", "power"]
 Verdict = Literal["kept", "lost", "cannot show a loss", "did not come up", "undecided"]
 
 
@@ -88,31 +91,16 @@ class Cycle(Struct, kw_only=True):
     note: str | None = None
 
 
-class Crash(Struct, kw_only=True):
+class Crash(PhaseHead, kw_only=True):
     """crash.json: every cycle, and the verdict; replaced as a whole after each cycle."""
 
-    format: int
-    loadstone: str
-    id: str
-    state: Literal["running", "complete", "failed", "interrupted"]
-    reason: str | None = None
-    started_at: str
-    ended_at: str | None = None
-    command: list[str]
-    scenario: str
-    phase: str
-    size: str
-    seed: int
-    target: str
     version: Annotated[str | None, Meta(description="of the server")] = None
-    parameters: dict[str, str]
-    settings: dict[str, Value]
-    level: Literal["process", "power"]
+    level: LevelName
     clients: int
     wanted: Annotated[int, Meta(description="cycles")]
     window_s: Annotated[Figure, Meta(description="longest load before a crash")]
     moments: Annotated[
-        Literal["random", "late"], Meta(description="late: late in the checkpoint cycle, most WAL to replay")
+        Moments, Meta(description="late: late in the checkpoint cycle, most WAL to replay")
     ] = "random"
     max_wal_size: str | None = None
     amcheck: Annotated[str | None, Meta(description="why files were not checked; null: they were")] = None
@@ -146,7 +134,7 @@ class CrashesOfValue(Struct, kw_only=True):
 
     value: Value
     folder: Annotated[str, Meta(description="with its crash.json; empty before it was begun")]
-    state: Literal["not begun", "running", "complete", "failed", "interrupted"] = "not begun"
+    state: State | Literal["not begun"] = "not begun"
     verdict: Verdict = "undecided"
     crashes: Annotated[int, Meta(description="that were made")] = 0
     acknowledged: int = 0
@@ -163,20 +151,11 @@ class CrashesOfValue(Struct, kw_only=True):
     ] = field(default_factory=dict)
 
 
-class Crashes(Struct, kw_only=True):
+class Crashes(Head, kw_only=True):
     """crashes.json: several values of one parameter, a fresh server and a crash.json for each."""
 
-    format: int
-    loadstone: str
-    id: str
-    state: Literal["running", "complete", "failed", "interrupted"]
-    reason: str | None = None
-    started_at: str
-    ended_at: str | None = None
-    command: list[str]
-    scenario: str
     parameter: str
     unit: Annotated[str, Meta(description="of the parameter's values; empty: none")] = ""
-    level: Literal["process", "power"]
+    level: LevelName
     wanted: Annotated[int, Meta(description="cycles of each value")]
     values: list[CrashesOfValue]

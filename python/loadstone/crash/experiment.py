@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-import shutil
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
 import psycopg
 
-from loadstone.ab.arms import A, Arm
-from loadstone.ab.trial import refuse_failed
 from loadstone.crash import texts
 from loadstone.crash.checks import can_check_files, connected, prepare, value
-from loadstone.crash.documents import NAME
+from loadstone.crash.documents import NAME, Crash
 from loadstone.crash.levels import ProcessLevel, level_of
 from loadstone.crash.moments import Moment, late_moments, moments
 from loadstone.crash.session import NotUpError, Session
 from loadstone.crash.verdict import exit_of, verdict_of
-from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, words_of
-from loadstone.host.environment import read_clocks
+from loadstone.errors import ExitCode, RunFailedError, words_of
+from loadstone.experiment.arms import A, Arm
+from loadstone.experiment.experiment import Experiment
+from loadstone.experiment.runs import refuse_failed
 from loadstone.plan.model import ScriptWorkload
 from loadstone.private_server import PrivateFolder, Provision
 from loadstone.private_server.provision import move_data
-from loadstone.results.json_files import to_json, write_atomic
 from loadstone.run import execute
 from loadstone.scenario.crash import WINDOW_S
-from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.ab.parts import Parts
     from loadstone.crash.checks import Invariants
-    from loadstone.crash.documents import Crash
     from loadstone.crash.levels import Level
+    from loadstone.experiment.parts import Parts
     from loadstone.model import PrivateServer
     from loadstone.plan.model import PlannedPhase
     from loadstone.run import Listener, Request
+    from loadstone.signals import Signals
     from loadstone.target import Target
 
 
@@ -104,15 +100,12 @@ class Bench:
             yield session
 
 
-@dataclass(slots=True)
-class CrashTest:
-    """One experiment; `run` performs it, `document` is crash.json as far as it came."""
+@dataclass
+class CrashTest(Experiment[Crash]):
+    """Crashes of one server, until all cycles are done."""
 
+    NAME: ClassVar[str] = NAME
     bench: Bench
-    document: Crash
-    say: Callable[[str], None]
-    exit_code: ExitCode = ExitCode.OK
-    trouble: LoadstoneError | None = None
     _started: bool = field(default=False, init=False)
 
     @property
@@ -126,42 +119,37 @@ class CrashTest:
         """Where everything is written."""
         return self.bench.folder
 
-    def run(self) -> None:
-        """Crash until all cycles are done, or something ends it; nothing is left running.
+    @property
+    def has_measured(self) -> bool:
+        """Whether the server came up with the ledger."""
+        return self._started
 
-        Raises LoadstoneError where an option, a setting or the server cannot work: no folder is left then.
-        """
-        try:
-            with Signals() as signals, PrivateFolder(self.bench.request.storage) as place:
-                self.perform(place.path, signals)
-        except InterruptedRun as signalled:
-            self.interrupt(signalled)
-        self.conclude()
+    def before(self) -> Iterator[str]:
+        """Yield what is going to happen, and how long it may take."""
+        return texts.before(self.document)
 
-    def perform(self, place: Path, signals: Signals) -> None:
-        """Crash a server whose loaded data are in `place`, or are made there; raises as `run` does."""
+    def settle(self) -> None:
+        """Put the verdict into the document."""
+        self.document.verdict = verdict_of(self.document)
+
+    def perform(self, signals: Signals) -> None:
+        """Crash until all cycles are done. Raises LoadstoneError, or InterruptedRun for a signal."""
+        with PrivateFolder(self.bench.request.storage) as place:
+            self.perform_in(place.path, signals)
+
+    def perform_in(self, place: Path, signals: Signals) -> None:
+        """Crash a server whose loaded data are in `place`, or are made there; raises as `perform` does."""
         try:
             self._perform(place / self.bench.template, signals)
-        except InterruptedRun as signalled:
-            self.interrupt(signalled)
         except NotUpError as error:
             self._not_up(error)
-        except LoadstoneError as error:
-            self._fail(error)
-        except psycopg.Error as error:
-            self._lost(error, signals)
-
-    def conclude(self) -> None:
-        """Write down how it ended."""
-        if self.document.state == "running":
-            self.document.state = "complete"
-        self.document.ended_at = read_clocks().started_at
-        self._write()
+            raise
+        except psycopg.Error as error:  # of the server, or of a statement that a signal has cut off
+            signals.check()
+            said = str(error).strip()
+            raise RunFailedError(f"the server cannot be asked: {said}", "Look at its log.") from error
 
     def _perform(self, template: Path, signals: Signals) -> None:
-        for line in texts.before(self.document):
-            self.say(line)
-        self._write()
         self.bench.make_template(template)
         if self.document.level == "power":
             self._measure_plain(template, signals)
@@ -196,8 +184,7 @@ class CrashTest:
                 error.cycle.note = words_of(error)
                 document.control = error.cycle
         document.control.folder = f"{folder.name}/{document.control.folder}"
-        self._write()
-        self.say(texts.after_control(document.control))
+        self.after(texts.after_control(document.control))
 
     def _crash(self, level: Level, template: Path, signals: Signals) -> None:
         document, name = self.document, "{:03d}"
@@ -213,8 +200,7 @@ class CrashTest:
                     self._keep_data(session)
                     raise
                 document.cycles.append(cycle)
-                self._write()
-                self.say(texts.after_cycle(cycle))
+                self.after(texts.after_cycle(cycle))
             document.checker = session.try_checker()
 
     def _keep_data(self, session: Session) -> None:
@@ -223,39 +209,12 @@ class CrashTest:
         move_data(session.server.data_directory, kept)
         self.document.data = str(kept.absolute())
 
-    def interrupt(self, signalled: InterruptedRun) -> None:
-        """Take note that a signal ended it."""
-        self.exit_code = signalled.exit_code
-        self.document.state, self.document.reason = "interrupted", str(signalled)
-
     def _not_up(self, error: NotUpError) -> None:
         self.document.cycles.append(error.cycle)
         # A full disk is not the server's fault: it would come up with more room.
         is_full = isinstance(error.__cause__, RunFailedError)
-        self.exit_code = ExitCode.FAILED if is_full else ExitCode.WRONG_ANSWER
-        self.document.state, self.document.reason = "failed", error.message
-        self.trouble = error
+        error.exit_code = ExitCode.FAILED if is_full else ExitCode.WRONG_ANSWER
         error.hint = f"Its data are kept in {self.document.data}. {error.hint}"
-
-    def _lost(self, error: psycopg.Error, signals: Signals) -> None:
-        """Take an error of the server, or of a statement that a signal has cut off."""
-        try:
-            signals.check()
-        except InterruptedRun as signalled:
-            return self.interrupt(signalled)
-        said = str(error).strip()
-        return self._fail(RunFailedError(f"the server cannot be asked: {said}", "Look at its log."))
-
-    def _fail(self, error: LoadstoneError) -> None:
-        if not self._started and error.exit_code is ExitCode.BAD_INPUT:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise error
-        self.exit_code, self.trouble = error.exit_code, error
-        self.document.state, self.document.reason = "failed", error.message
-
-    def _write(self) -> None:
-        self.document.verdict = verdict_of(self.document)
-        write_atomic(self.folder / NAME, to_json(msgspec.to_builtins(self.document), indent=1) + "\n")
 
     def status(self) -> ExitCode:
         """Return the exit status: what was lost comes before how the experiment ended."""

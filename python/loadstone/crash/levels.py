@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 from threading import Event
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import psutil
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from loadstone.crash.documents import LevelName
     from loadstone.private_server import EmbeddedServer
 
-Name = Literal["process", "power"]
-NAMES: tuple[Name, ...] = ("process", "power")
 _STOP_S = 5.0
 _GONE_S = 30.0
 _POLL_S = 0.002
@@ -42,7 +41,7 @@ class Crashed:
 class Level(Protocol):
     """A way to crash, as a context manager around the life of one server."""
 
-    name: Name
+    name: LevelName
     storage: Path | None
     """Where the server's data have to be; None: anywhere."""
 
@@ -67,7 +66,7 @@ class Level(Protocol):
 class ProcessLevel:
     """All processes are killed; what they had written is in the page cache, and stays."""
 
-    name: Name = "process"
+    name: LevelName = "process"
 
     def __init__(self, storage: Path | None) -> None:
         """Keep the server's data in `storage`."""
@@ -146,7 +145,7 @@ def wait_for(condition: Callable[[], bool], limit_s: float) -> bool:
     return True
 
 
-def why_not(name: Name) -> str | None:
+def why_not(name: LevelName) -> str | None:
     """Return why a level cannot be used here; None when it can."""
     if name == "process":
         return None
@@ -155,7 +154,7 @@ def why_not(name: Name) -> str | None:
     return available()
 
 
-def level_of(name: Name, storage: Path | None, seed: int) -> Level:
+def level_of(name: LevelName, storage: Path | None, seed: int) -> Level:
     """Return a level that can be used here."""
     if name == "process":
         return ProcessLevel(storage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from loadstone.crash.levels import Crashed, Name, kill_all
+from loadstone.crash.levels import Crashed, kill_all
 from loadstone.power_disk import PowerDisk
 from loadstone.private_server import PrivateFolder
 from loadstone.private_server.os_user import server_account
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from loadstone.crash.documents import LevelName
     from loadstone.private_server import EmbeddedServer
 
 _KEPT = (0.0, 0.5)
@@ -23,7 +24,7 @@ _KEPT = (0.0, 0.5)
 class PowerLevel:
     """All processes are killed, and what they had not synced is gone: bytes, files and names."""
 
-    name: Name = "power"
+    name: LevelName = "power"
 
     def __init__(self, storage: Path | None, seed: int) -> None:
         """Keep what is durable in `storage`; `seed` decides which unsynced pages survive."""

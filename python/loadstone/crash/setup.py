@@ -6,9 +6,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone import __version__
-from loadstone.ab.parts import Parts, only_script_phase
-from loadstone.ab.setup import Quiet
 from loadstone.crash.checks import invariants_of
 from loadstone.crash.choices import choices_of
 from loadstone.crash.documents import FORMAT, Crash, Crashes, CrashesOfValue
@@ -16,10 +13,11 @@ from loadstone.crash.experiment import Bench, CrashTest
 from loadstone.crash.levels import why_not
 from loadstone.crash.sweep import CrashSweep
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.documents import begun
+from loadstone.experiment.parts import Parts, only_script_phase
+from loadstone.experiment.runs import Quiet, begun_of, new_folder, request_of
 from loadstone.host.environment import read_clocks
-from loadstone.results.folder import RunFolder, make_run_id
-from loadstone.results.redact import redact_command
-from loadstone.run import Request, plan_of
+from loadstone.run import plan_of
 from loadstone.run.targets import private_server_of
 from loadstone.scenario.scenario import find_scenario
 from loadstone.target import parse_targets
@@ -30,8 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.crash.choices import Choices, Sweep
-    from loadstone.crash.levels import Name
+    from loadstone.crash.documents import LevelName
     from loadstone.plan.model import Plan, PlannedPhase
+    from loadstone.run import Request
     from loadstone.scenario.scenario import Scenario
     from loadstone.target import Target
 
@@ -69,8 +68,7 @@ def prepare(
         requests = (replace(request, overrides={**request.overrides, name: value}) for value in values)
         planned = [_planned(one, target, choices) for one in requests]
     started_at = read_clocks().started_at
-    run_id = f"{make_run_id(started_at, ['crash'])}-{scenario.id}"
-    folder = RunFolder.create(given["out"], run_id).path
+    folder = new_folder(given["out"], "crash", scenario.id, started_at)
     if choices.sweep is None:
         return planned[0].test(given["level"], folder, started_at, folder.absolute().name, say)
     return _sweep(choices.sweep, planned, given["level"], folder, started_at, say)
@@ -78,18 +76,9 @@ def prepare(
 
 def _request(given: Mapping[str, Any], scenario: Scenario, arguments: Sequence[str]) -> Request:
     phase_id, usual = _USUAL.get(given["scenario"], (None, {}))
-    return Request(
-        scenarios=[scenario],
-        targets=[given["target"]],
-        size=given["size"],
-        overrides={**(usual if given["phase"] in (None, phase_id) else {}), **given["overrides"]},
-        seed=given["seed"],
-        storage=given["storage"],
-        settings=given["settings"],
-        allow_shell=given["allow_shell"],
-        calibrate=False,
-        command=["loadstone", *arguments],
-    )
+    request = request_of(given, scenario, [given["target"]], arguments)
+    usual = usual if given["phase"] in (None, phase_id) else {}
+    return replace(request, overrides={**usual, **request.overrides})
 
 
 def _refuse_setting_of(sweep: Sweep, settings: Mapping[str, str]) -> None:
@@ -121,17 +110,13 @@ class _Planned:
     phase: PlannedPhase
 
     def test(
-        self, level: Name, folder: Path, started_at: str, run_id: str, say: Callable[[str], None],
+        self, level: LevelName, folder: Path, started_at: str, run_id: str, say: Callable[[str], None],
         template: str = "data",
     ) -> CrashTest:  # fmt: skip
         """Return its experiment, with the results in `folder`."""
         request, target, choices = self.request, self.target, self.choices
-        document = Crash(
-            format=FORMAT, loadstone=__version__, id=run_id, state="running",
-            started_at=started_at, command=redact_command(list(request.command)),
-            scenario=request.scenarios[0].id, phase=self.phase.id, size=request.size, seed=request.seed,
-            target=target.label,
-            parameters=shown_settings(request.overrides),
+        document = begun_of(
+            Crash, run_id, started_at, request, format=FORMAT, phase=self.phase.id, target=target.label,
             settings=dict(shown_settings({**request.settings, **target.settings})), level=level,
             clients=self.phase.workload.clients, wanted=choices.cycles, window_s=choices.window_s,
             moments=choices.moments,
@@ -141,7 +126,7 @@ class _Planned:
             invariants_of(self.plan.targets[0].phases, self.phase), private_server_of(self.plan, (target,)),
             folder, Quiet(), {**_LOGGED, **request.settings}, template,
         )  # fmt: skip
-        return CrashTest(bench, document, say)
+        return CrashTest(document, say, bench)
 
     def loading(self) -> list[PlannedPhase]:
         """Return the phases that load the data, without their keys: these name variants."""
@@ -149,7 +134,7 @@ class _Planned:
 
 
 def _sweep(
-    sweep: Sweep, planned: Sequence[_Planned], level: Name, folder: Path, started_at: str,
+    sweep: Sweep, planned: Sequence[_Planned], level: LevelName, folder: Path, started_at: str,
     say: Callable[[str], None],
 ) -> CrashSweep:  # fmt: skip
     """Return the experiment of several values: a folder for each, and one load for those that load alike."""
@@ -164,14 +149,13 @@ def _sweep(
         template = f"data-{loads.index(loading)}"
         tests.append(one.test(level, folder / name, started_at, run_id, say, template))
     first = planned[0]
-    document = Crashes(
-        format=FORMAT, loadstone=__version__, id=folder.absolute().name, state="running",
-        started_at=started_at, command=redact_command(list(first.request.command)),
+    document = begun(
+        Crashes, folder.absolute().name, started_at, first.request.command, format=FORMAT,
         scenario=first.request.scenarios[0].id, parameter=sweep.parameter.name, unit=sweep.parameter.unit,
         level=level, wanted=first.choices.cycles,
         values=[CrashesOfValue(value=sweep.parameter.parse(value), folder="") for value in sweep.values],
     )  # fmt: skip
-    return CrashSweep(folder, tests, document, say)
+    return CrashSweep(document, say, folder, tests)
 
 
 def _target(text: str) -> Target:

@@ -2,66 +2,67 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, ClassVar
 
 from loadstone.crash import joint_texts
-from loadstone.crash.documents import JOINT_NAME
+from loadstone.crash.documents import JOINT_NAME, Crashes
 from loadstone.crash.joint import joined
 from loadstone.crash.verdict import exit_of
 from loadstone.errors import ExitCode, LoadstoneError
-from loadstone.host.environment import read_clocks
+from loadstone.experiment.experiment import Experiment
 from loadstone.private_server import PrivateFolder
-from loadstone.results.json_files import to_json, write_atomic
-from loadstone.signals import InterruptedRun, Signals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from loadstone.crash.documents import Crash, Crashes, CrashesOfValue
+    from loadstone.crash.documents import Crash, CrashesOfValue
     from loadstone.crash.experiment import CrashTest
+    from loadstone.experiment.documents import State
+    from loadstone.signals import Signals
 
 
-@dataclass(slots=True)
-class CrashSweep:
-    """One test for each value; `run` performs them, `document` is crashes.json as far as it came."""
+@dataclass
+class CrashSweep(Experiment[Crashes]):
+    """One test for each value; one that ends before all its cycles ends the others, too."""
 
-    folder: Path
+    NAME: ClassVar[str] = JOINT_NAME
+    results: Path
     tests: Sequence[CrashTest]
-    document: Crashes
-    say: Callable[[str], None]
-    exit_code: ExitCode = ExitCode.OK
-    trouble: LoadstoneError | None = None
     _begun: list[CrashTest] = field(default_factory=list, init=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where everything is written."""
+        return self.results
 
     @property
     def documents(self) -> list[Crash]:
         """What the values that were begun have come to."""
         return [test.document for test in self._begun]
 
-    def run(self) -> None:
-        """Crash a server for each value; one that ends before all its cycles ends the others, too.
+    @property
+    def has_measured(self) -> bool:
+        """Whether the server of a value came up."""
+        return bool(self._begun)
 
-        Raises LoadstoneError where an option, a setting or the server cannot work and nothing has crashed: no
-        folder is left then.
-        """
-        try:
-            self._write()
-            with Signals() as signals, PrivateFolder(self.tests[0].bench.request.storage) as place:
-                for test, entry in zip(self.tests, self.document.values, strict=True):
-                    signals.check()
-                    self._perform(test, entry, place.path, signals)
-                    if test.document.state != "complete":
-                        break
-        except InterruptedRun as signalled:
-            self.document.reason, self.exit_code = str(signalled), signalled.exit_code
-        except LoadstoneError as error:
-            self._fail(error)
-        self._conclude()
+    def before(self) -> Sequence[str]:
+        """Return nothing: each value says what is going to happen."""
+        return ()
+
+    def settle(self) -> None:
+        """Put what the tests that were begun have found into the document."""
+        join(self.document, self.documents)
+
+    def perform(self, signals: Signals) -> None:
+        """Crash a server for each value. Raises LoadstoneError, or InterruptedRun for a signal."""
+        with PrivateFolder(self.tests[0].bench.request.storage) as place:
+            for test, entry in zip(self.tests, self.document.values, strict=True):
+                signals.check()
+                self._perform(test, entry, place.path, signals)
+                if test.document.state != "complete" or test.trouble is not None:
+                    return
 
     def _perform(self, test: CrashTest, entry: CrashesOfValue, place: Path, signals: Signals) -> None:
         test.folder.mkdir()
@@ -69,39 +70,31 @@ class CrashSweep:
         self.say(joint_texts.before(self.document, entry))
         self._begun.append(test)
         try:
-            test.perform(place, signals)
+            with test.ending():
+                test.begin()
+                test.perform_in(place, signals)
         except LoadstoneError:
             self._begun.remove(test)  # its folder is gone
             entry.folder = ""
             raise
-        test.conclude()
-        self._write()
+        self.after()
 
-    def _fail(self, error: LoadstoneError) -> None:
-        if not self._begun:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise error
-        self.exit_code, self.trouble, self.document.reason = error.exit_code, error, error.message
-
-    def _conclude(self) -> None:
-        document = self.document
+    def conclude(self) -> None:
+        """Write down how it ended: as the first test did that has not come to its end."""
         for test in self._begun:
             if test.document.state == "running":  # a signal came while it was written down
                 test.document.state = "interrupted"
             self.trouble = self.trouble or test.trouble
             self.exit_code = self.exit_code or test.exit_code
-            document.reason = document.reason or test.document.reason
-        if self.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
-            document.state = "interrupted"
-        else:
-            is_whole = len(self._begun) == len(self.tests) and not self.exit_code
-            document.state = "complete" if is_whole else "failed"
-        document.ended_at = read_clocks().started_at
-        self._write()
+            self.document.reason = self.document.reason or test.document.reason
+        self.document.state = self._state()
+        super().conclude()
 
-    def _write(self) -> None:
-        join(self.document, self.documents)
-        write_atomic(self.folder / JOINT_NAME, to_json(msgspec.to_builtins(self.document), indent=1) + "\n")
+    def _state(self) -> State:
+        if self.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+            return "interrupted"
+        is_whole = len(self._begun) == len(self.tests) and not self.exit_code
+        return "complete" if is_whole else "failed"
 
     def status(self) -> ExitCode:
         """Return the exit status: what was lost for any value comes first."""

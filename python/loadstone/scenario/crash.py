@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import SIZES
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from loadstone.scenario.parameter import Parameter
     from loadstone.scenario.scenario import Scenario
+    from loadstone.scenario.tables.crash import Moments
 
-Moments = Literal["random", "late"]
 CYCLES, WINDOW_S = 20, 5.0
 
 

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from loadstone.results.documents.summary.units import Figure, Share, Value
+from loadstone.experiment.documents import PhaseHead
+from loadstone.results.documents.summary.units import Figure, Share
 
 FORMAT = 1
 NAME = "slo.json"
@@ -40,24 +41,9 @@ class Trial(Struct, kw_only=True):
     note: str | None = None
 
 
-class Slo(Struct, kw_only=True):
+class Slo(PhaseHead, kw_only=True):
     """slo.json: every trial, and the bounds that they give; replaced as a whole after each trial."""
 
-    format: int
-    loadstone: str
-    id: str
-    state: Literal["running", "complete", "failed", "interrupted"]
-    reason: str | None = None
-    started_at: str
-    ended_at: str | None = None
-    command: list[str]
-    scenario: str
-    phase: str
-    size: str
-    seed: int
-    target: str
-    parameters: dict[str, str]
-    settings: dict[str, Value]
     limits: list[str]
     errors: Share | None
     restored: Annotated[

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from loadstone.errors import ExitCode, LoadstoneError
-from loadstone.host.environment import read_clocks
-from loadstone.results.json_files import to_json, write_atomic
-from loadstone.signals import InterruptedRun, Signals
+from loadstone.experiment.experiment import Experiment
 from loadstone.slo import texts
 from loadstone.slo.ceiling import highest
 from loadstone.slo.counting import TrialPlan
-from loadstone.slo.documents import NAME
+from loadstone.slo.documents import NAME, Slo
 from loadstone.slo.search import Search, grid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from loadstone.slo.documents import Kind, Slo, Trial
+    from loadstone.signals import Signals
+    from loadstone.slo.documents import Kind, Trial
     from loadstone.slo.limits import Limit
 
     MakeTrial = Callable[[TrialPlan], Trial]
@@ -48,45 +44,37 @@ class Bench(Protocol):
         """Prepare what all trials need, until the search ends. Raises LoadstoneError."""
 
 
-@dataclass(slots=True)
-class SloSearch:
-    """One search; `run` performs it, `document` is slo.json as far as it came."""
+@dataclass
+class SloSearch(Experiment[Slo]):
+    """One search, until the bounds are decided."""
 
+    NAME: ClassVar[str] = NAME
     bench: Bench
-    document: Slo
     window_s: float
     """Least length of a whole trial."""
     most: int
-    say: Callable[[str], None]
-    exit_code: ExitCode = ExitCode.OK
-    trouble: LoadstoneError | None = None
     search: Search | None = field(default=None, init=False)
 
-    def run(self) -> None:
-        """Search until the bounds are decided, or something ends it; nothing is left running.
+    @property
+    def folder(self) -> Path | None:
+        """Where everything is written; None: nowhere."""
+        return self.bench.folder
 
-        Raises LoadstoneError where an option, a setting or the server cannot work: no folder is left then.
-        """
-        try:
-            with Signals() as signals:
-                self._prepare(signals)
-        except InterruptedRun as signalled:
-            self._interrupt(signalled)
-        except LoadstoneError as error:
-            self._fail(error)
-        if self.document.state == "running":
-            self.document.state = "complete"
-        self.document.ended_at = read_clocks().started_at
-        self._write()
+    @property
+    def has_measured(self) -> bool:
+        """Whether a trial was made."""
+        return bool(self.document.trials)
 
-    def _prepare(self, signals: Signals) -> None:
-        for line in texts.before(self.document, self.window_s, self.most):
-            self.say(line)
-        self._write()
+    def before(self) -> Iterator[str]:
+        """Yield what is going to happen, and how long it may take."""
+        return texts.before(self.document, self.window_s, self.most)
+
+    def perform(self, signals: Signals) -> None:
+        """Search. Raises LoadstoneError, or InterruptedRun for a signal."""
         with self.bench.prepared(signals) as make:
-            self._perform(make, signals)
+            self._search(make, signals)
 
-    def _perform(self, make: MakeTrial, signals: Signals) -> None:
+    def _search(self, make: MakeTrial, signals: Signals) -> None:
         closed = self._trial(make, "closed loop", None, self.window_s / _SHORTER)
         self.document.capacity = closed.done_per_s
         self.document.top = highest(closed.done_per_s, closed.ceiling_per_s)
@@ -104,18 +92,15 @@ class SloSearch:
 
         self.search = Search(grid(self.document.top), keeps, self.most)
         self.search.run()
-        self._conclude()
 
     def _trial(self, make: MakeTrial, kind: Kind, rate: float | None, seconds: float) -> Trial:
         found = make(TrialPlan(len(self.document.trials) + 1, kind, rate, seconds))
         self.document.trials.append(found)
-        self._conclude()
-        self._write()
-        self.say(texts.after_trial(found, self.document.limits))
+        self.after(texts.after_trial(found, self.document.limits))
         return found
 
-    def _conclude(self) -> None:
-        """Write the bounds as far as they go into the document."""
+    def settle(self) -> None:
+        """Put the bounds as far as they go into the document."""
         if self.search is None:
             return
         answer, document = self.search.answer(), self.document
@@ -124,23 +109,6 @@ class SloSearch:
         missed = [one.misses[0] for one in document.trials
                   if one.kind == "whole" and one.rate == answer.upper and one.misses]  # fmt: skip
         document.binds = max(missed, key=missed.count, default=None)
-
-    def _interrupt(self, signalled: InterruptedRun) -> None:
-        self.exit_code = signalled.exit_code
-        self.document.state, self.document.reason = "interrupted", str(signalled)
-
-    def _fail(self, error: LoadstoneError) -> None:
-        if not self.document.trials and error.exit_code is ExitCode.BAD_INPUT:
-            if self.bench.folder is not None:
-                shutil.rmtree(self.bench.folder, ignore_errors=True)
-            raise error
-        self.exit_code, self.trouble = error.exit_code, error
-        self.document.state, self.document.reason = "failed", error.message
-
-    def _write(self) -> None:
-        if self.bench.folder is not None:
-            text = to_json(msgspec.to_builtins(self.document), indent=1) + "\n"
-            write_atomic(self.bench.folder / NAME, text)
 
     def required(self) -> ExitCode:
         """Return what `--require` asks for: 4 if that load does not keep the limits, 5 if undecided."""

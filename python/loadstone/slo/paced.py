@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from loadstone.ab.parts import only_script_phase
+from loadstone.experiment.parts import only_script_phase
 from loadstone.model import Pace
 from loadstone.plan.model import ScriptWorkload
 
 if TYPE_CHECKING:
-    from loadstone.ab.parts import Parts
+    from loadstone.experiment.parts import Parts
     from loadstone.model import Drive
     from loadstone.plan.model import Plan, PlannedPhase
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone import __version__
-from loadstone.ab.arms import arm
-from loadstone.ab.parts import Parts
-from loadstone.ab.setup import Quiet, sized_for
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.arms import arm
+from loadstone.experiment.parts import Parts
+from loadstone.experiment.runs import Quiet, begun_of, new_folder, request_of, sized_for
 from loadstone.host.environment import read_clocks
 from loadstone.private_server.server import free_port
-from loadstone.results.folder import RunFolder, make_run_id
-from loadstone.results.redact import redact_command
-from loadstone.run import Request, plan_of
+from loadstone.run import plan_of
 from loadstone.scenario.scenario import find_scenario
 from loadstone.slo.documents import FORMAT, Slo
 from loadstone.slo.experiment import SloSearch
 from loadstone.slo.paced import drive_of, measured_phase
 from loadstone.slo.trial import Bench
 from loadstone.target import parse_targets
-from loadstone.target.settings import shown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,34 +27,19 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     if not given["limits"]:
         raise LoadstoneError("there is no limit to keep", "Add --limit, such as --limit p99=20ms.")
     side = arm("A", given["target"], {}, {})
-    request = Request(
-        scenarios=[find_scenario(given["scenario"])],
-        targets=[side.target],
-        size=given["size"],
-        overrides=given["overrides"],
-        seed=given["seed"],
-        storage=given["storage"],
-        settings=given["settings"],
-        allow_shell=given["allow_shell"],
-        calibrate=False,
-        command=["loadstone", *arguments],
-    )
+    request = request_of(given, find_scenario(given["scenario"]), [side.target], arguments)
     parts = Parts((given["phase"],) if given["phase"] else ())
     plan = plan_of(request, parse_targets(request.targets))
     parts.check(plan)
     phase = measured_phase(plan, parts)
     started_at = read_clocks().started_at
-    folder = RunFolder.create(given["out"], f"{make_run_id(started_at, ['slo'])}-{plan.scenarios[0].id}").path
+    folder = new_folder(given["out"], "slo", plan.scenarios[0].id, started_at)
     bench = Bench(
         request, parts, side, folder, free_port(), sized_for(parts.measuring(plan), folder, given["storage"]),
         tuple(given["limits"]), given["errors"], Quiet(), drive_of(phase),
     )  # fmt: skip
-    document = Slo(
-        format=FORMAT, loadstone=__version__, id=folder.absolute().name, state="running",
-        started_at=started_at,
-        command=redact_command(list(request.command)), scenario=request.scenarios[0].id, phase=phase.id,
-        size=request.size, seed=request.seed, target=side.label, parameters=shown_settings(request.overrides),
-        settings=dict(shown_settings(request.settings)), limits=[one.text for one in given["limits"]],
-        errors=given["errors"], required=given["required"],
+    document = begun_of(
+        Slo, folder.absolute().name, started_at, request, format=FORMAT, phase=phase.id, target=side.label,
+        limits=[one.text for one in given["limits"]], errors=given["errors"], required=given["required"],
     )  # fmt: skip
-    return SloSearch(bench, document, given["window"], given["most"], say)
+    return SloSearch(document, say, bench, given["window"], given["most"])

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from loadstone.ab.trial import refuse_failed
 from loadstone.errors import ExitCode
+from loadstone.experiment.runs import refuse_failed
 from loadstone.private_server import PrivateFolder, Provision
 from loadstone.results.documents import Drive as DriveResult
 from loadstone.results.reading import exists, read_document
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.ab.arms import Arm
-    from loadstone.ab.parts import Parts
+    from loadstone.experiment.arms import Arm
+    from loadstone.experiment.parts import Parts
     from loadstone.model import Drive
     from loadstone.results.documents.summary import PhaseFigures
     from loadstone.run import Listener, Request

@@ -8,12 +8,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from loadstone.scenario.tables.base import Id, SeveralValues, Table
 
+Moments = Literal["random", "late"]
+"""When servers crash."""
+
 
 class CrashOfSize(Table):
     """How `loadstone crash` crashes this scenario: moments, cycles, window_s, sweep."""
 
     moments: Annotated[
-        Literal["random", "late"] | UnsetType,
+        Moments | UnsetType,
         Meta(description="When servers crash: at random, or late in the checkpoint cycle."),
     ] = UNSET
     cycles: Annotated[

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
+from loadstone.model import PhaseKind
 from loadstone.scenario.tables.base import (
     Connections,
     Count,
@@ -112,10 +113,7 @@ class Phase(Table):
     """A phase."""
 
     id: Id
-    kind: Annotated[
-        Literal["sql", "script", "load", "queries", "size", "check"],
-        Meta(description="One of sql, script, load, queries, size, check."),
-    ]
+    kind: Annotated[PhaseKind, Meta(description=f"One of {', '.join(get_args(PhaseKind))}.")]
     title: Annotated[Text, Meta(description="A title of one line.")]
     why: Annotated[Text | UnsetType, Meta(description="What the phase shows, in prose.")] = UNSET
     requires: Annotated[

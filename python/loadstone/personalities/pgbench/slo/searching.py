@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadstone import __version__
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.documents import begun
 from loadstone.host.environment import read_clocks
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.reporting.planned import parameters, title
@@ -15,7 +15,6 @@ from loadstone.personalities.pgbench.server import prepare
 from loadstone.personalities.pgbench.slo.texts import answer_block
 from loadstone.personalities.pgbench.slo.trials import PgbenchTrials
 from loadstone.results.folder import RunFolder, missing
-from loadstone.results.redact import redact_command
 from loadstone.slo.documents import FORMAT, Slo
 from loadstone.slo.experiment import SloSearch
 
@@ -44,7 +43,7 @@ def search(options: Options, address: Address, out: Write, err: Write) -> int:
         err(f"{PROGRAM}: {text}\n")
 
     window_s = float(options.duration_s or 0)
-    searched = SloSearch(bench, document, window_s, options.slo.most, say)
+    searched = SloSearch(document, say, bench, window_s, options.slo.most)
     searched.run()
     lines = [*head(options, found, drive.threads or 1), "", *answer_block(document, options.seed)]
     out("".join(f"{line}\n" for line in lines))
@@ -73,10 +72,10 @@ def _begun(options: Options, address: Address, err: Write) -> tuple[Path | None,
 def _document(options: Options, drive: Drive, address: Address, folder: Path | None) -> Slo:
     where, slo = address.connection, options.slo
     shown = {name: str(value) for name, value in parameters(options, drive).items()}
-    return Slo(
-        format=FORMAT, loadstone=__version__, id=folder.absolute().name if folder else PROGRAM,
-        state="running", started_at=read_clocks().started_at,
-        command=redact_command(["loadstone", PROGRAM, *options.arguments]),
+    run_id = folder.absolute().name if folder else PROGRAM
+    command = ["loadstone", PROGRAM, *options.arguments]
+    return begun(
+        Slo, run_id, read_clocks().started_at, command, format=FORMAT,
         scenario=PROGRAM, phase=title(options.scripts), size="", seed=options.seed,
         target=f"{where.host}:{where.port}/{where.database}", parameters=shown, settings={},
         limits=[one.text for one in slo.limits], errors=slo.errors, required=slo.required_per_s,

@@ -1,16 +1,13 @@
-"""Which phases load a template, and which are measured on its copies; checkpoint cycles that fit windows."""
+"""Which phases load a template, and which are measured on its copies."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from loadstone.ab.checkpoints import SHORTEST_S, cycle_s, settings_for
-from loadstone.ab.parts import TEMPLATE, Parts
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.parts import TEMPLATE, Parts
 from loadstone.run import Request, plan_of
 from loadstone.scenario.scenario import find_scenario
 from loadstone.target import parse_targets
@@ -89,22 +86,3 @@ def test_a_phase_that_cannot_be_measured_is_refused(name: str, words: str) -> No
     with pytest.raises(LoadstoneError, match=words) as refused:
         Parts((name,)).check(whole("session-oltp"))
     assert "log-in" in refused.value.hint
-
-
-@given(st.floats(0.1, 100_000))
-def test_windows_cover_whole_cycles(window_s: float) -> None:
-    cycle = cycle_s(window_s)
-    if cycle is None:
-        assert window_s < SHORTEST_S
-        return
-    assert SHORTEST_S <= cycle <= max(window_s, SHORTEST_S)
-    cycles = window_s / cycle
-    assert abs(cycles - round(cycles)) <= max(1.0, cycles) / cycle + 1e-9, "cycles are whole seconds"
-    assert cycles >= 2 - 1e-9 or window_s < 2 * SHORTEST_S + 2
-
-
-def test_the_users_own_checkpoints_stay() -> None:
-    plan = Parts().measuring(whole("session-oltp", duration="60"))
-    assert settings_for(plan, {}) == {"checkpoint_timeout": "30s"}
-    assert settings_for(plan, {"max_wal_size": ""}) == {}
-    assert settings_for(Parts().measuring(whole("session-oltp")), {}) == {}

@@ -1,0 +1,1 @@
+"""What `loadstone ab`, `slo` and `crash` have in common: trials, one document, any way of ending."""
