@@ -12,7 +12,7 @@ from loadstone.report.charts import Axes, Band, Line, Mark, over_time, rounded
 from loadstone.report.charts.choice import MEBI, course, time_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.report.charts import Chart
     from loadstone.results.documents.summary import PhaseFigures, ResourcePoint, Resources, TargetFigures
@@ -34,15 +34,19 @@ CPU_SERIES: tuple[tuple[str, Figure, str], ...] = (
 )
 
 
+MIB_PER_S, OPS_PER_S = ("MiB/s", float(MEBI)), ("ops/s", 1.0)
+MIB, GIB, SHARE = ("MiB", float(MEBI)), ("GiB", float(GIBI)), ("%", PER_CENT)
+"""Units of panels: the name, and what a figure is divided by to have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A chart of its own; a value is divided by `divisor` to have the unit."""
+    """A chart of its own."""
 
     name: str
     title: str
-    unit: str
-    divisor: float
-    lines: tuple[tuple[str, Figure], ...]
+    unit: tuple[str, float]
+    lines: Mapping[str, Figure]
 
 
 def _ours_beside(point: ResourcePoint) -> float | None:
@@ -51,128 +55,35 @@ def _ours_beside(point: ResourcePoint) -> float | None:
 
 
 PANELS = (
-    Panel(
-        "disk-bytes",
-        "Disk throughput",
-        "MiB/s",
-        MEBI,
-        (
-            ("written", lambda point: point.disk_write_bytes_per_s),
-            ("read", lambda point: point.disk_read_bytes_per_s),
-        ),
-    ),
-    Panel(
-        "disk-ops",
-        "Disk operations",
-        "ops/s",
-        1,
-        (
-            ("writes", lambda point: point.disk_write_ops_per_s),
-            ("reads", lambda point: point.disk_read_ops_per_s),
-        ),
-    ),
-    Panel(
-        "wal",
-        "Write-ahead log; dashed lines: checkpoints",
-        "MiB/s",
-        MEBI,
-        (("WAL", lambda point: point.wal_bytes_per_s),),
-    ),
-    Panel(
-        "network",
-        "Network",
-        "MiB/s",
-        MEBI,
-        (
-            ("sent", lambda point: point.network_tx_bytes_per_s),
-            ("received", lambda point: point.network_rx_bytes_per_s),
-        ),
-    ),
-    Panel(
-        "memory",
-        "Memory",
-        "GiB",
-        GIBI,
-        (
-            ("machine, in use", lambda point: point.memory_used_bytes),
-            ("server", lambda point: point.server_rss_bytes),
-        ),
-    ),
-    Panel(
-        "group-memory",
-        "Memory of the server's control group, its files' page cache included",
-        "MiB",
-        MEBI,
-        (
-            ("in use", lambda point: point.group_memory_bytes),
-            ("page cache", lambda point: point.group_cache_bytes),
-            ("limit", lambda point: point.group_limit_bytes),
-        ),
-    ),
-    Panel(
-        "group-bytes",
-        "Disk throughput of the server's control group",
-        "MiB/s",
-        MEBI,
-        (
-            ("written", lambda point: point.group_write_bytes_per_s),
-            ("read", lambda point: point.group_read_bytes_per_s),
-        ),
-    ),
-    Panel(
-        "machine-cpu",
-        "CPU of the server's machine",
-        "%",
-        PER_CENT,
-        (
-            ("busy", lambda point: point.machine_cpu),
-            ("server", lambda point: point.machine_server_cpu),
-            ("Loadstone's machine", _ours_beside),
-        ),
-    ),
-    Panel(
-        "machine-ops",
-        "Disk operations of the server's machine",
-        "ops/s",
-        1,
-        (
-            ("writes", lambda point: point.machine_write_ops_per_s),
-            ("reads", lambda point: point.machine_read_ops_per_s),
-        ),
-    ),
-    Panel(
-        "machine-memory",
-        "Memory of the server's machine",
-        "GiB",
-        GIBI,
-        (
-            ("in use", lambda point: point.machine_memory_bytes),
-            ("server", lambda point: point.machine_server_rss_bytes),
-        ),
-    ),
-    Panel(
-        "machine-bytes",
-        "Disk throughput of the server's machine",
-        "MiB/s",
-        MEBI,
-        (
-            ("written", lambda point: point.machine_write_bytes_per_s),
-            ("read", lambda point: point.machine_read_bytes_per_s),
-        ),
-    ),
-    Panel(
-        "machine-network",
-        "Network of the server's machine",
-        "MiB/s",
-        MEBI,
-        (
-            ("sent", lambda point: point.machine_tx_bytes_per_s),
-            ("received", lambda point: point.machine_rx_bytes_per_s),
-        ),
-    ),
-    Panel("gpu", "GPU, mean utilisation", "%", PER_CENT, (("GPU", lambda point: point.gpu_utilisation),)),
-    Panel("gpu-memory", "GPU memory in use", "GiB", GIBI, (("GPU", lambda point: point.gpu_memory_bytes),)),
-)
+    Panel("disk-bytes", "Disk throughput", MIB_PER_S,
+          {"written": lambda p: p.disk_write_bytes_per_s, "read": lambda p: p.disk_read_bytes_per_s}),
+    Panel("disk-ops", "Disk operations", OPS_PER_S,
+          {"writes": lambda p: p.disk_write_ops_per_s, "reads": lambda p: p.disk_read_ops_per_s}),
+    Panel("wal", "Write-ahead log; dashed lines: checkpoints", MIB_PER_S,
+          {"WAL": lambda p: p.wal_bytes_per_s}),
+    Panel("network", "Network", MIB_PER_S,
+          {"sent": lambda p: p.network_tx_bytes_per_s, "received": lambda p: p.network_rx_bytes_per_s}),
+    Panel("memory", "Memory", GIB,
+          {"machine, in use": lambda p: p.memory_used_bytes, "server": lambda p: p.server_rss_bytes}),
+    Panel("group-memory", "Memory of the server's control group, its files' page cache included", MIB,
+          {"in use": lambda p: p.group_memory_bytes, "page cache": lambda p: p.group_cache_bytes,
+           "limit": lambda p: p.group_limit_bytes}),
+    Panel("group-bytes", "Disk throughput of the server's control group", MIB_PER_S,
+          {"written": lambda p: p.group_write_bytes_per_s, "read": lambda p: p.group_read_bytes_per_s}),
+    Panel("machine-cpu", "CPU of the server's machine", SHARE,
+          {"busy": lambda p: p.machine_cpu, "server": lambda p: p.machine_server_cpu,
+           "Loadstone's machine": _ours_beside}),
+    Panel("machine-ops", "Disk operations of the server's machine", OPS_PER_S,
+          {"writes": lambda p: p.machine_write_ops_per_s, "reads": lambda p: p.machine_read_ops_per_s}),
+    Panel("machine-memory", "Memory of the server's machine", GIB,
+          {"in use": lambda p: p.machine_memory_bytes, "server": lambda p: p.machine_server_rss_bytes}),
+    Panel("machine-bytes", "Disk throughput of the server's machine", MIB_PER_S,
+          {"written": lambda p: p.machine_write_bytes_per_s, "read": lambda p: p.machine_read_bytes_per_s}),
+    Panel("machine-network", "Network of the server's machine", MIB_PER_S,
+          {"sent": lambda p: p.machine_tx_bytes_per_s, "received": lambda p: p.machine_rx_bytes_per_s}),
+    Panel("gpu", "GPU, mean utilisation", SHARE, {"GPU": lambda p: p.gpu_utilisation}),
+    Panel("gpu-memory", "GPU memory in use", GIB, {"GPU": lambda p: p.gpu_memory_bytes}),
+)  # fmt: skip
 
 
 def resources(
@@ -188,113 +99,108 @@ def resources(
     unit, scale, word = time_unit(domain_s[1] - domain_s[0])
     domain = (round(domain_s[0] / scale, 3), round(domain_s[1] / scale, 3))
     bands = _bands(phases, scale, (domain[1] - domain[0]) * NARROW_BAND)
-    checkpoints = [Mark(round(t / scale, 3), "checkpoint") for t in target.resources.checkpoints]
     axes = Axes(word, f"{unit} since the run began", domain, "", y_extent=52, y_ticks=3, height=96)
-    charts = [_cpu(section, points, axes, (bands, scale), in_process=in_process)]
-    for panel in PANELS:
+    shared = _Shared(section, points, axes, bands, scale, in_process=in_process)
+    checkpoints = [Mark(round(t / scale, 3), "checkpoint") for t in target.resources.checkpoints]
+    charts = [
+        shared.cpu(),
+        *(shared.panel(panel, checkpoints if panel.name == "wal" else ()) for panel in PANELS),
+        shared.waits(target.resources),
+    ]
+    return [chart for chart in charts if chart is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What all panels of a target have in common."""
+
+    section: str
+    points: Sequence[ResourcePoint]
+    axes: Axes
+    bands: Sequence[Band]
+    """With the phases' numbers, which the first panel alone shows."""
+    scale: float
+    """Seconds of the axis' unit."""
+    in_process: bool
+
+    def cpu(self) -> Chart:
+        """Draw the shares of the machine's CPU."""
         lines = [
-            line
-            for label, figure in panel.lines
-            if (line := _line(_whose(label, in_process), points, figure, (scale, panel.divisor)))
+            Line(self._whose(label), self._times(), self._percent(figure), colour)
+            for label, figure, colour in CPU_SERIES
+            if any(figure(p) is not None for p in self.points)
         ]
-        if lines:
-            charts.append(
-                over_time(
-                    "lines",
-                    identity=(f"{section}-{panel.name}", panel.title, course(lines, panel.unit)),
-                    lines=lines,
-                    axes=replace(axes, y_title=panel.unit),
-                    bands=_unlabelled(bands),
-                    marks=checkpoints if panel.name == "wal" else (),
-                )
-            )
-    waits = _waits(section, target.resources, axes, (bands, scale))
-    return [*charts, waits] if waits else charts
-
-
-def _cpu(
-    section: str,
-    points: Sequence[ResourcePoint],
-    axes: Axes,
-    at: tuple[Sequence[Band], float],
-    *,
-    in_process: bool,
-) -> Chart:
-    bands, scale = at
-    known = [
-        (_whose(label, in_process), figure, colour)
-        for label, figure, colour in CPU_SERIES
-        if any(figure(p) is not None for p in points)
-    ]
-    lines = [
-        Line(
-            label,
-            [round(p.t_s / scale, 4) for p in points],
-            [rounded((figure(p) or 0) * 100) for p in points],
-            colour,
+        shares = ", ".join(f"{line.name} {formats.digits(_mean(line), 2)} %" for line in lines)
+        said = f"Stacked shares of the machine's CPU; means: {shares}."
+        whole = {"domain": [0, 100], "clamp": True}
+        return over_time(
+            "areas",
+            identity=(f"{self.section}-cpu", "CPU of the whole machine", said),
+            lines=lines,
+            axes=replace(self.axes, y_title="%", y_scale=whole, height=130),
+            bands=self.bands,
         )
-        for label, figure, colour in known
-    ]
-    shares = ", ".join(f"{line.name} {formats.digits(_mean(line), 2)} %" for line in lines)
-    cpu = Axes(
-        axes.x_field,
-        axes.x_title,
-        axes.x_domain,
-        "%",
-        {"domain": [0, 100], "clamp": True},
-        None,
-        axes.y_extent,
-        3,
-        130,
-    )
-    return over_time(
-        "areas",
-        identity=(
-            f"{section}-cpu",
-            "CPU of the whole machine",
-            f"Stacked shares of the machine's CPU; means: {shares}.",
-        ),
-        lines=lines,
-        axes=cpu,
-        bands=bands,
-    )
 
+    def panel(self, panel: Panel, marks: Sequence[Mark]) -> Chart | None:
+        """Draw a panel; None where nothing of it was observed."""
+        unit, divisor = panel.unit
+        lines = [
+            self._line(self._whose(label), figure, divisor)
+            for label, figure in panel.lines.items()
+            if any(figure(p) is not None for p in self.points)
+        ]
+        if not lines:
+            return None
+        return over_time(
+            "lines",
+            identity=(f"{self.section}-{panel.name}", panel.title, course(lines, unit)),
+            lines=lines,
+            axes=replace(self.axes, y_title=unit),
+            bands=_unlabelled(self.bands),
+            marks=marks,
+        )
 
-def _waits(section: str, found: Resources, axes: Axes, at: tuple[Sequence[Band], float]) -> Chart | None:
-    bands, scale = at
-    if not found.waits:
-        return None
-    xs = [round(p.t_s / scale, 4) for p in found.points]
-    lines = [Line(name, xs, [rounded(p.waits.get(name, 0)) for p in found.points]) for name in found.waits]
-    left_out = found.waits_left_out
-    return over_time(
-        "areas",
-        identity=(f"{section}-waits", "Sessions waiting, by wait event", course(lines, "sessions")),
-        lines=lines,
-        axes=replace(axes, y_title="sessions"),
-        bands=_unlabelled(bands),
-        note=f"{left_out} rarer wait events are left out." if left_out else "",
-    )
+    def waits(self, found: Resources) -> Chart | None:
+        """Draw how many sessions waited for what; None where that was not observed."""
+        if not found.waits:
+            return None
+        lines = [
+            Line(name, self._times(), [rounded(p.waits.get(name, 0)) for p in found.points])
+            for name in found.waits
+        ]
+        left_out = found.waits_left_out
+        return over_time(
+            "areas",
+            identity=(f"{self.section}-waits", "Sessions waiting, by wait event", course(lines, "sessions")),
+            lines=lines,
+            axes=replace(self.axes, y_title="sessions"),
+            bands=_unlabelled(self.bands),
+            note=f"{left_out} rarer wait events are left out." if left_out else "",
+        )
 
+    def _times(self) -> list[float]:
+        return [round(p.t_s / self.scale, 4) for p in self.points]
 
-def _line(
-    label: str, points: Sequence[ResourcePoint], figure: Figure, scales: tuple[float, float]
-) -> Line | None:
-    """Return a line that breaks where the monitor paused between two phases."""
-    if all(figure(point) is None for point in points):
-        return None
-    scale, divisor = scales
-    xs: list[float] = []
-    ys: list[float | None] = []
-    usual = max(GAP_S, 3 * (points[-1].t_s - points[0].t_s) / max(1, len(points)))
-    for before, point in zip([points[0], *points[:-1]], points, strict=True):
-        if point.t_s - before.t_s > usual:
-            xs.append(round((before.t_s + 0.001) / scale, 4))
-            ys.append(None)
-        value = figure(point)
-        xs.append(round(point.t_s / scale, 4))
-        ys.append(None if value is None else rounded(value / divisor))
-    return Line(label, xs, ys)
+    def _percent(self, figure: Figure) -> list[float | None]:
+        return [rounded((figure(p) or 0) * 100) for p in self.points]
+
+    def _line(self, label: str, figure: Figure, divisor: float) -> Line:
+        """Return a line that breaks where the monitor paused between two phases."""
+        points = self.points
+        xs: list[float] = []
+        ys: list[float | None] = []
+        usual = max(GAP_S, 3 * (points[-1].t_s - points[0].t_s) / max(1, len(points)))
+        for before, point in zip([points[0], *points[:-1]], points, strict=True):
+            if point.t_s - before.t_s > usual:
+                xs.append(round((before.t_s + 0.001) / self.scale, 4))
+                ys.append(None)
+            value = figure(point)
+            xs.append(round(point.t_s / self.scale, 4))
+            ys.append(None if value is None else rounded(value / divisor))
+        return Line(label, xs, ys)
+
+    def _whose(self, label: str) -> str:
+        return TOGETHER if self.in_process and label in ("server", "Loadstone") else label
 
 
 def _mean(line: Line) -> float:
@@ -318,7 +224,3 @@ def _band(phase: PhaseFigures, start_s: float, scale: float, *, fill: int) -> Ba
 
 def _unlabelled(bands: Sequence[Band]) -> list[Band]:
     return [replace(band, label="") for band in bands]
-
-
-def _whose(label: str, in_process: bool) -> str:  # noqa: FBT001 - the only thing that it asks
-    return TOGETHER if in_process and label in ("server", "Loadstone") else label
