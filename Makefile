@@ -47,6 +47,7 @@ check: build $(VENV)/.dev  ## every rule that a tool can check
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_documents.py
+	$(BIN)/python tools/check_pages.py
 	$(BIN)/python tools/document_types.py --check
 	$(BIN)/python -m mypy
 	$(BIN)/python -m mypy.stubtest loadstone._core
