@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone.errors import LoadstoneError
+from loadstone.live.serving import LiveOptions
+from loadstone.live.serving import serving as served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,26 +53,18 @@ class Live:
         self._end(f"{words} (exit code {int(outcome.exit_code)}, results in {outcome.folder.path})")
 
 
+def live_options_of(given: dict[str, Any]) -> LiveOptions:
+    """Return the options as given."""
+    return LiveOptions(given["live"], given["live_port"], given["openmetrics"])
+
+
 @contextmanager
 def serving(given: dict[str, Any], listener: Listener) -> Iterator[Live]:
     """Serve what was requested inside the context. Raises LoadstoneError before anything is touched."""
-    if given["live_port"] is not None and not given["live"]:
-        raise LoadstoneError("--live-port is the port of the page of --live", "Add --live, or remove it.")
-    if not given["live"] and given["openmetrics"] is None:
-        yield Live(listener, lambda _: None)
-        return
-    from loadstone.live.figures import Listeners, LiveFigures
+    with served(live_options_of(given), listener.said) as figures:
+        if figures is None:
+            yield Live(listener, lambda _: None)
+            return
+        from loadstone.live.figures import Listeners
 
-    figures = LiveFigures()
-    with ExitStack() as stack:
-        if given["openmetrics"] is not None:
-            from loadstone.live import openmetrics
-
-            url = stack.enter_context(openmetrics.serving(given["openmetrics"], figures))
-            listener.said(f"metrics of this run: {url}")
-        if given["live"]:
-            from loadstone.live import page
-
-            url = stack.enter_context(page.serving(given["live_port"] or 0, figures))
-            listener.said(f"this run in a browser: {url}")
         yield Live(Listeners(listener, figures), figures.end)

@@ -102,33 +102,43 @@ class LiveFigures:
     def planned(self, plan: Plan) -> None:
         """Take note of the final plan."""
         self._labels = {target.id: _text(target.label) for target in plan.targets}
-        phases = sum(1 for target in plan.targets for phase in target.phases if phase.skip is None)
-        self._update(_phases=phases)
+        self.expect(sum(1 for target in plan.targets for phase in target.phases if phase.skip is None))
 
     def began(self, target: str, phase: PlannedPhase) -> None:
         """Take note that a phase begins."""
         variant = ", ".join(f"{name}={value}" for name, value in phase.variant.items())
         place = Place(target, _text(phase.scenario), _text(phase.id), _text(variant))
         words = [self._labels.get(target, target), _text(phase.title), *([place.variant] if variant else [])]
-        self._update(place=place, _doing=": ".join(words))
+        self.enter(place, ": ".join(words))
 
-    def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:
-        """Take note of a drive: of its latest interval, once."""
+    def progressed(self, target: str, phase: PlannedPhase, progress: Mapping[str, Any]) -> None:
+        """Take note of a drive: of each of its intervals, once."""
         del target, phase
-        latest = progress.get("latest")
-        if not latest or latest["start_ns"] <= self._last_ns or self.place is None:
-            return
-        self._last_ns = latest["start_ns"]
-        with self.changed:
-            self._count += 1
-            self._add(self.place, latest)
-            self.intervals.append(self._interval(self.place, latest))
-            self._notify()
+        self.take(progress)
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
         """Take note that a phase has ended."""
         del target
-        self.ended_phases[str(document["state"])] += 1
+        self.leave(str(document["state"]))
+
+    def expect(self, phases: int) -> None:
+        """Take note of how many phases there will be."""
+        self._update(_phases=phases)
+
+    def enter(self, place: Place, doing: str) -> None:
+        """Take note of where the intervals that follow belong."""
+        self._update(place=place, _doing=_text(doing))
+
+    def take(self, progress: Mapping[str, Any]) -> None:
+        """Take note of a drive's progress: of its latest interval, or of several where it has them, once."""
+        latest = progress.get("latest")
+        for interval in progress.get("recent") or ([latest] if latest else []):
+            if self.place is not None and interval["start_ns"] > self._last_ns:
+                self._take(self.place, interval)
+
+    def leave(self, state: str) -> None:
+        """Take note of how a phase ended."""
+        self.ended_phases[state] += 1
         self._update(place=None)
 
     def end(self, how: str) -> None:
@@ -139,6 +149,14 @@ class LiveFigures:
         """Return what is going on; `changed` must be held."""
         ended = sum(count for state, count in self.ended_phases.items() if state != "skipped")
         return Now(self._doing, self._phases, ended, self._ended)
+
+    def _take(self, place: Place, interval: Mapping[str, Any]) -> None:
+        self._last_ns = interval["start_ns"]
+        with self.changed:
+            self._count += 1
+            self._add(place, interval)
+            self.intervals.append(self._interval(place, interval))
+            self._notify()
 
     def _update(self, **values: object) -> None:
         with self.changed:

@@ -25,6 +25,7 @@ def check_together(options: Options) -> None:
     _check_log(options)
     _check_shape(options)
     _check_progress(options)
+    options.seen.live_options.check()
     if not options.max_tries and not (options.latency_limit_ms or options.duration_s):
         raise ComplaintError(
             "an unlimited number of transaction tries can only be used with --latency-limit "

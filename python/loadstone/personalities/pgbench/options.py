@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from loadstone.personalities.observation.options import ObservationOptions
 from loadstone.personalities.pgbench import rates
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
 from loadstone.personalities.pgbench.contradictions import check_together
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _TRY_HELP = f'Try "{PROGRAM} --help" for more information.'
 _MODES: tuple[QueryMode, ...] = ("simple", "extended", "prepared")
 _SEEDS = 2**64
+_PORT_MAX = 2**16 - 1
 
 Kind = Literal["here", "initialization"]
 
@@ -79,10 +81,12 @@ OPTIONS = (
     *_known("here", "d:dbname= emulate= out= report= progress-percentiles hosts="),
     *_known("here", "warmup= ramp-up= connect-rate= reconnect"),
     *_known("here", "slo= slo-errors= slo-require= slo-max-trials="),
+    *_known("here", "watch= watch-token-file= watch-ca= live live-port= openmetrics="),
 )
 _LONG = {option.long: option for option in OPTIONS}
 _SHAPE = {"warmup", "ramp-up", "connect-rate", "reconnect"}
-_BEYOND = _SHAPE | {*SLO_HANDLERS, "emulate", "out", "report", "progress-percentiles", "hosts"}
+_SEEN = {"watch", "watch-token-file", "watch-ca", "live", "live-port", "openmetrics"}
+_BEYOND = _SHAPE | _SEEN | {*SLO_HANDLERS, "emulate", "out", "report", "progress-percentiles", "hosts"}
 """Options that pgbench does not have: to be written in full, so that its own can be shortened as ever."""
 
 
@@ -124,6 +128,8 @@ class Options:
     report: Path | None = None
     hosts: str | None = None
     slo: SloOptions = field(default_factory=SloOptions)
+    seen: ObservationOptions = field(default_factory=ObservationOptions)
+    """What watches the server's machine, and shows the run while it goes on."""
     emulate: int = 17
     """Major version of the pgbench that is imitated."""
     log: bool = False
@@ -380,6 +386,13 @@ def _number(field_name: str, option: str) -> Callable[[Options, str], None]:
     return _setter(field_name, lambda text: integer(option, text))
 
 
+def _seen(name: str, convert: Callable[[str], object]) -> Callable[[Options, str], None]:
+    def handle(options: Options, text: str) -> None:
+        setattr(options.seen, name, convert(text))
+
+    return handle
+
+
 def _flag(name: str, *, value: bool = True) -> Callable[[Options, str], None]:
     return _setter(name, lambda _: value)
 
@@ -415,6 +428,12 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "out": _setter("out", Path),
     "report": _setter("report", Path),
     "hosts": _setter("hosts", str),
+    "watch": lambda options, text: options.seen.watch.append(text),
+    "watch-token-file": _seen("watch_token_file", Path),
+    "watch-ca": _seen("watch_ca", Path),
+    "live": _seen("live", lambda _: True),
+    "live-port": _seen("live_port", lambda text: integer("--live-port", text, 1, _PORT_MAX)),
+    "openmetrics": _seen("openmetrics", str),
     "emulate": lambda _options, _text: None,  # it was read before
     "log": _flag("log"),
     "log-prefix": _setter("log_prefix", str),

@@ -54,8 +54,8 @@ def results(
     return "".join(f"{line}\n" for line in lines)
 
 
-def beyond(account: Account) -> str:
-    """Return what pgbench does not print, under a heading of its own."""
+def beyond(account: Account, machine: Sequence[str] = ()) -> str:
+    """Return what pgbench does not print, under a heading of its own; `machine`: what `--watch` has shown."""
     lines = ["beyond pgbench, measured by loadstone:", *_percentiles(account)]
     if account["counts"]["dropped"]:
         lines.append(f" - dropped: {account['counts']['dropped']} transactions were due but never started")
@@ -63,6 +63,7 @@ def beyond(account: Account) -> str:
     lines += [
         f" - error {e['sqlstate']} (x {e['count']}): {_first_line(e['message'])}" for e in account["errors"]
     ]
+    lines += [f" - {line}" for line in machine]
     lines.append(f" - random seed: {account['seed']}")
     return "\n" + "".join(f"{line}\n" for line in lines)
 

@@ -10,24 +10,28 @@ from typing import TYPE_CHECKING, Any
 from loadstone.errors import ExitCode, RunFailedError
 from loadstone.model import Drive, Pace
 from loadstone.model import Script as DriveScript
+from loadstone.personalities.observation.observer import observing
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.messages import message_writer
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors, beyond, results
 from loadstone.personalities.pgbench.results_folder import driver_folder
-from loadstone.personalities.pgbench.scripts import commands_of
+from loadstone.personalities.pgbench.scripts import commands_of, title
 from loadstone.personalities.pgbench.server import address_of, prepare
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from loadstone.model import Connection, Value
+    from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.pgbench.options import Options
     from loadstone.personalities.pgbench.results_folder import ResultsFolder
     from loadstone.personalities.pgbench.server import Address, ServerFacts
+    from loadstone.target import Target
 
     Write = Callable[[str], object]
     Tell = Callable[[Sequence[Mapping[str, str]]], None]
@@ -48,17 +52,22 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
         from loadstone.personalities.pgbench.slo.searching import search  # noqa: PLC0415 - few runs need it
 
         return search(options, address, out, err)
-    with _results_folder(options, address, err) as folder, _driver(options, signals, err) as drive_it:
+    with (
+        _observing(options, address, err) as observer,
+        _results_folder(options, address, observer, err) as folder,
+        _driver(options, signals, err) as drive_it,
+    ):
         found = prepare(address, options, err)
         drive = drive_of(options, found)
         lines = ProgressLines(options, err, LONGEST_S)
         with folder.measuring(drive) as measurement:
             document = document_of(options, drive, address.connection, measurement.path)
-            account = measurement.account = _perform(drive_it, document, lines, message_writer(err))
+            show = observer.showing(lines.show)
+            account = measurement.account = _perform(drive_it, document, show, message_writer(err))
         if options.exit_on_abort and aborting_errors(options, account):
             return folder.end(ExitCode.FAILED)
         out(results(options, found, account, commands))
-        out(beyond(account))
+        out(beyond(account, observer.lines()))
         return folder.end(_conclude(options, account, signals, err))
 
 
@@ -81,10 +90,10 @@ def _driver(options: Options, signals: Signals, err: Write) -> Iterator[Driver]:
 
 
 def _perform(
-    drive_it: Driver, document: dict[str, Any], lines: ProgressLines, on_messages: Tell
+    drive_it: Driver, document: dict[str, Any], show: Callable[[dict[str, Any]], None], on_messages: Tell
 ) -> dict[str, Any]:
     try:
-        return drive_it(document, lines.show, on_messages)
+        return drive_it(document, show, on_messages)
     except RunFailedError as error:
         # There is no account: nothing was run, as a rule because a client could not connect.
         raise ComplaintError(error.message, error.hint) from error
@@ -102,8 +111,33 @@ def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: 
     return ExitCode.OK
 
 
+def _observing(options: Options, address: Address, err: Write) -> AbstractContextManager[Observer]:
+    def targets() -> list[tuple[str, Target]]:
+        from loadstone.personalities.observation.addresses import target_at  # noqa: PLC0415 - for --watch only
+
+        return [("", target_at(address))]
+
+    return observing(options.seen, PROGRAM, targets, lambda text: err(f"{PROGRAM}: {text}\n"))
+
+
 @contextmanager
-def _results_folder(options: Options, address: Address, err: Write) -> Iterator[ResultsFolder]:
+def _results_folder(
+    options: Options, address: Address, observer: Observer, err: Write
+) -> Iterator[ResultsFolder]:
+    with _kept_in(options, address, observer, err) as folder:
+        if not options.seen.given:
+            yield folder
+            return
+        # What few runs need.
+        from loadstone.personalities.observation.addresses import served_at  # noqa: PLC0415
+        from loadstone.personalities.observation.folder import ObservedFolder  # noqa: PLC0415
+
+        server, name = partial(served_at, address), title(options.scripts)
+        yield ObservedFolder(folder, observer, server, name, reported=options.report is not None)
+
+
+@contextmanager
+def _kept_in(options: Options, address: Address, observer: Observer, err: Write) -> Iterator[ResultsFolder]:
     if options.report is None:
         with driver_folder(options.out) as folder:
             yield folder
@@ -112,8 +146,8 @@ def _results_folder(options: Options, address: Address, err: Write) -> Iterator[
     from loadstone.personalities.pgbench.reporting.folder import Reported, report_folder  # noqa: PLC0415
     from loadstone.personalities.pgbench.reporting.planned import SCENARIO, plan_of  # noqa: PLC0415
 
-    plan = partial(plan_of, options)
-    with report_folder(options.report, Reported(SCENARIO, options.arguments, plan, address), err) as report:
+    reported = Reported(SCENARIO, options.arguments, partial(plan_of, options), address, observer.watchers_of)
+    with report_folder(options.report, reported, err) as report:
         yield report
 
 

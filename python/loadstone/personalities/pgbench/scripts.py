@@ -13,6 +13,7 @@ from loadstone.personalities.pgbench.complaint import ComplaintError
 from loadstone.results.redact import learn
 
 SCRIPTS_MAX = 128
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,15 @@ def from_file(name: str, weight: int = 1) -> Script:
         ) from error
     learn(text)
     return Script(name, text, weight)
+
+
+def title(scripts: list[Script]) -> str:
+    """Return the names of the scripts, or how many there are."""
+    names = [
+        script.name.removeprefix("<builtin: ").removesuffix(">") if script.builtin else Path(script.name).name
+        for script in scripts
+    ]
+    return ", ".join(names) if len(names) <= _SHOWN else f"{len(names)} scripts"
 
 
 def builtin_list() -> str:

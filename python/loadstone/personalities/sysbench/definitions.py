@@ -147,6 +147,14 @@ BEYOND = OptionGroup(
             "on",
             "bool",
         ),
+        Option(
+            "watch", "watch the server's machine: exporters (http://…, https://…), ssh://HOST", None, "list"
+        ),
+        Option("watch-token-file", "file with the bearer token for exporters", None, "string"),
+        Option("watch-ca", "certificate authority to trust for exporters (PEM)", None, "string"),
+        Option("live", "show the run in a browser while it continues", "off", "bool"),
+        Option("live-port", "port of that page; 0: any that is free", "0", "int"),
+        Option("openmetrics", "serve figures for Prometheus at [HOST:]PORT during the run", None, "string"),
     ),
 )
 GROUPS = (GENERAL, RANDOM, VERBOSITY, LOG, DATABASE, MYSQL, PGSQL, BEYOND)

@@ -15,25 +15,35 @@ from loadstone.personalities.sysbench.texts import VERSION
 from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from loadstone.engine.control import Control
     from loadstone.engine.wire import WireEngine
     from loadstone.model import Connection, Drive, Value
+    from loadstone.personalities.pgbench.reporting.server import Address as AnyAddress
     from loadstone.personalities.sysbench.running import Job
     from loadstone.target import Target
+    from loadstone.watch.watchers import Watcher
 
 _KEY = "001-sysbench"
 _GENERAL = ("threads", "events", "time", "rate", "rand_type", "db_driver")
 
 
-def reported(job: Job) -> Reported:
+def reported(job: Job, watchers_of: Callable[[str], Sequence[Watcher]]) -> Reported:
     """Return what a run folder needs of a command line; raises ComplaintError where there can be none."""
+    return Reported(
+        PROGRAM, job.line.arguments, partial(plan_of, job), address_of(job, "--report"), watchers_of
+    )
+
+
+def address_of(job: Job, option: str) -> AnyAddress:
+    """Return where the server is; raises ComplaintError, naming the option, where there is none."""
     if job.driver == "mysql" and job.settings.flag("mysql-dry-run"):
         raise ComplaintError(
-            "--report needs a server, which --mysql-dry-run has none of", "Leave out one of both."
+            f"{option} needs a server, which --mysql-dry-run has none of", "Leave out one of both."
         )
     connection = connection_of(job.settings, job.driver)
-    address = MysqlAddress(connection) if job.driver == "mysql" else Address(connection)
-    return Reported(PROGRAM, job.line.arguments, partial(plan_of, job), address)
+    return MysqlAddress(connection) if job.driver == "mysql" else Address(connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from loadstone.personalities.sysbench.connection import connection_of, place_of
 from loadstone.personalities.sysbench.definitions import DRIVERS
 from loadstone.personalities.sysbench.hooks import Hooks
 from loadstone.personalities.sysbench.messages import Messages
+from loadstone.personalities.sysbench.observed import observation_of, observed, observing_of
 from loadstone.personalities.sysbench.progress import Progress, driver_interval_s
 from loadstone.personalities.sysbench.results import print_beyond, print_results
 from loadstone.personalities.sysbench.scripts import script_document
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from loadstone.model import Connection
+    from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.pgbench.results_folder import ResultsFolder
     from loadstone.personalities.sysbench.limits import Limits
     from loadstone.personalities.sysbench.log import Log
@@ -96,18 +98,20 @@ def _note_copied(job: Job, account: dict[str, Any]) -> None:
 
 def run(job: Job) -> int:
     """Run the script's events and print what was measured; returns the exit status."""
-    with _results_folder(job) as folder:
+    with observing_of(job) as observer, _results_folder(job, observer) as folder:
         drive = _drive(job)
         with folder.measuring(drive) as measurement:
             document = _document(job, drive, measurement.path, "run")
             messages = Messages(job.log, job.err, job.limits.verbosity, banner(job.limits))
             hooks = Hooks(job.script.functions, script_document(job.script.found, job.line), job.log)
             progress = Progress(job.limits, job.log, hooks, measurement.path)
-            account = measurement.account = _performed(job, document, progress, messages)
+            account = measurement.account = _performed(job, document, progress, messages, observer)
         code = _status(job, account)
         hooks.end("report_intermediate")
         if account["state"] != _ABORTED:
             code = _print(job, account, progress, hooks, measurement.path) or code
+        for line in observer.lines():
+            job.log.text(line)
         return folder.end(ExitCode(code))
 
 
@@ -128,7 +132,13 @@ def _print(job: Job, account: dict[str, Any], progress: Progress, hooks: Hooks, 
     return ExitCode.FAILED if is_forced else ExitCode.OK
 
 
-def _results_folder(job: Job) -> AbstractContextManager[ResultsFolder]:
+@contextmanager
+def _results_folder(job: Job, observer: Observer) -> Iterator[ResultsFolder]:
+    with _kept_in(job, observer) as folder:
+        yield observed(job, observer, folder) if observation_of(job).given else folder
+
+
+def _kept_in(job: Job, observer: Observer) -> AbstractContextManager[ResultsFolder]:
     wanted = job.settings.string("report")
     if wanted is None:
         limits = job.limits
@@ -138,7 +148,7 @@ def _results_folder(job: Job) -> AbstractContextManager[ResultsFolder]:
     from loadstone.personalities.pgbench.reporting.folder import report_folder  # noqa: PLC0415
     from loadstone.personalities.sysbench.planned import reported  # noqa: PLC0415
 
-    return report_folder(Path(wanted), reported(job), job.err)
+    return report_folder(Path(wanted), reported(job, observer.watchers_of), job.err)
 
 
 @contextmanager
@@ -149,7 +159,11 @@ def _passing_folder() -> Iterator[ResultsFolder]:
 
 
 def _performed(
-    job: Job, document: dict[str, Any], progress: Progress | None, messages: Messages
+    job: Job,
+    document: dict[str, Any],
+    progress: Progress | None,
+    messages: Messages,
+    observer: Observer | None = None,
 ) -> dict[str, Any]:
     """Run the drive; what the script prints and what the driver says comes in between, in order."""
 
@@ -158,7 +172,8 @@ def _performed(
             progress.show(seen, messages)
 
     try:
-        return perform(document, job.signals, show, on_messages=messages.write)
+        shown = show if observer is None else observer.showing(show)
+        return perform(document, job.signals, shown, on_messages=messages.write)
     except RunFailedError as error:
         if not messages.has_fatal:
             job.log.text(messages.without_client(error.message), "fatal")

@@ -21,6 +21,7 @@ from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.host.open_files import make_room_for
 from loadstone.personalities.tsbs import load_flags, load_report
 from loadstone.personalities.tsbs.flags import parse
+from loadstone.personalities.tsbs.observed import bullets, observation_of, observing_of, served
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.target import open_target, parse_target
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     content = content_of(load)
     with Signals() as signals:
         if not values.on("do-load"):
+            _refuse_observing(values)
             return _only_read(load, content, values, signals, out)
         order = _Order(load, target, values, replace(options, content=content), settings)
         return _load(order, signals, out, err)
@@ -79,6 +81,7 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
     refuse_unwritable(values, "results-file")
     make_room_for(load.workers)
     with ExitStack() as stack:
+        observer = stack.enter_context(observing_of(values, [order.target], PROGRAM, err))
         folder = stack.enter_context(records_folder(values.text("out")))
         _provide_database(order.target, values, err)
         opened = stack.enter_context(_opened(order))
@@ -89,16 +92,18 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
         begun_s = load_report.unix_s()
 
         def driven(account: dict[str, Any]) -> None:
+            observer.over(account["state"])
             reporter.begin()
             out(load_report.summary_of(account))
 
         options = replace(order.options, on_loaded=driven)
-        account = perform_load(load, opened, folder, signals, reporter.show, options)
+        with observer.measuring([served(opened)], "load"):
+            show = observer.showing(reporter.show)
+            account = perform_load(load, opened, folder, signals, show, options)
         loaded = account["load"]
-        out(load_report.beyond(account, folder))
-        if values.text("results-file"):
-            out(f"Saving results json file to {values.text('results-file')}\n")
-            load_report.write_results(Path(values.text("results-file")), values, account, begun_s)
+        out(load_report.beyond(account, folder) + bullets(observer.lines()))
+        _write_results(values, account, begun_s, out)
+        observer.end(f"the load is {account['state']}")
         if values.on("keep") and (farewell := opened.farewell()):
             err(f"{farewell}\n")
     if signals.received is not None:
@@ -106,6 +111,19 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
         raise InterruptedRun(signals.received)
     load_report.conclude(account)
     return ExitCode.OK
+
+
+def _write_results(values: Values, account: dict[str, Any], begun_s: int, out: Write) -> None:
+    if wanted := values.text("results-file"):
+        out(f"Saving results json file to {wanted}\n")
+        load_report.write_results(Path(wanted), values, account, begun_s)
+
+
+def _refuse_observing(values: Values) -> None:
+    if given := observation_of(values).given:
+        raise LoadstoneError(
+            f"{given[0]} follows a load, and --do-load=false has none", "Use only one of them."
+        )
 
 
 def _only_read(load: Load, content: Content, values: Values, signals: Signals, out: Write) -> int:

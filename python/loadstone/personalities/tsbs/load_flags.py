@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import InOut, Load, LoadMethod, Pace, Series, SeriesTables, UseCase
+from loadstone.personalities.tsbs import observed
 from loadstone.personalities.tsbs.flags import Flag
 from loadstone.workload.tsbs.content import STANDARD_INPUT
 
@@ -125,7 +126,7 @@ OURS = (
     Flag("target", "string", "", "Where to load: pg, postgres://…, timescaledb://…, duckdb:…"),
     Flag("timeout", "duration", 60 * _SECOND_NS, "Longest wait for the answer to a batch", "1m0s"),
 )
-FLAGS = (*TSBS, *FORK, *DATA, *OURS)
+FLAGS = (*TSBS, *FORK, *DATA, *OURS, *observed.FLAGS)
 
 _WITHOUT_MEANING = {
     "channel-capacity": "no effect: a worker takes a batch when it is free",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import RunFailedError
 from loadstone.personalities.tsbs import query_lines
+from loadstone.personalities.tsbs.observed import bullets, served
 from loadstone.personalities.tsbs.query_figures import ALL, percentile_lines
 from loadstone.personalities.tsbs.query_replies import explained, of_table, plan_text, response
 from loadstone.personalities.tsbs.query_targets import Place, PostgresAsker, opened_at
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.tsbs.flags import Values
     from loadstone.personalities.tsbs.query_answers import Answers
     from loadstone.target import OpenTarget
@@ -56,7 +58,12 @@ class Outcome:
 
 
 def run_at(
-    run: Run, queries: Iterator[Query], answers: Answers, signals: Signals, streams: tuple[Write, Write]
+    run: Run,
+    queries: Iterator[Query],
+    answers: Answers,
+    signals: Signals,
+    streams: tuple[Write, Write],
+    observer: Observer,
 ) -> Outcome:
     """Run the queries at a place and print what there is to say; returns how it ended."""
     out, err = streams
@@ -66,7 +73,9 @@ def run_at(
         for note in chain.from_iterable(one.notes for one in opened):
             err(f"loadstone tsbs run-queries: note: {note}\n")
         parts = _parts(run, opened, queries, out)
-        samples, accounts = _perform(run, parts, signals, err)
+        with observer.measuring([served(one) for one in opened], "queries"):
+            samples, accounts = _perform(run, parts, signals, err, observer)
+            observer.over(accounts[0]["state"])
     prewarmed = values.on("prewarm-queries")
     seconds = _seconds(accounts)
     out(query_lines.final_block(samples, seconds, run.options.workers, prewarmed=prewarmed))
@@ -77,7 +86,7 @@ def run_at(
         times = (begun_unix_s, _unix_s(), seconds)
         text = query_lines.results_json(samples, _settings(values), times, prewarmed=prewarmed)
         _write(values.text("results-file"), text)
-    out(_beyond(run, opened, samples, accounts))
+    out(_beyond(run, opened, samples, accounts) + bullets(observer.lines()))
     compared = answers.take(opened[0].label, _answers_of(accounts))
     if compared:
         out(compared)
@@ -160,7 +169,7 @@ class _Explaining(EngineAsker):
 
 
 def _perform(
-    run: Run, parts: list[_Part], signals: Signals, err: Write
+    run: Run, parts: list[_Part], signals: Signals, err: Write, observer: Observer
 ) -> tuple[query_lines.Samples, list[Account]]:
     values = run.values
     accounts: list[Account] = []
@@ -176,11 +185,12 @@ def _perform(
     if len(parts) == 1:
         part = parts[0]
         labelled = _Labelled(part.queries, samples, part.options.suffixes)
+        show = observer.showing(lines.show)
         accounts.append(
-            perform_queries(labelled.each(), part.opened, part.folder, signals, lines.show, part.options)
+            perform_queries(labelled.each(), part.opened, part.folder, signals, show, part.options)
         )
     else:
-        accounts += _at_once(parts, samples, signals, lines)
+        accounts += _at_once(parts, samples, signals, lines, observer)
     samples.read(logs)
     lines.tell_burn_in()  # it may have ended after the last look
     return samples, accounts
@@ -215,14 +225,19 @@ class _Stopper(Signals):
 
 
 def _at_once(
-    parts: list[_Part], samples: query_lines.Samples, signals: Signals, lines: query_lines.IntervalLines
+    parts: list[_Part],
+    samples: query_lines.Samples,
+    signals: Signals,
+    lines: query_lines.IntervalLines,
+    observer: Observer,
 ) -> list[Account]:
     # Every host's driver numbers the labels alike.
     every = [list(part.queries) for part in parts]
     suffixes = parts[0].options.suffixes
     names = (query.label + suffix for dealt in every for query in dealt for suffix in suffixes)
     samples.labels = list(dict.fromkeys(names))
-    drives = [_Drive(part, dealt, samples.labels) for part, dealt in zip(parts, every, strict=True)]
+    show = observer.showing(None)
+    drives = [_Drive(part, dealt, samples.labels, show) for part, dealt in zip(parts, every, strict=True)]
 
     def stop_all() -> None:
         for drive in drives:
@@ -242,8 +257,15 @@ def _at_once(
 class _Drive(threading.Thread):
     """One host's drive, beside those of others."""
 
-    def __init__(self, part: _Part, queries: list[Query], labels: Sequence[str]) -> None:
+    def __init__(
+        self,
+        part: _Part,
+        queries: list[Query],
+        labels: Sequence[str],
+        show: Callable[[dict[str, Any]], None] | None,
+    ) -> None:
         super().__init__(name=f"queries at {part.opened.label}")
+        self._show = show
         self._part, self._queries = part, queries
         self._manner = replace(part.options, labels=tuple(labels))
         self._stopper = _Stopper()
@@ -254,7 +276,7 @@ class _Drive(threading.Thread):
         part = self._part
         try:
             self._account = perform_queries(
-                self._queries, part.opened, part.folder, self._stopper, None, self._manner
+                self._queries, part.opened, part.folder, self._stopper, self._show, self._manner
             )
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
             self.trouble = error
@@ -328,7 +350,7 @@ def _beyond(
         lines.append(f" - {word}: {state} (x {count}): {message}\n")
     dropped = sum(account["counts"]["dropped"] for account in accounts)
     if dropped:
-        lines.append(f" - dropped: {dropped} queries were due but never started")
+        lines.append(f" - dropped: {dropped} queries were due but never started\n")
     return "".join(lines)
 
 

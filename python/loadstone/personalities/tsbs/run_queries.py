@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import Pace
+from loadstone.personalities.tsbs import observed
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
 from loadstone.personalities.tsbs.query_answers import Answers, Known
 from loadstone.personalities.tsbs.query_lines import WARM_MARK
 from loadstone.personalities.tsbs.query_run import Run, run_at
-from loadstone.personalities.tsbs.query_targets import places_of
+from loadstone.personalities.tsbs.query_targets import Place, places_of
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.workload.queries.execution import QueryOptions
@@ -75,6 +76,7 @@ FLAGS = (
     Flag("timeout", "duration", 0, "Longest time for one query, 0 = no limit", "0s"),
     Flag("user", "string", "postgres", "User to connect as"),
     Flag("workers", "uint", 1, "Queries in flight at once"),
+    *observed.FLAGS,
 )
 
 
@@ -87,18 +89,33 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     refuse_unwritable(values, "results-file", "hdr-latencies", "answers")
     places = places_of(values)
     known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
+    _refuse_live_of_several(values, places)
     with Signals() as signals, ExitStack() as stack:
+        targets = [target for place in places for target in place.targets]
+        observer = stack.enter_context(observed.observing_of(values, targets, PROGRAM, err))
+        if observer.figures is not None:
+            observer.figures.expect(len(places))
         folder = stack.enter_context(records_folder(values.text("out")))
         source = _Source(values, several=len(places) > 1)
         used = known is not None or len(places) > 1 or bool(values.text("answers"))
         outcomes, answers = [], Answers(known, used)
         for number, place in enumerate(places):
             run = Run(values, _manner(values), place, folder / str(number) if len(places) > 1 else folder)
-            outcomes.append(run_at(run, source.queries(answers), answers, signals, (out, err)))
+            outcomes.append(run_at(run, source.queries(answers), answers, signals, (out, err), observer))
             signals.check()
+        code = _conclude(outcomes, answers, signals)
+        observer.ended(code)
     if values.text("answers"):
         answers.write(Path(values.text("answers")))
-    return _conclude(outcomes, answers, signals)
+    return code
+
+
+def _refuse_live_of_several(values: Values, places: Sequence[Place]) -> None:
+    if observed.observation_of(values).live_options.given and any(len(place.targets) > 1 for place in places):
+        raise LoadstoneError(
+            "--live and --openmetrics show one drive, and several --hosts have one each",
+            "Use one host, or --watch, which shows all of them at the end.",
+        )
 
 
 def _conclude(outcomes: list[Any], answers: Answers, signals: Signals) -> int:

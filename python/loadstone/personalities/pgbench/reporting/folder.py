@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from loadstone.personalities.pgbench.reporting.server import Address
     from loadstone.plan.model import Plan, PlannedPhase
     from loadstone.target import Target
+    from loadstone.watch.watchers import Watcher
 
     Write = Callable[[str], object]
 
@@ -49,6 +50,8 @@ class Reported:
     plan: Callable[[Drive, Target], Plan]
     """The plan of one phase that the drive makes."""
     address: Address
+    watchers_of: Callable[[str], Sequence[Watcher]] = lambda _: ()
+    """What watches the machine of a target, by its id."""
 
 
 @contextmanager
@@ -109,7 +112,8 @@ class ReportFolder:
         target = server_target(self._address.engine().name, self._address.connection)
         plan = self._reported.plan(drive, target)
         self._folder.write_text("plan.json", plan_to_json(plan))
-        with closing(ReportedServer(self._address, target, self._folder)) as server:
+        watchers = self._reported.watchers_of(target.id)
+        with closing(ReportedServer(self._address, target, self._folder, watchers)) as server:
             server.folder.write_target(server.describe())
             self._record_environment(drive.clients)
             with self._phase(plan.targets[0].phases[0], server) as measurement:

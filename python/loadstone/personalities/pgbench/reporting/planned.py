@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.personalities.pgbench.scripts import title
 from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
 
 if TYPE_CHECKING:
     from loadstone.model import Drive, Value
     from loadstone.personalities.pgbench.options import Options
-    from loadstone.personalities.pgbench.scripts import Script
     from loadstone.target import Target
 
 SCENARIO = "pgbench"
 _KEY = "001-pgbench"
-_SHOWN = 3
 
 
 def plan_of(options: Options, drive: Drive, target: Target) -> Plan:
@@ -38,15 +37,6 @@ def plan_of(options: Options, drive: Drive, target: Target) -> Plan:
     )
     planned = PlannedTarget(target.id, target.engine, target.url, (phase,), target.label)
     return Plan(size="", seed=options.seed, repeats=1, scenarios=(scenario,), targets=(planned,))
-
-
-def title(scripts: list[Script]) -> str:
-    """Return the names of the scripts, or how many there are."""
-    names = [
-        script.name.removeprefix("<builtin: ").removesuffix(">") if script.builtin else Path(script.name).name
-        for script in scripts
-    ]
-    return ", ".join(names) if len(names) <= _SHOWN else f"{len(names)} scripts"
 
 
 def parameters(options: Options, drive: Drive) -> dict[str, Value]:

@@ -13,7 +13,7 @@ from loadstone.results.labels import name_document
 from loadstone.target import is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from loadstone.engine.answers import Durability, Identity, Setting
     from loadstone.engine.control import Control
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from loadstone.model import Connection
     from loadstone.results.folder import RunFolder, TargetFolder
     from loadstone.target import Target
+    from loadstone.watch.watchers import Watcher
 
     T = TypeVar("T")
 
@@ -49,13 +50,19 @@ class Address(Protocol):
 class ReportedServer:
     """The server, seen on two connections of our own: one before and after the drive, one during it."""
 
-    def __init__(self, address: Address, target: Target, run: RunFolder) -> None:
-        """Connect; where that fails, nothing is known of the server, and an event says why."""
+    def __init__(
+        self, address: Address, target: Target, run: RunFolder, watchers: Sequence[Watcher] = ()
+    ) -> None:
+        """Connect; where that fails, nothing is known of the server, and an event says why.
+
+        `watchers` are those of its machine.
+        """
         self.folder: TargetFolder = run.target(target.id)
         self._address = address
         self._engine = address.engine()
         self._target = target
         self._run = run
+        self._watchers = watchers
         self._told: set[str] = set()
         self._watching: Control | None = None
         self._machine: RemoteMachine | None = None
@@ -69,6 +76,7 @@ class ReportedServer:
         nobody: Identity = {"version": "", "version_text": "", "version_number": 0, "standby": False}
         identity = self._ask("the server's version", self._engine.version, nobody)
         settings: list[Setting] = []
+        watched = [watcher.describe() for watcher in self._watchers]
         durability: list[Durability] = []
         title = self._engine.label(identity) if identity["version"] else self._engine.title
         return {
@@ -91,6 +99,7 @@ class ReportedServer:
                 lambda c: self._engine.durability(c, self._schema),
                 durability,
             ),
+            **({"watched_by": watched} if watched else {}),
         }
 
     def sizes(self) -> dict[str, Any] | None:
@@ -124,12 +133,17 @@ class ReportedServer:
 
     def _make_monitor(self) -> Monitor:
         pid = self._ask("the server's processes", self._server_pid, None)
-        watched = Watched(server_pid=pid, paths=(self._run.path,), ask=self._observe)
+        if self._watchers:
+            backend = self._ask("the server's process", self._engine.backend_pid, None)
+            for watcher in self._watchers:
+                watcher.served_by(backend)
+        sources = {watcher.shown: watcher.ask for watcher in self._watchers}
+        watched = Watched(pid, (self._run.path,), self._observe, sources)
         return Monitor(watched, self._lines.write, self._tell)
 
     def _server_pid(self, control: Control) -> int | None:
         processes = self._engine.server_pids(control)
-        if processes.pid is None and processes.reason:
+        if processes.pid is None and processes.reason and not self._watchers:
             self._tell("info", f"the server's processes are not watched: {processes.reason}", "")
         return processes.pid
 
@@ -141,7 +155,8 @@ class ReportedServer:
             seen = self._engine.observe(self._watching, self._schema)
             if self._machine is not None:
                 seen.part["machine"] = self._machine.sample(self._watching)
-                seen.reasons += self._machine.notes
+                # What is not told by SQL is shown by `--watch`, which says itself what it lacks.
+                seen.reasons += [] if self._watchers else self._machine.notes
         except self._engine.errors:
             self._watching.close()
             raise

@@ -1,0 +1,1 @@
+"""`--watch`, `--live` and `--openmetrics` of command lines that are other programs'."""
