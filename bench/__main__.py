@@ -14,6 +14,7 @@ from bench import (
     fit,
     flights,
     generate,
+    hosts,
     in_flight,
     initialization,
     ledger,
@@ -52,6 +53,7 @@ PARTS = (
     "in_flight",
     "fit",
     "watching",
+    "hosts",
     "power_disk",
     "slo",
 )
@@ -109,6 +111,7 @@ def main() -> int:
         "in_flight": in_flight.run,
         "fit": lambda: fit.run(rounds),
         "watching": watching.run,
+        "hosts": lambda: hosts.run(given.rounds or 20, given.seconds or 5.0),
         "power_disk": lambda: power_disk.run(given.target, given.rounds or 3, given.seconds or 5.0),
         "slo": lambda: slo.run(rounds, given.seconds or 3.0),
     }

@@ -125,6 +125,10 @@ def test_every_client_makes_the_same_choices_on_any_number_of_hosts(
         assert "number of clients: 7" in text
 
 
+def costs_little(agent: dict[str, Any]) -> bool:
+    return 0 < agent["cpu_ns_per_s"] < 1e9 and 100 < agent["bytes_per_s"] < 10_000
+
+
 def test_the_merged_files_are_those_of_one_drive_and_each_host_has_its_own(
     client: Any, tmp_path: Path
 ) -> None:
@@ -142,11 +146,11 @@ def test_the_merged_files_are_those_of_one_drive_and_each_host_has_its_own(
     assert account["state"] == "complete"
     counts = account["counts"]
     assert counts["scheduled"] + counts["carried"] == counts["done"] > 100
-    written = json.loads((tmp_path / "drive.json").read_text())
-    assert written["counts"] == counts
+    assert json.loads((tmp_path / "drive.json").read_text())["counts"] == counts
     found = json.loads((tmp_path / "hosts.json").read_text())
-    assert [host["name"] for host in found["hosts"]] == ["local-0", "local-1", "local-2"]
+    assert [host["name"] for host in found["hosts"]] == fleet.names == ["local-0", "local-1", "local-2"]
     assert all(host["state"] == "complete" and host["ceiling_tps"] > 0 for host in found["hosts"])
+    assert all(costs_little(host["agent"]) for host in found["hosts"])
     parts = [json.loads((tmp_path / "hosts" / name / "drive.json").read_text()) for name in fleet.names]
     assert [part["clients"] for part in parts] == [2, 2, 3]
     for name in counts:

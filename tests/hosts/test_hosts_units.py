@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import HostLostError, LoadstoneError
+from loadstone.hosts.agent import Agent
 from loadstone.hosts.clocks import best
 from loadstone.hosts.fleet import _is_local
 from loadstone.hosts.outcome import folder_name, said_of
@@ -185,6 +186,31 @@ def test_a_start_that_may_have_been_further_apart_is_warned_of() -> None:
 )
 def test_addresses_that_lead_to_this_machine(host: str, local: bool) -> None:  # noqa: FBT001
     assert _is_local(host) is local
+
+
+class FakeDrive:
+    """A drive that repeats its last intervals at every look, as the core does where lines are told."""
+
+    def __init__(self) -> None:
+        self.ended = 0
+
+    def wait(self, _: float) -> None:
+        self.ended += 2
+
+    def progress(self) -> str:
+        rows = [
+            row(number, 1.0, 0.0, number * 10**9) for number in range(max(0, self.ended - 16), self.ended)
+        ]
+        return json.dumps({"latest": rows[-1], "recent": rows, "messages": [], "done": self.ended})
+
+
+def test_an_agent_tells_of_each_interval_once(tmp_path: Path) -> None:
+    told = Agent(str(tmp_path))
+    told._drive = FakeDrive()  # type: ignore[assignment]
+    answers = [told.answer({"do": "poll", "wait_s": 0, "until": "end"})["progress"] for _ in range(9)]
+    starts = [one["start_ns"] for answer in answers for one in answer["recent"]]
+    assert starts == [number * 10**9 for number in range(18)]
+    assert all(answer["latest"] is None for answer in answers)
 
 
 def agent(folder: Path, lease_s: float) -> subprocess.Popen[bytes]:

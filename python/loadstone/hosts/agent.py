@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
+from loadstone.hosts.own_cost import OwnCost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +35,9 @@ class Agent:
         self._drive: _core.Drive | None = None
         self._account: Message | None = None
         self._messages: list[Any] = []
+        self._told_ns = -1
+        """The start of the last interval that was told of."""
+        self.cost = OwnCost()
         self._do: dict[str, Callable[..., Message]] = {
             "calibrate": _calibrate,
             "prepare": self._prepare,
@@ -66,6 +70,7 @@ class Agent:
 
     def _go(self, at_ns: int) -> Message:
         self._of_drive().go(at_ns)
+        self.cost.begin()
         return {"late": time.monotonic_ns() > at_ns}
 
     def _poll(self, wait_s: float, until: str) -> Message:
@@ -79,14 +84,22 @@ class Agent:
             self._messages += progress.pop("messages", None) or []
             if self._account is not None or left <= 0 or not until_ready or progress["ready"]:
                 messages, self._messages = self._messages, []
+                self._leave_new_rows(progress)
                 return {"progress": progress, "messages": messages, "account": self._account}
+
+    def _leave_new_rows(self, progress: Message) -> None:
+        """Tell of each interval once: traffic must not grow with what the driver repeats."""
+        if recent := progress.get("recent"):
+            progress["recent"] = [row for row in recent if row["start_ns"] > self._told_ns]
+            progress["latest"] = None
+            self._told_ns = recent[-1]["start_ns"]
 
     def _look(self, drive: _core.Drive, wait_s: float) -> None:
         text = None if self._account is not None else drive.wait(wait_s)
         if text is not None:
             account = json.loads(text)
             kept = ("state", "reason", "output_error")  # all figures are in the records
-            self._account = {name: account[name] for name in kept}
+            self._account = {name: account[name] for name in kept} | {"own": self.cost.document()}
 
     def _of_drive(self) -> _core.Drive:
         if self._drive is None:
@@ -118,8 +131,9 @@ def main(arguments: list[str]) -> int:
     agent = Agent(folder)
     try:
         for line in lines(0, lease_s):
-            answer = json.dumps(agent.answer(json.loads(line)))
-            os.write(1, answer.encode() + b"\n")
+            answer = json.dumps(agent.answer(json.loads(line))).encode()
+            os.write(1, answer + b"\n")
+            agent.cost.count(line, answer)
     except BrokenPipeError:
         pass  # nobody listens any more
     finally:

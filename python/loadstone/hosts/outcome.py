@@ -112,7 +112,16 @@ def _host(share: Share, about: Document, began_ns: int | None, go_ns: int | None
         },
         "began_after_go_ns": began_ns - go_ns if began_ns is not None and go_ns is not None else None,
         "ceiling_tps": (share.ceiling or {}).get("tps"),
+        "agent": _agent((share.ended or {}).get("own")),
     }
+
+
+def _agent(own: Document | None) -> Document | None:
+    """Return what an agent cost each second beside its drive."""
+    if not own or own["wall_ns"] <= 0:
+        return None
+    seconds = own["wall_ns"] / 1e9
+    return {"cpu_ns_per_s": own["cpu_ns"] / seconds, "bytes_per_s": own["bytes"] / seconds}
 
 
 def said_of(document: Document) -> list[tuple[str, str]]:

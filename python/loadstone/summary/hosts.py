@@ -51,6 +51,8 @@ def _host(
         ceiling_tps=host.ceiling_tps,
         clock_error_ns=host.clock.error_ns,
         began_after_go_ns=host.began_after_go_ns,
+        agent_cpu=host.agent.cpu_ns_per_s / 1e9 if host.agent else None,
+        agent_bytes_per_s=host.agent.bytes_per_s if host.agent else None,
     )
 
 

@@ -21,6 +21,13 @@ class HostClock(Struct, frozen=True):
     drift_error_ns: Ns | None = None
 
 
+class HostAgent(Struct, frozen=True):
+    """What the process of a host's drive cost beside the drive, from the start to its end."""
+
+    cpu_ns_per_s: Annotated[Amount, Meta(description="of the thread that answers questions")] = 0.0
+    bytes_per_s: Annotated[Amount, Meta(description="of questions and answers, without Dask's own")] = 0.0
+
+
 class LoadHost(Struct, frozen=True):
     """One load host; its own files are in `hosts/NAME/`."""
 
@@ -37,6 +44,7 @@ class LoadHost(Struct, frozen=True):
     ceiling_tps: Annotated[
         Amount | None, Meta(description="its own, against a server that answers at once")
     ] = None
+    agent: HostAgent | None = None
 
 
 class Hosts(Struct, frozen=True):

@@ -24,6 +24,12 @@ class HostFigures(Figures, kw_only=True):
     ceiling_tps: PerSecond | None
     clock_error_ns: Nanoseconds | None
     began_after_go_ns: Nanoseconds | None
+    agent_cpu: Annotated[
+        Share | None, Meta(description="of a core, what its agent needed beside the driver")
+    ] = None
+    agent_bytes_per_s: Annotated[PerSecond | None, Meta(description="the agent's questions and answers")] = (
+        None
+    )
 
 
 class HostsFigures(Figures, kw_only=True):
