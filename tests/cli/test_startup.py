@@ -30,6 +30,8 @@ HEAVY = (
     "distributed",
     "cloudpickle",
 )
+OBSERVING = ("loadstone.watch", "loadstone.live.figures", "loadstone.live.openmetrics", "loadstone.live.page")
+"""What `--watch`, `--live` and `--openmetrics` need, and nothing else."""
 CALLED = """
 import atexit, sys
 heavy = sys.argv.pop(1).split(",")
@@ -88,10 +90,28 @@ def test_pgbench_with_a_server_loads_no_library_of_reports(
 ) -> None:
     (tmp_path / "one.sql").write_text("select 1;\n")
     libpq = {"psycopg"} if "-i" in arguments else set()
-    heavy = ",".join(sorted({*HEAVY, "loadstone.report", "loadstone.summary.document"} - libpq))
+    heavy = ",".join(sorted({*HEAVY, *OBSERVING, "loadstone.report", "loadstone.summary.document"} - libpq))
     command = [sys.executable, "-c", CALLED, heavy, "pgbench", *arguments, database.socket_url]
     done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "imported:"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sysbench", "own.lua", "--events=1", "run"),
+        ("tsbs", "load", "--do-load=false", "--use-case=cpu-only", "--seed=1", "--limit=10"),
+        ("tsbs", "run-queries", "--file=nowhere", "--target=postgres://nobody@127.0.0.1:1/x"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_what_follows_a_drive_is_loaded_where_it_is_asked_for(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "own.lua").write_text("function event() end\n")
+    command = [sys.executable, "-c", CALLED, ",".join(OBSERVING), *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "imported:"
 
 
