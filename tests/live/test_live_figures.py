@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.live_runs import PHASE, begun, progress
 
-from loadstone.live.figures import INTERVALS_KEPT, LiveFigures
+from loadstone.live.figures import INTERVALS_KEPT, LiveFigures, LiveTrial
 from loadstone.results.redact import remember
 
 
@@ -38,6 +38,31 @@ def test_totals_are_the_sums_of_the_intervals(counts: list[tuple[int, int]]) -> 
         assert totals.outcomes["done"] == sum(done for done, _ in counts)
         assert totals.outcomes["failed"] == sum(failed for _, failed in counts)
         assert totals.responses == totals.outcomes["done"]
+
+
+def test_intervals_that_come_together_all_count_once() -> None:
+    figures = begun()
+    rows = [progress(at)["latest"] for at in (1, 2, 3)]
+    figures.progressed("pg18", PHASE, {"latest": rows[1], "recent": rows[:2]})
+    figures.progressed("pg18", PHASE, {"latest": rows[2], "recent": rows})
+    assert [interval.t_s for interval in figures.intervals] == [1, 2, 3]
+
+
+def test_a_trial_is_named_and_its_phases_are_counted_from_its_beginning() -> None:
+    figures = begun()
+    figures.expect(2)
+    figures.ended("pg18", {"state": "complete"})
+    assert (figures.now().phases, figures.now().phases_ended) == (2, 1)
+    figures.try_out(LiveTrial(4, "short", offered_per_s=1234.4))
+    assert figures.now().doing == "trial 4, short, 1,234/s offered: starting"
+    figures.began("pg18", PHASE)
+    assert figures.now().doing == "trial 4, short, 1,234/s offered: pg18: Insert: index=none"
+    figures.expect(3)
+    figures.ended("pg18", {"state": "complete"})
+    assert (figures.now().phases, figures.now().phases_ended) == (3, 1)
+    assert sum(figures.ended_phases.values()) == 2, "what is counted for Prometheus only grows"
+    figures.try_out(LiveTrial(5, arm="A'", block=2))
+    assert figures.now().doing == "trial 5, block 2, arm A': starting"
 
 
 def test_memory_does_not_grow_with_the_run() -> None:

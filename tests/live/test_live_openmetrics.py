@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from support.live_runs import PHASE, begun, progress
 
 from loadstone.errors import LoadstoneError
-from loadstone.live.figures import LiveFigures
+from loadstone.live.figures import LiveFigures, LiveTrial
 from loadstone.live.openmetrics import parse_address, serving
 
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
@@ -34,6 +34,8 @@ def served(figures: LiveFigures) -> dict[str, list[tuple[dict[str, str], float]]
 
 def running() -> LiveFigures:
     figures = begun()
+    figures.try_out(LiveTrial(7, "whole", "B", 3, 1200.0))
+    figures.began("pg18", PHASE)
     figures.progressed("pg18", PHASE, progress(1, rows=1000))
     figures.ended("pg18", {"state": "complete"})
     figures.began("pg18", PHASE)
@@ -53,6 +55,8 @@ def test_rates_latencies_and_errors_are_served() -> None:
     assert found["loadstone_response_seconds_sum"] == [(place, 0.4)]
     assert found["loadstone_phases_total"] == [({"state": "complete"}, 1)]
     assert found["loadstone_phase_running"] == [(place, 1)]
+    assert found["loadstone_trial"] == [({"arm": "B", "block": "3", "kind": "whole"}, 7)]
+    assert found["loadstone_offered_rate"] == [({}, 1200)]
 
 
 def test_between_drives_no_rate_is_served() -> None:

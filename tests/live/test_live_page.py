@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow  # a browser
 WAIT_MS = 30_000
+LEAVE_S = 10.0
+"""Far above what leaving browsers takes, far below the time that they may stay silent."""
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +102,27 @@ def test_other_sites_and_other_paths_get_nothing() -> None:
             refused.value.close()
         with urlopen(url, timeout=10) as response:
             assert b"vegaEmbed" in response.read()
+
+
+def test_a_browser_that_stays_open_does_not_keep_the_run() -> None:
+    """One takes no events, one keeps its connection for the next request: both are left."""
+    figures = begun()
+    with serving(0, figures) as url:
+        port = int(url.rstrip("/").rpartition(":")[2])
+        follows, idles = (socket.create_connection(("127.0.0.1", port), 10) for _ in range(2))
+        follows.sendall(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        idles.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        assert follows.recv(12) == idles.recv(12) == b"HTTP/1.1 200"
+        figures.end("complete (exit code 0)")
+        begin_s = time.monotonic()
+    assert time.monotonic() - begin_s < LEAVE_S
+    with follows, follows.makefile("rb") as events:
+        *_, kind, data, _ = events.read().splitlines()  # to its end
+    assert kind == b"event: ended"
+    assert b"complete (exit code 0)" in data
+    idles.close()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), 10)
 
 
 def test_a_port_that_is_taken_is_refused() -> None:

@@ -23,6 +23,7 @@ INTERVALS_KEPT = 600
 """Ten minutes: memory does not grow with the run."""
 OUTCOMES = ("done", "failed", "skipped", "dropped")
 _NS_PER_S = 1e9
+_WHOLE_FROM = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,26 @@ class Interval:
     p99_s: float | None
     max_s: float | None
     warmup: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTrial:
+    """Which trial of an experiment or a search goes on."""
+
+    number: int
+    kind: str = ""
+    """Of a search, such as `whole`."""
+    arm: str = ""
+    block: int | None = None
+    offered_per_s: float | None = None
+    """Transactions that should begin a second; None in a closed loop."""
+
+    def __str__(self) -> str:
+        """Return what people read, such as `trial 7, block 3, arm B`."""
+        block = "" if self.block is None else f"block {self.block}"
+        rate = "" if self.offered_per_s is None else f"{_number(self.offered_per_s)}/s offered"
+        arm = f"arm {self.arm}" if self.arm else ""
+        return ", ".join(filter(None, (f"trial {self.number}", block, arm, self.kind, rate)))
 
 
 @dataclass(slots=True)
@@ -86,9 +107,11 @@ class LiveFigures:
         self.place: Place | None = None
         """Where the phase that goes on is; None between phases."""
         self.ended_phases: Counter[str] = Counter()
+        self.trial: LiveTrial | None = None
+        """The last trial that has begun, of an experiment or a search."""
         self.version = 0
         self._doing = "starting"
-        self._phases = 0
+        self._phases = self._phases_before = 0
         self._ended: str | None = None
         self._labels: dict[str, str] = {}
         self._origin_ns: int | None = None
@@ -122,8 +145,12 @@ class LiveFigures:
         self.leave(str(document["state"]))
 
     def expect(self, phases: int) -> None:
-        """Take note of how many phases there will be."""
-        self._update(_phases=phases)
+        """Take note of how many phases there will be from here on."""
+        self._update(_phases=phases, _phases_before=self._ended_phases())
+
+    def try_out(self, trial: LiveTrial) -> None:
+        """Take note that a trial begins: what follows belongs to it."""
+        self._update(trial=trial, _doing="starting", _phases=0, _phases_before=self._ended_phases())
 
     def enter(self, place: Place, doing: str) -> None:
         """Take note of where the intervals that follow belong."""
@@ -147,8 +174,12 @@ class LiveFigures:
 
     def now(self) -> Now:
         """Return what is going on; `changed` must be held."""
-        ended = sum(count for state, count in self.ended_phases.items() if state != "skipped")
-        return Now(self._doing, self._phases, ended, self._ended)
+        ended = self._ended_phases() - self._phases_before
+        doing = self._doing if self.trial is None else f"{self.trial}: {self._doing}"
+        return Now(doing, self._phases, ended, self._ended)
+
+    def _ended_phases(self) -> int:
+        return sum(count for state, count in self.ended_phases.items() if state != "skipped")
 
     def _take(self, place: Place, interval: Mapping[str, Any]) -> None:
         self._last_ns = interval["start_ns"]
@@ -236,6 +267,10 @@ class Listeners:
 def as_document(interval: Interval) -> dict[str, Any]:
     """Return an interval as plain values."""
     return asdict(interval)
+
+
+def _number(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= _WHOLE_FROM else f"{rate:.3g}"
 
 
 def _text(value: object) -> str:

@@ -104,6 +104,15 @@ def _run(figures: LiveFigures) -> list[Metric]:
         phases.add_sample("loadstone_phases_total", {"state": state}, count)
     planned = Metric("loadstone_planned_phases", "Phases of the plan that are not skipped", "gauge")
     planned.add_sample(planned.name, {}, figures.now().phases)
+    trial = Metric("loadstone_trial", "Number of the trial that goes on", "gauge")
+    offered = Metric(
+        "loadstone_offered_rate", "Transactions that should begin a second in the trial", "gauge"
+    )
+    if (now := figures.trial) is not None:
+        block = "" if now.block is None else str(now.block)
+        trial.add_sample(trial.name, {"arm": now.arm, "block": block, "kind": now.kind}, now.number)
+        if now.offered_per_s is not None:
+            offered.add_sample(offered.name, {}, now.offered_per_s)
     running = Metric("loadstone_phase_running", "1 for the phase that goes on", "gauge")
     if figures.place is not None:
         running.add_sample(running.name, _labels(figures.place), 1)
@@ -111,6 +120,8 @@ def _run(figures: LiveFigures) -> list[Metric]:
         InfoMetricFamily("loadstone_build", "Loadstone", {"version": __version__}),
         phases,
         planned,
+        trial,
+        offered,
         running,
     ]
 

@@ -15,13 +15,16 @@ import msgspec
 from loadstone.host.monitor import Monitor, Watched
 from loadstone.report import formats
 from loadstone.results.documents import Sample
+from loadstone.results.json_files import JsonLines
 from loadstone.summary.watched import counter_rates, machine_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from loadstone.watch.watchers import Watcher
 
+FILE = "monitor.jsonl"
 _NS_PER_S = 1e9
 _MOST_NOTES = 8
 
@@ -89,8 +92,17 @@ class Digest:
 class MachineWatch:
     """Samples the machines of a drive's servers once a second."""
 
-    def __init__(self, watchers: Mapping[str, Sequence[Watcher]], say: Callable[[str], object]) -> None:
-        """`watchers` by the labels of their servers; `say` gets what goes wrong meanwhile."""
+    def __init__(
+        self,
+        watchers: Mapping[str, Sequence[Watcher]],
+        say: Callable[[str], object],
+        keep: Path | None = None,
+    ) -> None:
+        """`watchers` by the labels of their servers; `say` gets what goes wrong meanwhile.
+
+        `keep` is the folder for monitor.jsonl, the samples as in a run folder. Raises RunFailedError.
+        """
+        self._lines_kept = JsonLines(keep / FILE) if keep is not None else None
         self._watchers = {label: list(found) for label, found in watchers.items() if found}
         self._say = say
         self.digests = {
@@ -117,6 +129,12 @@ class MachineWatch:
     def stop(self) -> None:
         """Take the last sample; may be called again."""
         self._monitor.stop()
+        if self._lines_kept is not None:
+            self._lines_kept.close()
+
+    def mean(self, name: str) -> float | None:
+        """Return the mean of a figure of the first machine, by the names of the summary."""
+        return next(iter(self.digests.values())).mean(name)
 
     def lines(self) -> list[str]:
         """Return what there is to say of all machines."""
@@ -137,6 +155,8 @@ class MachineWatch:
     def _write(self, line: Mapping[str, object]) -> None:
         for digest in self.digests.values():
             digest.take(line)
+        if self._lines_kept is not None:
+            self._lines_kept.write(line)
 
     def _tell(self, level: str, message: str, hint: str) -> None:
         self._say(f"{'warning: ' if level == 'warning' else ''}{message}{f' {hint}' if hint else ''}")

@@ -11,6 +11,7 @@ from loadstone.live.serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from loadstone.live.figures import LiveFigures
     from loadstone.personalities.observation.machine import MachineWatch
@@ -61,16 +62,26 @@ class Observer:
 
     @contextmanager
     def measuring(
-        self, servers: Sequence[Served], title: str, *, monitored: bool = False
+        self, servers: Sequence[Served], title: str, *, monitored: bool = False, keep: Path | None = None
     ) -> Iterator[MachineWatch | None]:
-        """Follow a drive inside the context, or until `over`; `monitored`: the run folder has a monitor."""
-        self._machine = None if monitored else self._machine_of(servers)
+        """Follow a drive inside the context, or until `over`.
+
+        `monitored`: the run folder has a monitor; `keep`: the folder in which samples are kept.
+        """
+        self._machine = None if monitored else self._machine_of(servers, keep)
         if self.figures is not None:
             self._enter(self.figures, servers[0], title)
         try:
             yield self._machine
         finally:
             self.over("failed")
+
+    def try_out(self, number: int, kind: str, rate_per_s: float | None) -> None:
+        """Take note that a trial of a search begins."""
+        if self.figures is not None:
+            from loadstone.live.figures import LiveTrial  # noqa: PLC0415 - few runs need it
+
+            self.figures.try_out(LiveTrial(number, kind, offered_per_s=rate_per_s))
 
     def showing(self, show: Show | None) -> Show | None:
         """Return what shows a drive's progress: `show`, and what was requested here."""
@@ -106,7 +117,7 @@ class Observer:
             self._last_word = True
             self.figures.end(words)
 
-    def _machine_of(self, servers: Sequence[Served]) -> MachineWatch | None:
+    def _machine_of(self, servers: Sequence[Served], keep: Path | None) -> MachineWatch | None:
         watchers = {server.label: self.watchers_of(server.id) for server in servers}
         if not any(watchers.values()):
             return None
@@ -117,7 +128,7 @@ class Observer:
                 backend = server.backend()
                 for watcher in found:
                     watcher.served_by(backend)
-        return MachineWatch(watchers, self._say).start()
+        return MachineWatch(watchers, self._say, keep).start()
 
     def _enter(self, figures: LiveFigures, server: Served, title: str) -> None:
         from loadstone.live.figures import Place  # noqa: PLC0415 - as above

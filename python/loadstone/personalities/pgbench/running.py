@@ -51,7 +51,10 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     if options.slo.limits:
         from loadstone.personalities.pgbench.slo.searching import search  # noqa: PLC0415 - few runs need it
 
-        return search(options, address, out, err)
+        with _observing(options, address, err) as observer:
+            code = search(options, address, observer, out, err)
+            observer.ended(code)
+            return code
     with (
         _observing(options, address, err) as observer,
         _results_folder(options, address, observer, err) as folder,

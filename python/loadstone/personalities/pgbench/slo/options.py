@@ -56,7 +56,6 @@ def _contradicting(options: Options) -> list[tuple[str, object, str]]:
         ("a log of transactions (-l)", options.log, one),
         ("--out", options.out, "Use --report: its folder has the files of every trial."),
         ("--hosts", options.hosts, "Search from one host."),
-        *((name, True, "Watch a run at one rate (-R).") for name in options.seen.given),
         ("--exit-on-abort", options.exit_on_abort, "An aborted client ends the search anyway."),
     ]
 

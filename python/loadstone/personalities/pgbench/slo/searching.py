@@ -24,20 +24,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.model import Drive
+    from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.pgbench.options import Options
     from loadstone.personalities.pgbench.server import Address, ServerFacts
 
     Write = Callable[[str], object]
 
 
-def search(options: Options, address: Address, out: Write, err: Write) -> int:
+def search(options: Options, address: Address, observer: Observer, out: Write, err: Write) -> int:
     """Search the highest rate that keeps the limits, and return the exit status.
 
     Raises LoadstoneError where nothing could be run; no folder is left then.
     """
     folder, found = _begun(options, address, err)
     drive = drive_of(options, found)
-    bench = PgbenchTrials(options, drive, address.connection, folder, err)
+    bench = PgbenchTrials(options, drive, address, folder, observer, err)
     document = _document(options, drive, address, folder)
 
     def say(text: str) -> None:

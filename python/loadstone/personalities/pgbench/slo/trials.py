@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import RunFailedError
 from loadstone.model import Pace
-from loadstone.personalities.pgbench.complaint import ComplaintError
+from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.messages import message_writer
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors
 from loadstone.personalities.pgbench.running import LONGEST_S, document_of
+from loadstone.personalities.pgbench.scripts import title
 from loadstone.results.documents import Drive as DriveResult
 from loadstone.results.reading import read_document
 from loadstone.slo.ceiling import own_ceiling
@@ -27,8 +28,11 @@ from loadstone.workload.drive import perform
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from loadstone.model import Connection, Drive
+    from loadstone.model import Drive
+    from loadstone.personalities.observation.machine import MachineWatch
+    from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.pgbench.options import Options
+    from loadstone.personalities.pgbench.server import Address
     from loadstone.signals import Signals
     from loadstone.slo.counting import TrialPlan
     from loadstone.slo.documents import Trial
@@ -44,8 +48,9 @@ class PgbenchTrials:
 
     options: Options
     drive: Drive
-    connection: Connection
+    address: Address
     folder: Path | None
+    observer: Observer
     err: Callable[[str], object]
 
     @property
@@ -65,11 +70,14 @@ class PgbenchTrials:
         path = place / name
         path.mkdir(parents=True)
         drive = self._paced(planned)
-        account = self._perform(drive, path, signals, first=planned.number == 1)
+        with self._observed(planned, path) as machine:
+            account = self._perform(drive, path, signals, first=planned.number == 1)
+            self.observer.over(account["state"])
         signals.check()
         self._refuse_losses(account, planned)
         trial = counted(path / "drive.json", planned, self.limits, self.options.slo.errors)
         trial.cpu_client = _cpu_client(account)
+        trial.cpu_server = machine.mean("machine_server_cpu") if machine is not None else None
         if planned.rate is None:
             trial.ceiling_per_s = own_ceiling(drive, read_document(path / "drive.json", DriveResult), signals)
         if self.folder is None:
@@ -77,6 +85,21 @@ class PgbenchTrials:
         else:
             trial.folder = name
         return trial
+
+    @contextmanager
+    def _observed(self, planned: TrialPlan, path: Path) -> Iterator[MachineWatch | None]:
+        """Follow a trial; the samples of a machine that is watched are kept beside its other files."""
+        if not self.options.seen.given:
+            yield None
+            return
+        from loadstone.personalities.observation.addresses import served_at  # noqa: PLC0415 - few runs need it
+
+        self.observer.try_out(planned.number, planned.kind, planned.rate)
+        name = title(self.options.scripts)
+        with self.observer.measuring([served_at(self.address)], name, keep=path) as machine:
+            yield machine
+        for line in self.observer.lines():
+            self.err(f"{PROGRAM}: {line}\n")
 
     def _paced(self, planned: TrialPlan) -> Drive:
         pace = Pace() if planned.rate is None else Pace("poisson", planned.rate)
@@ -86,9 +109,10 @@ class PgbenchTrials:
 
     def _perform(self, drive: Drive, path: Path, signals: Signals, *, first: bool) -> dict[str, Any]:
         lines = ProgressLines(self.options, self.err, LONGEST_S)
-        document = document_of(self.options, drive, self.connection, path)
+        document = document_of(self.options, drive, self.address.connection, path)
         try:
-            return perform(document, signals, lines.show, on_messages=message_writer(self.err))
+            show = self.observer.showing(lines.show)
+            return perform(document, signals, show, on_messages=message_writer(self.err))
         except RunFailedError as error:
             if not first:
                 raise
