@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from support.sandbox import small_disk
+from support.watchers import Follower
 
 from loadstone.ab.documents import Experiment
 from loadstone.cli.group import loadstone
@@ -99,18 +100,25 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 def test_interrupted(desk: Desk, stage: str) -> None:
     scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.3"))
-    running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided")
+    running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided", "--live")
+    running.wait_for_words("in a browser")
+    follower = Follower()
+    follower.write(running.err)
     STAGES[stage](running)
     running.send_group(signal.SIGINT)
     ended = running.finish(60)
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert "undecided" in ended.err
+    follower.wait_for_end()
+    assert follower.last["now"]["ended"] == "not complete (exit code 130)"
     found = document(ended.folder)
     assert (found["state"], found["reason"]) == ("interrupted", "stopped by SIGINT")
     if stage == "second block":
         assert [row["verdict"] for row in found["comparison"]["rows"] if row["primary"]] == ["undecided"]
         assert "interrupted: stopped by SIGINT" in ended.out
+        assert all(f"trial {n}, block 1, arm {arm}: " in follower.doing for n, arm in enumerate(
+            found["orders"][0], 1))  # fmt: skip
     else:
         assert found["comparison"] is None
 
@@ -163,6 +171,8 @@ def test_time_that_is_too_short_leaves_it_undecided(desk: Desk) -> None:
         (["--matters", "0%"], "is not a percentage"),
         (["--save", "ab.pdf"], "the name must end in"),
         (["--max-blocks", "1"], "is not in the range"),
+        (["--watch", "ssh://db1"], "the servers of trials are private ones on this machine"),
+        (["--live-port", "8080"], "--live-port is the port of the page of --live"),
     ],
 )
 def test_refused_before_anything_starts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from click.testing import CliRunner
+from support.watchers import Follower
 
 from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode
@@ -147,6 +149,14 @@ def test_the_page_has_the_curve_once_for_each_load() -> None:
         (["flights", "--limit", "p99=1s"], "the scenario has no phase of scripts"),
         (["session-oltp", "--limit", "p99=1s", "--target", "postgres://h/d"], "is not a private server"),
         (["session-oltp", "--limit", "p99=1s", "--require", "fast"], "is not a rate above 0"),
+        (
+            ["session-oltp", "--limit", "p99=1s", "--watch", "ssh://db1"],
+            "the servers of trials are private ones on this machine",
+        ),
+        (
+            ["session-oltp", "--limit", "p99=1s", "--live-port", "8080"],
+            "--live-port is the port of the page of --live",
+        ),
     ],
 )
 def test_refused_before_anything_starts(
@@ -163,12 +173,20 @@ def test_refused_before_anything_starts(
 def test_interrupted_with_a_real_server(desk: Desk) -> None:
     scenario = desk.scenario(("select", SELECT, "duration_s = 1"))
     given = ("--limit", "p99=50ms", "--target", "pg18", "--setting", "fsync=off", "--window", "0.5")
-    running = desk.start("slo", scenario, *given, "--require", "1/s", "--format", "json", "--out", "out")
+    given += ("--require", "1/s", "--format", "json", "--live")
+    running = desk.start("slo", scenario, *given, "--out", "out")
+    running.wait_for_words("in a browser")
+    follower = Follower()
+    follower.write(running.err)
     running.wait_for_words("trial 3, short")
     running.send_group(signal.SIGINT)
     ended = running.finish(60)
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
+    follower.wait_for_end()
+    assert follower.last["now"]["ended"] == "not complete (exit code 130)"
+    assert "trial 1, closed loop: " in follower.doing
+    assert re.search(r"trial 3, short, [\d,]+/s offered: ", follower.doing)
     found = msgspec.convert(json.loads((ended.folder / "slo.json").read_text()), Slo)
     assert (found.state, found.found) == ("interrupted", "not decided")
     assert [trial.kind for trial in found.trials[:2]] == ["closed loop", "short"]

@@ -48,10 +48,19 @@ class Follower:
     def follow(self, command: Callable[[], int]) -> int:
         """Run a command until it has ended, and with it what it serves."""
         code = command()
+        self.wait_for_end()
+        return code
+
+    def wait_for_end(self) -> None:
+        """Wait until the page has ended, as it does with its command."""
         if self._thread is not None:
             self._thread.join(30)
             assert not self._thread.is_alive(), "the page has ended with the command"
-        return code
+
+    @property
+    def doing(self) -> str:
+        """All that the page has shown to be going on."""
+        return " | ".join(document["now"]["doing"] for document in self.documents)
 
     @property
     def intervals(self) -> list[dict[str, Any]]:

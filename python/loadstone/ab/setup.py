@@ -29,14 +29,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from loadstone.plan.model import Plan
-    from loadstone.run import Request
+    from loadstone.run import Listener, Request
 
 OVERHEAD_S = 4.0
 """Copying, starting and stopping a server, beside the phases and the control."""
 
 
-def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[str], None]) -> Experiment:
-    """Return the experiment, nothing started; `given` are the options. Raises LoadstoneError."""
+def prepare(
+    given: Mapping[str, Any],
+    arguments: Sequence[str],
+    say: Callable[[str], None],
+    listener: Listener | None = None,
+) -> Experiment:
+    """Return the experiment, nothing started; `given` are the options, `listener` follows all trials.
+
+    Raises LoadstoneError.
+    """
     arms = _arms(given)
     request = request_of(given, find_scenario(given["scenario"]), [], arguments)
     parts = Parts(tuple(given["phases"]))
@@ -51,7 +59,7 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     folder = new_folder(given["out"], "ab", plan.scenarios[0].id, started_at)
     bench = Bench(
         request, parts, folder, free_port(), sized_for(plan, folder, given["storage"]),
-        {name for one in arms for name in one.parameters}, Quiet(),
+        {name for one in arms for name in one.parameters}, listener or Quiet(),
     )  # fmt: skip
     limits = Limits(given["looks"] or looks_until(given["max_blocks"]), given["max_time"])
     document = begun_of(

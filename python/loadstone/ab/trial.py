@@ -12,6 +12,7 @@ from loadstone.compare.metrics import identity, values_of
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.experiment.runs import refuse_failed
 from loadstone.host.environment import read_clocks
+from loadstone.live.figures import LiveTrial, announce
 from loadstone.private_server import Provision
 from loadstone.run import execute
 from loadstone.summary.document import write_summary
@@ -65,6 +66,7 @@ class Bench:
 
     def trial(self, arm: Arm, template: Path, number: int, block: int) -> Measured:
         """Measure an arm once. Raises LoadstoneError, or InterruptedRun for a signal."""
+        announce(self.listener, LiveTrial(number, arm=arm.name, block=block))
         began, begin = read_clocks().started_at, monotonic()
         control = measure(template.parent)
         name = f"trials/{number:03d}-{arm.slug}"

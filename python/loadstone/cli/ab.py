@@ -32,6 +32,8 @@ from loadstone.cli.experiments import (
     storage_option,
 )
 from loadstone.cli.group import pairs
+from loadstone.cli.live import conclude, following, live_options
+from loadstone.cli.watching import no_watch_option
 from loadstone.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -179,6 +181,8 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     metavar="FILE",
     help="List of known regressions with end dates (TOML).",
 )
+@live_options
+@no_watch_option
 @allow_shell_option
 def command(**given: Any) -> None:
     """Find out whether B is slower than A: trials of both alternate until the answer is known.
@@ -192,9 +196,12 @@ def command(**given: Any) -> None:
     from loadstone.ab.setup import prepare
     from loadstone.cli import terminal
 
-    experiment = prepare(given, [*sys.argv[1:]], terminal.say)
-    experiment.run()
-    sys.exit(int(_conclude(experiment, given)))
+    with following(given, terminal.say) as figures:
+        experiment = prepare(given, [*sys.argv[1:]], terminal.say, figures)
+        experiment.run()
+        code = _conclude(experiment, given)
+        conclude(figures, code)
+    sys.exit(int(code))
 
 
 def _conclude(experiment: Experiment, given: dict[str, Any]) -> ExitCode:

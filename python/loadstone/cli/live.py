@@ -13,6 +13,8 @@ from loadstone.live.serving import serving as served
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from loadstone.errors import ExitCode
+    from loadstone.live.figures import LiveFigures
     from loadstone.run import Listener, Outcome
 
 
@@ -56,6 +58,22 @@ class Live:
 def live_options_of(given: dict[str, Any]) -> LiveOptions:
     """Return the options as given."""
     return LiveOptions(given["live"], given["live_port"], given["openmetrics"])
+
+
+@contextmanager
+def following(given: dict[str, Any], say: Callable[[str], None]) -> Iterator[LiveFigures | None]:
+    """Serve the trials of an experiment inside the context; None where nothing was requested.
+
+    Raises LoadstoneError before anything is touched.
+    """
+    with served(live_options_of(given), say) as figures:
+        yield figures
+
+
+def conclude(figures: LiveFigures | None, code: ExitCode) -> None:
+    """Say on the page how all ended."""
+    if figures is not None:
+        figures.end(f"{'complete' if not code else 'not complete'} (exit code {int(code)})")
 
 
 @contextmanager

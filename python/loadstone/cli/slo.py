@@ -20,6 +20,8 @@ from loadstone.cli.experiments import (
     size_option,
     storage_option,
 )
+from loadstone.cli.live import conclude, following, live_options
+from loadstone.cli.watching import no_watch_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +89,8 @@ def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float 
 @out_option
 @storage_option()
 @form_option
+@live_options
+@no_watch_option
 @allow_shell_option
 def command(**given: Any) -> None:
     """Find the largest load at which latencies keep their limits.
@@ -100,9 +104,12 @@ def command(**given: Any) -> None:
     from loadstone.cli import terminal
     from loadstone.slo.setup import prepare
 
-    search = prepare(given, [*sys.argv[1:]], terminal.say)
-    search.run()
-    sys.exit(int(_conclude(search, given["form"])))
+    with following(given, terminal.say) as figures:
+        search = prepare(given, [*sys.argv[1:]], terminal.say, figures)
+        search.run()
+        code = _conclude(search, given["form"])
+        conclude(figures, code)
+    sys.exit(int(code))
 
 
 def _conclude(search: SloSearch, form: str) -> ExitCode:

@@ -7,8 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loadstone.errors import LoadstoneError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def _refuse_watch(context: click.Context, option: click.Parameter, urls: tuple[str, ...]) -> None:
+    del context, option
+    if urls:
+        raise LoadstoneError(
+            "--watch is for a server on another machine, and the servers of trials are private ones on this "
+            "machine",
+            "Remove it: the run folder of each trial has this machine's CPU, memory, disks and network. "
+            "`loadstone pgbench --slo` searches on your own server, and takes --watch.",
+        )
+
+
+no_watch_option = click.option(
+    "--watch", multiple=True, hidden=True, expose_value=False, callback=_refuse_watch
+)
+"""For experiments on private servers: refused with the reason."""
 
 
 def watch_options(command: Callable[..., Any]) -> Callable[..., Any]:

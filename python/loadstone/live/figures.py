@@ -231,6 +231,12 @@ class LiveFigures:
         )
 
 
+def announce(listener: object, trial: LiveTrial) -> None:
+    """Tell a listener that a trial begins, where it shows trials."""
+    if isinstance(listener, LiveFigures):
+        listener.try_out(trial)
+
+
 class Listeners:
     """Several listeners of one run."""
 

@@ -21,9 +21,19 @@ from loadstone.target import parse_targets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from loadstone.run import Listener
 
-def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[str], None]) -> SloSearch:
-    """Return the search, nothing started; `given` are the options. Raises LoadstoneError."""
+
+def prepare(
+    given: Mapping[str, Any],
+    arguments: Sequence[str],
+    say: Callable[[str], None],
+    listener: Listener | None = None,
+) -> SloSearch:
+    """Return the search, nothing started; `given` are the options, `listener` follows all trials.
+
+    Raises LoadstoneError.
+    """
     if not given["limits"]:
         raise LoadstoneError("there is no limit to keep", "Add --limit, such as --limit p99=20ms.")
     side = arm("A", given["target"], {}, {})
@@ -36,7 +46,7 @@ def prepare(given: Mapping[str, Any], arguments: Sequence[str], say: Callable[[s
     folder = new_folder(given["out"], "slo", plan.scenarios[0].id, started_at)
     bench = Bench(
         request, parts, side, folder, free_port(), sized_for(parts.measuring(plan), folder, given["storage"]),
-        tuple(given["limits"]), given["errors"], Quiet(), drive_of(phase),
+        tuple(given["limits"]), given["errors"], listener or Quiet(), drive_of(phase),
     )  # fmt: skip
     document = begun_of(
         Slo, folder.absolute().name, started_at, request, format=FORMAT, phase=phase.id, target=side.label,

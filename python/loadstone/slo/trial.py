@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.errors import ExitCode
 from loadstone.experiment.runs import refuse_failed
+from loadstone.live.figures import LiveTrial, announce
 from loadstone.private_server import PrivateFolder, Provision
 from loadstone.results.documents import Drive as DriveResult
 from loadstone.results.reading import exists, read_document
@@ -70,6 +71,7 @@ class Bench:
 
         A server that could not follow is an answer: its run may have failed, but its counts are there.
         """
+        announce(self.listener, LiveTrial(planned.number, planned.kind, offered_per_s=planned.rate))
         name = f"trials/{planned.number:03d}"
         out = self.folder / name
         paced = Paced(self.parts, planned.rate, planned.seconds, self.request.seed + planned.number)

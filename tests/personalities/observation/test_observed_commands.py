@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 from typing import TYPE_CHECKING
 
@@ -169,3 +171,28 @@ def test_several_hosts_of_queries_have_no_page(database: Database, tmp_path: Pat
 
 def test_a_load_without_a_server_is_not_followed(database: Database, tmp_path: Path) -> None:
     assert of_load(database, tmp_path).run("--do-load=false", "--live") == 1
+
+
+def test_a_search_shows_each_trial_and_keeps_what_its_machine_did(database: Database, tmp_path: Path) -> None:
+    command = of_pgbench(database, tmp_path)
+    shown = command.follower.write
+
+    def write(text: str) -> None:
+        shown(text)
+        if "trial 2, short" in text:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    command.follower.write = write  # type: ignore[method-assign]
+    folder = tmp_path / "kept"
+    with exposition("") as served:
+        served.replies = moving
+        code = command.run("-T", "3", "--slo", "p90=1s", f"--watch={served.url}", f"--report={folder}", *BOTH)
+    assert code == 130, command.noted
+    assert re.search(r"trial 1, closed loop: [^|]*one\.sql", command.follower.doing)
+    assert re.search(r"trial 2, short, [\d,]+/s offered: [^|]*one\.sql", command.follower.doing)
+    assert command.follower.last["now"]["ended"] == "not complete (exit code 130)"
+    assert 'loadstone_trial{arm="",block="",kind=' in command.follower.metrics
+    assert re.search(rf"pgbench: server's machine: {BUSY}", command.noted)
+    for number in ("001", "002"):
+        lines = (folder / "trials" / number / "monitor.jsonl").read_text().splitlines()
+        assert any(json.loads(line)["watch"] for line in lines)
