@@ -15,7 +15,7 @@ from support.browser import ADVICE, environment, find
 from support.live_runs import PHASE, begun, progress
 
 from loadstone.errors import LoadstoneError
-from loadstone.live.figures import LiveFigures
+from loadstone.live.figures import INTERVALS_KEPT, LiveFigures
 from loadstone.live.page import serving
 
 if TYPE_CHECKING:
@@ -123,6 +123,22 @@ def test_a_browser_that_stays_open_does_not_keep_the_run() -> None:
     idles.close()
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), 10)
+
+
+def test_a_browser_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PHASE, "variant", {"x": "x" * 10_000})  # more than the buffers of a connection hold
+    figures = begun()
+    for at in range(1, INTERVALS_KEPT):
+        figures.progressed("pg18", PHASE, progress(at))
+    with socket.socket() as stuck:
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with serving(0, figures) as url:
+            port = int(url.rstrip("/").rpartition(":")[2])
+            stuck.connect(("127.0.0.1", port))
+            stuck.sendall(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            assert stuck.recv(12) == b"HTTP/1.1 200"
+            begin_s = time.monotonic()
+        assert time.monotonic() - begin_s < LEAVE_S
 
 
 def test_a_port_that_is_taken_is_refused() -> None:
