@@ -197,7 +197,7 @@ def _collector(seconds: int) -> None:
     """Follow a hundred agents that answer as ours do."""
     sys.path.insert(0, str(TESTS))
     from distributed import Client, LocalCluster  # noqa: PLC0415 - slow to import
-    from support.simulated_hosts import simulated  # type: ignore[import-not-found] # noqa: PLC0415 - of the tests
+    from support.simulated_hosts import simulated  # noqa: PLC0415 - of the tests
 
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,

@@ -130,9 +130,8 @@ class LiveFigures:
     def began(self, target: str, phase: PlannedPhase) -> None:
         """Take note that a phase begins."""
         variant = ", ".join(f"{name}={value}" for name, value in phase.variant.items())
-        place = Place(target, _text(phase.scenario), _text(phase.id), _text(variant))
-        words = [self._labels.get(target, target), _text(phase.title), *([place.variant] if variant else [])]
-        self.enter(place, ": ".join(words))
+        words = [self._labels.get(target, target), phase.title, *([variant] if variant else [])]
+        self.enter(Place(target, phase.scenario, phase.id, variant), ": ".join(words))
 
     def progressed(self, target: str, phase: PlannedPhase, progress: Mapping[str, Any]) -> None:
         """Take note of a drive: of each of its intervals, once."""
@@ -154,7 +153,8 @@ class LiveFigures:
 
     def enter(self, place: Place, doing: str) -> None:
         """Take note of where the intervals that follow belong."""
-        self._update(place=place, _doing=_text(doing))
+        shown = Place(place.target, _text(place.scenario), _text(place.phase), _text(place.variant))
+        self._update(place=shown, _doing=_text(doing))
 
     def take(self, progress: Mapping[str, Any]) -> None:
         """Take note of a drive's progress: of its latest interval, or of several where it has them, once."""

@@ -83,15 +83,14 @@ class Observer:
 
             self.figures.try_out(LiveTrial(number, kind, offered_per_s=rate_per_s))
 
-    def showing(self, show: Show | None) -> Show | None:
+    def showing(self, show: Show) -> Show:
         """Return what shows a drive's progress: `show`, and what was requested here."""
         if self.figures is None and self._watchers is None:
             return show
 
         def show_all(progress: dict[str, Any]) -> None:
             self._take(progress)
-            if show is not None:
-                show(progress)
+            show(progress)
 
         return show_all
 

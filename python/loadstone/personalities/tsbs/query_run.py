@@ -236,7 +236,7 @@ def _at_once(
     suffixes = parts[0].options.suffixes
     names = (query.label + suffix for dealt in every for query in dealt for suffix in suffixes)
     samples.labels = list(dict.fromkeys(names))
-    show = observer.showing(None)
+    show = observer.showing(lambda _: None)  # what is printed is read from files
     drives = [_Drive(part, dealt, samples.labels, show) for part, dealt in zip(parts, every, strict=True)]
 
     def stop_all() -> None:
@@ -262,7 +262,7 @@ class _Drive(threading.Thread):
         part: _Part,
         queries: list[Query],
         labels: Sequence[str],
-        show: Callable[[dict[str, Any]], None] | None,
+        show: Callable[[dict[str, Any]], None],
     ) -> None:
         super().__init__(name=f"queries at {part.opened.label}")
         self._show = show
