@@ -126,7 +126,7 @@ def test_every_client_makes_the_same_choices_on_any_number_of_hosts(
 
 
 def costs_little(agent: dict[str, Any]) -> bool:
-    return 0 < agent["cpu_ns_per_s"] < 1e9 and 100 < agent["bytes_per_s"] < 10_000
+    return bool(0 < agent["cpu_ns_per_s"] < 1e9 and 100 < agent["bytes_per_s"] < 10_000)
 
 
 def test_the_merged_files_are_those_of_one_drive_and_each_host_has_its_own(

@@ -173,8 +173,8 @@ def test_refused_before_anything_starts(
 def test_interrupted_with_a_real_server(desk: Desk) -> None:
     scenario = desk.scenario(("select", SELECT, "duration_s = 1"))
     given = ("--limit", "p99=50ms", "--target", "pg18", "--setting", "fsync=off", "--window", "0.5")
-    given += ("--require", "1/s", "--format", "json", "--live")
-    running = desk.start("slo", scenario, *given, "--out", "out")
+    more = ("--require", "1/s", "--format", "json", "--live", "--out", "out")
+    running = desk.start("slo", scenario, *given, *more)
     running.wait_for_words("in a browser")
     follower = Follower()
     follower.write(running.err)

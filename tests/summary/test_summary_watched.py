@@ -72,6 +72,12 @@ def test_a_counter_that_begins_again_costs_its_own_rate(
     assert {key: value for key, value in found.items() if key in OF_DISK.values()} == pytest.approx(rates)
 
 
+def test_a_machine_that_was_started_again_was_not_idle() -> None:
+    before = {"host": {"cpu_s": {"user": 50, "idle": 50}, "cores": 1}}
+    after = {"host": {"cpu_s": {"user": 1, "idle": 60}, "cores": 1}}
+    assert machine_figures(sample(100, **before), sample(101, **after)) == {}
+
+
 def test_no_rate_is_drawn_over_an_outage() -> None:
     quiet = {"host": {"cpu_s": {"user": 1, "idle": 1}, "cores": 1}}
     later = {"host": {"cpu_s": {"user": 2, "idle": 9}, "cores": 1}}

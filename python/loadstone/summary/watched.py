@@ -146,11 +146,13 @@ def _cpu(old: WatchedMachine, new: WatchedMachine, length_s: float) -> Mapping[s
     capacity = sum(deltas.values()) or (cores * length_s if cores else 0)
     if not capacity:
         return {}
-    found = {
-        "machine_cpu": sum(deltas.get(name, 0) for name in CPU_BUSY) / capacity,
-        "machine_iowait": deltas.get("iowait", 0) / capacity,  # no document: seconds by their names
-        "machine_steal": deltas.get("steal", 0) / capacity,  # no document: seconds by their names
-    }
+    found = {}
+    if deltas:
+        found = {
+            "machine_cpu": sum(deltas.get(name, 0) for name in CPU_BUSY) / capacity,
+            "machine_iowait": deltas.get("iowait", 0) / capacity,  # no document: seconds by their names
+            "machine_steal": deltas.get("steal", 0) / capacity,  # no document: seconds by their names
+        }
     user, system = (
         _grown(old.server and getattr(old.server, name), new.server and getattr(new.server, name))
         for name in ("cpu_user_s", "cpu_system_s")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from loadstone.target import Target
     from loadstone.watch.watchers import Watcher, Watchers
 
-    Say = Callable[[str], object]
+    Say = Callable[[str], None]
     Show = Callable[[dict[str, Any]], None]
 
 _STATES = {"aborted": "failed"}
@@ -147,13 +147,17 @@ def observing(
     options: ObservationOptions,
     program: str,
     targets: Callable[[], Sequence[tuple[str, Target]]],
-    say: Say,
+    write: Callable[[str], object],
 ) -> Iterator[Observer]:
     """Prepare what was requested, before anything is touched; it ends with the context.
 
     `targets`: each as it was given and as it was understood. Raises LoadstoneError for a port that is taken
     and a machine that cannot be watched.
     """
+
+    def say(text: str) -> None:
+        write(text)
+
     with ExitStack() as stack:
         figures = stack.enter_context(serving(options.live_options, say))
         watchers = _watchers(options, targets(), say, stack) if options.watch else None

@@ -17,7 +17,7 @@ SOURCE = "http://db1:9100/metrics"
 def line(at_s: float, busy_s: float, *, there: bool = True) -> dict[str, Any]:
     """A line of monitor.jsonl, of a machine with one core."""
     t_ns = round(at_s * SECOND)
-    cpu = {"user": busy_s, "idle": at_s - busy_s}
+    cpu = {"user": busy_s, "idle": round(at_s - busy_s, 2)}
     entry = {
         "source": SOURCE, "t_ns": t_ns, "clock_offset_s": None, "clock_error_s": None, "server": None,
         "host": {"cpu_s": cpu, "cores": 1}, "counters": None, "gauges": None,
@@ -33,15 +33,18 @@ def digest(*lines: dict[str, Any], since_s: float = 0.0) -> Digest:
     return found
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 4.9), st.floats(0, 1)), min_size=1, max_size=30))
-def test_the_mean_is_the_whole_growth_over_the_whole_time(steps: list[tuple[float, float]]) -> None:
-    at_s, busy_s, lines = 100.0, 10.0, [line(100.0, 10.0)]
-    for length_s, share in steps:
-        at_s, busy_s = at_s + length_s, busy_s + length_s * share
-        lines.append(line(at_s, busy_s))
+@given(st.lists(st.tuples(st.integers(10, 490), st.integers(0, 490)), min_size=1, max_size=30))
+def test_the_mean_is_the_whole_growth_over_the_whole_time(steps: list[tuple[int, int]]) -> None:
+    """Times in ticks of 10 ms, as the kernel counts them: length and busy part of each step."""
+    at, busy, lines, shares = 10_000, 1_000, [line(100.0, 10.0)], []
+    for length, most in steps:
+        part = min(length, most)
+        at, busy = at + length, busy + part
+        lines.append(line(at / 100, busy / 100))
+        shares.append(part / length)
     found = digest(*lines)
-    assert found.mean("machine_cpu") == pytest.approx((busy_s - 10) / (at_s - 100), abs=1e-6)
-    assert found.highest("machine_cpu") == pytest.approx(max(share for _, share in steps), abs=1e-6)
+    assert found.mean("machine_cpu") == pytest.approx((busy - 1_000) / (at - 10_000), abs=1e-6)
+    assert found.highest("machine_cpu") == pytest.approx(max(shares), abs=1e-6)
 
 
 def test_what_came_before_the_measured_time_does_not_count() -> None:
