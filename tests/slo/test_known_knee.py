@@ -12,7 +12,7 @@ import pytest
 
 from loadstone.personalities import pgbench
 from loadstone.slo.documents import Slo
-from loadstone.slo.search import STEP
+from loadstone.slo.grid import STEP
 from loadstone.truth.queues import ConstantQueue, MarkovQueue
 from loadstone.workload.calibrate import null_server
 
@@ -38,17 +38,16 @@ def test_the_highest_rate_of_a_queue_is_found(tmp_path: Path, monkeypatch: pytes
         assert pgbench.main((*OPTIONS, *REPORT, *server), out.append, err.append) == 0, err
     found = msgspec.convert(json.loads((tmp_path / "found" / "slo.json").read_text()), Slo)
     assert (found.state, found.restored) == ("complete", False)
-    # A closed loop of a third of a second may be below the truth by chance: then all loads are kept.
-    assert found.found == "all kept" or (found.found, found.binds) == ("found", LIMIT)
+    assert (found.found, found.binds) == ("found", LIMIT)
     # Simulated, it is 0.2 steps above the truth, with a standard deviation of 0.4: a busy machine lowers it.
     assert -8 < math.log((found.lower or 1) / TRUTH) / math.log(STEP) < 2
     assert 0.7 * 16 / 0.004 < (found.capacity or 0) < 1.1 * 16 / 0.004
-    assert found.top == found.capacity, "Loadstone itself is not the limit"
+    assert (found.top or 0) > (found.capacity or math.inf), "Loadstone itself is not the limit"
     assert (found.trials[0].ceiling_per_s or 0) > 1.25 * (found.capacity or math.inf)
     assert all((tmp_path / "found" / one.folder / "latency.hlog").is_file() for one in found.trials)
     text = "".join(out)
     assert f"limits kept at = {found.lower:.6f} tps\n" in text
-    assert f"limit that binds = {found.binds or '–'}\n" in text
+    assert f"limit that binds = {LIMIT}\n" in text
     assert text.index("number of clients: 200\n") < text.index("highest rate that keeps")
     assert "All trials use one server" in (tmp_path / "found" / "slo.html").read_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import signal
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from loadstone.slo.ceiling import _exchanges, own_ceiling
 from loadstone.slo.counting import observed
 from loadstone.slo.documents import Slo, Trial
 from loadstone.slo.experiment import SloSearch
+from loadstone.slo.grid import STEP
 from loadstone.slo.limits import limit
 from loadstone.slo.page import page
 from loadstone.workload.calibrate import null_server
@@ -86,6 +88,7 @@ def document(**changes: Any) -> Slo:
         (800, 700.0, 735.0, ExitCode.REGRESSION),
         (720, 700.0, 735.0, ExitCode.UNDECIDED),
         (500, None, None, ExitCode.UNDECIDED),
+        (1500, None, None, ExitCode.UNDECIDED),
         (2000, None, None, ExitCode.REGRESSION),
     ],
 )
@@ -104,7 +107,7 @@ def test_a_required_load(
             {"found": "found", "lower": 700, "upper": 735, "binds": "p99=20ms"},
             "kept at 700/s and not at 735/s",
         ),
-        ({"found": "all kept", "lower": 1000}, "there is no higher load to try"),
+        ({"found": "all kept", "lower": 1980}, "is kept at 1,980/s, twice the rate of the closed loop"),
         ({"found": "none kept", "upper": 4}, "not kept at any load from 4.00/s on"),
         ({"lower": 700, "reason": "stopped by SIGINT"}, "not decided (stopped by SIGINT); kept at 700/s"),
     ],
@@ -199,9 +202,12 @@ def test_interrupted_with_a_real_server(desk: Desk) -> None:
 
 @dataclass
 class Steady:
-    """Keeps every limit; its closed loop does 1,000/s, and we could drive `ceiling`."""
+    """Keeps limits up to a load; its closed loop does 1,000/s, and we could drive `ceiling`."""
 
     ceiling: float | None
+    boundary: float = math.inf
+    late: bool = False
+    """Whether misses may be due to Loadstone itself."""
     limits: tuple[Limit, ...] = (limit("p99=20ms"),)
     folder: Path | None = None
 
@@ -210,19 +216,21 @@ class Steady:
         yield self.trial
 
     def trial(self, plan: TrialPlan) -> Trial:
-        closed = plan.rate is None
+        closed, missed = plan.rate is None, (plan.rate or 0) > self.boundary
         return Trial(
             number=plan.number, kind=plan.kind, rate=plan.rate, seconds=plan.seconds, folder="", should=1000,
-            in_time=[1000], failed=0, misses=[], done_per_s=plan.rate or 1000.0,
-            ceiling_per_s=self.ceiling if closed else None,
+            in_time=[900 if missed else 1000], failed=0, misses=["p99=20ms"] if missed else [],
+            done_per_s=plan.rate or 1000.0, ceiling_per_s=self.ceiling if closed else None,
+            client_late=missed and self.late,
         )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("ceiling", "top", "words", "code"),
     [
-        (None, 1000.0, "there is no higher load to try", ExitCode.REGRESSION),
-        (5000.0, 1000.0, "there is no higher load to try", ExitCode.REGRESSION),
+        (None, 1000.0 * STEP**14, "twice the rate of the closed loop", ExitCode.OK),
+        (5000.0, 1000.0 * STEP**14, "twice the rate of the closed loop", ExitCode.OK),
+        (1400.0, 1000.0 * STEP**2, "without being the limit (80% of its ceiling)", ExitCode.UNDECIDED),
         (900.0, 720.0, "without being the limit (80% of its ceiling)", ExitCode.UNDECIDED),
     ],
 )
@@ -238,6 +246,28 @@ def test_no_load_is_tried_that_we_could_not_drive(
     assert found.lower == pytest.approx(top)
     assert words in texts.answer(found)
     assert search.required() is code
+
+
+def test_a_closed_loop_that_was_disturbed_hides_no_higher_load() -> None:
+    found = document(capacity=None)
+    SloSearch(found, print, Steady(None, boundary=1100), window_s=1, most=25).run()
+    assert found.found == "found"
+    assert found.lower == pytest.approx(1000 * STEP)
+    assert found.upper == pytest.approx(1000 * STEP**2)
+    assert len(found.trials) <= 25
+
+
+def test_trials_in_which_our_own_threads_were_late_are_made_again() -> None:
+    found, said = document(capacity=None), list[str]()
+    SloSearch(found, said.append, Steady(None, boundary=700, late=True), window_s=1, most=25).run()
+    assert found.found == "found"
+    assert found.lower == pytest.approx(1000 / STEP**8)
+    assert [trial.counted for trial in found.trials if trial.misses][:5] == [False] * 4 + [True]
+    late = sum(trial.client_late for trial in found.trials)
+    assert f"In {late} of {len(found.trials)} trials Loadstone's own threads" in texts.markdown(found)
+    assert f"4 were made again, {late - 4} count." in texts.markdown(found)
+    assert sum("was late: not counted" in line for line in said) == 4
+    assert sum(int(cells[1]) for cells in texts.curve(found)) == len(found.trials) - 1 - 4
 
 
 def test_our_own_ceiling_is_of_whole_transactions(tmp_path: Path) -> None:

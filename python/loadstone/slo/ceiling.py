@@ -34,10 +34,10 @@ def _exchanges(drive: Drive, result: DriveResult) -> float:
     return max(1.0, sent / done)
 
 
-def highest(capacity: float, ceiling: float | None) -> float:
-    """Return the highest load worth trying: that of the closed loop, or what we drive at ease if less.
+def drivable(ceiling: float | None) -> float | None:
+    """Return the highest load that we drive at ease; None: not known.
 
-    >>> highest(1000.0, 900.0)
+    >>> drivable(900.0)
     720.0
     """
-    return capacity if ceiling is None else min(capacity, USABLE * ceiling)
+    return None if ceiling is None else USABLE * ceiling

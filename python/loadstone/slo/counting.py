@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from loadstone.results.documents import Drive
 from loadstone.results.reading import read_document
 from loadstone.slo.documents import Trial
+from loadstone.slo.lateness import was_late
 from loadstone.slo.limits import Observed
 from loadstone.summary.histograms import Histogram, bucket_top_ns, read_log
 
@@ -41,6 +42,7 @@ def counted(drive: Path, plan: TrialPlan, limits: tuple[Limit, ...], errors: flo
         misses=seen.misses(limits, errors) if plan.rate is not None else [],
         done_per_s=round(result.counts.done / lasted_s, 3),
     )  # fmt: skip
+    trial.client_late = was_late(result, limits, trial.misses)
     trial.p50_ms, trial.p99_ms, trial.p999_ms = (_ms(histogram, one) for one in _PERCENTILES)
     return trial
 

@@ -38,6 +38,13 @@ class Trial(Struct, kw_only=True):
         Figure | None,
         Meta(description="closed loop: rate of the driver against a server that answers at once"),
     ] = None
+    client_late: Annotated[
+        bool,
+        Meta(description="the limits may have been missed because Loadstone's own threads were late"),
+    ] = False
+    counted: Annotated[
+        bool, Meta(description="false: `client_late`, and made again; it moved nothing and decided nothing")
+    ] = True
     note: str | None = None
 
 
@@ -54,7 +61,7 @@ class Slo(PhaseHead, kw_only=True):
     capacity: Annotated[Figure | None, Meta(description="rate of the closed loop")] = None
     top: Annotated[
         Figure | None,
-        Meta(description="highest load to try: `capacity`, or 80 % of `ceiling_per_s` if that is less"),
+        Meta(description="highest load to try: twice `capacity`, or 80 % of `ceiling_per_s` if that is less"),
     ] = None
     found: Annotated[
         Literal["found", "all kept", "none kept", "not decided"], Meta(description="how far the bounds go")

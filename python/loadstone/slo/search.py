@@ -1,7 +1,7 @@
 """The search for the largest load that keeps the limits, on a geometric grid, with trials as votes.
 
-Short trials move the search and never bound it: what is answered was decided by whole trials, of which at
-most five are made at a load, and two may be against it.
+Short trials move the search and never bound it: what is answered was decided by whole trials, three of one
+kind. One that kept the limits counts for all lower loads: others can delay answers, and not hasten them.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from loadstone.slo.belief import Belief
+from loadstone.slo.grid import OCTAVE
 
-STEP = 1.05
+if TYPE_CHECKING:
+    from loadstone.slo.grid import Grid
+
 VOTES = 3
-"""Of one kind decide a load: of five, two may be of the other."""
+"""Of one kind decide a load, if they are more than those of the other."""
 MOST_TRIALS = 25
-_OCTAVE = 14
-"""Steps of the grid that double the load."""
-_OCTAVES = 8
-"""How far below the capacity it is searched: to 1/256."""
+"""With the closed loop."""
+_FIRST_BELOW = 4 * OCTAVE
+"""The first load is a 16th of the closed loop's: a server that is overloaded at once answers nothing."""
+_SURE = 0.5
+"""From this probability of the boundary within a step on, whole trials decide."""
+_LOST = 0.25
+"""Below this probability of it within two steps, they are at the wrong place."""
 State = Literal["found", "all kept", "none kept", "not decided"]
 
 
-def grid(top: float) -> list[float]:
-    """Return the loads that are tried, lowest first: steps of 5 % up to `top`."""
-    return [top / STEP**below for below in range(_OCTAVE * _OCTAVES, -1, -1)]
-
-
 class Keeps(Protocol):
-    """Makes a trial at a load and says whether the limits were kept."""
+    """Makes a trial at a load and says whether limits were kept; None: it says nothing about the server."""
 
-    def __call__(self, rate: float, *, whole: bool) -> bool:
+    def __call__(self, rate: float, *, whole: bool) -> bool | None:
         """Make it."""
 
 
@@ -53,90 +53,80 @@ class Answer:
 class Search:
     """A search; `keeps` makes a trial at a load, whole or short, and returns whether limits were kept."""
 
-    loads: list[float]
+    grid: Grid
     keeps: Keeps
-    most: int = MOST_TRIALS
+    most: int = MOST_TRIALS - 1
     trials: int = 0
     votes: dict[int, list[bool]] = field(default_factory=dict)
-    _short: dict[int, bool] = field(default_factory=dict)
+    _belief: Belief = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with what is likely before any trial."""
+        self._belief = Belief(self.grid)
 
     def run(self) -> Answer:
         """Search until the boundary is decided, or the trials are used up."""
-        at = self._bisect(*self._bracket())
-        while self.trials < self.most:
-            for place in self._in_turn(at):
-                self._vote(place)
-            if self.trials >= self.most and not self._is_decided(at):
-                break
-            moved = self._next(at)
-            if moved == at:
-                break
-            at = moved
+        self._try(self.grid.closed - _FIRST_BELOW, whole=False)
+        at = self._approached()
+        while self.trials < self.most and not self._is_decided(at):
+            self._try(self._turn(at), whole=True)
+            at = self._moved(at)
         return self.answer()
 
-    def _bracket(self) -> tuple[int, int]:
-        """Return a load that a short trial kept (-1: none), and a higher one that it did not."""
-        top = len(self.loads) - 1
-        good = -1
-        for below in (4, 3, 2, 1, 0):
-            place = top - below * _OCTAVE
-            if not self._try(place):
-                break
-            good = place
-        else:
-            return top, top + 1
-        bad = place
-        while good < 0 and bad > 0:
-            place = max(bad - _OCTAVE, 0)
-            if self._try(place):
-                good = place
-            else:
-                bad = place
-        return good, bad
+    def _approached(self) -> int:
+        """Return where short trials put the boundary."""
+        while self.trials < self.most and self._belief.within(1, self._belief.middle()) < _SURE:
+            self._try(self._belief.question(), whole=False)
+        return max(self._belief.middle(), 0)
 
-    def _bisect(self, good: int, bad: int) -> int:
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if self._try(middle) else (good, middle)
-        return max(good, 0)
+    def _moved(self, at: int) -> int:
+        """Return where to look next: the same place as long as its trials agree with what is believed."""
+        moved = self._beside(at)
+        if moved == at and self._belief.within(2, at) >= _LOST:
+            return at
+        return moved if self._belief.within(1, moved) >= _SURE else self._beside(self._approached())
 
-    def _in_turn(self, at: int) -> Iterator[int]:
-        """Yield a load and the next one by turns, until both are decided or one says where to look next."""
-        places = [place for place in (at, at + 1) if place < len(self.loads)]
-        while not self._is_decided(at) and self._next(at) == at:
-            for place in places:
-                if self.verdict(place) is None and self._next(at) == at and self.trials < self.most:
-                    yield place
-            if self.trials >= self.most:
-                return
-
-    def _is_decided(self, at: int) -> bool:
-        return all(self.verdict(place) is not None for place in (at, at + 1) if place < len(self.loads))
-
-    def _next(self, at: int) -> int:
-        """Return where to look next; the same place where the boundary is found."""
-        if self.verdict(at) is False:
-            return max(at - 1, 0)
-        if at + 1 < len(self.loads) and self.verdict(at + 1) is True:
-            return at + 1
+    def _beside(self, at: int) -> int:
+        """Return the nearest place that is not known to miss the limits, or whose next one is known to."""
+        while any(self.verdict(place) is True for place in self._above(at)):
+            at += 1
+        while at > 0 and self.verdict(at) is False:
+            at -= 1
         return at
 
-    def _try(self, place: int) -> bool:
-        if place not in self._short:
-            self.trials += 1
-            self._short[place] = self.keeps(self.loads[place], whole=False)
-        return self._short[place]
+    def _turn(self, at: int) -> int:
+        """Return the load or the next one, whichever has had fewer trials, unless it is decided."""
+        open_ = [place for place in (at, *self._above(at)) if self.verdict(place) is None]
+        return min(open_, key=lambda place: len(self.votes.get(place, ())))
 
-    def _vote(self, place: int) -> None:
+    def _is_decided(self, at: int) -> bool:
+        if self.verdict(at) is False:
+            return at == 0
+        above = self._above(at)
+        return self.verdict(at) is True and all(self.verdict(place) is False for place in above)
+
+    def _above(self, at: int) -> tuple[int, ...]:
+        return (at + 1,) if at + 1 < len(self.grid.loads) else ()
+
+    def _try(self, place: int, *, whole: bool) -> None:
         self.trials += 1
-        self.votes.setdefault(place, []).append(self.keeps(self.loads[place], whole=True))
+        kept = self.keeps(self.grid.loads[place], whole=whole)
+        if kept is None:
+            return
+        self._belief.learn(place, kept=kept, whole=whole)
+        if whole:
+            self.votes.setdefault(place, []).append(kept)
 
     def verdict(self, place: int) -> bool | None:
         """Return whether a load keeps the limits; None: not decided."""
-        votes = self.votes.get(place, [])
-        if votes.count(True) >= VOTES:
-            return True
-        return False if votes.count(False) >= VOTES else None
+        kept = sum(votes.count(True) for at, votes in self.votes.items() if at >= place)
+        missed = self._missed(place)
+        if max(kept, missed) < VOTES or kept == missed:
+            return None
+        return kept > missed
+
+    def _missed(self, place: int) -> int:
+        return self.votes.get(place, []).count(False)
 
     def answer(self) -> Answer:
         """Return what the whole trials so far say."""
@@ -145,17 +135,18 @@ class Search:
         lower = max(kept, default=None)
         above = [place for place in missed if lower is None or place > lower]
         upper = min(above, default=None)
+        loads = self.grid.loads
         return Answer(
             self._state(lower, upper),
-            None if lower is None else self.loads[lower],
-            None if upper is None else self.loads[upper],
-            sorted(self.loads[place] for place in missed if lower is not None and place < lower),
+            None if lower is None else loads[lower],
+            None if upper is None else loads[upper],
+            [loads[place] for place in range(lower or 0) if self._missed(place) >= VOTES],
             self.trials,
         )
 
     def _state(self, lower: int | None, upper: int | None) -> State:
         if lower is not None and upper is not None and upper == lower + 1:
             return "found"
-        if lower == len(self.loads) - 1:
+        if lower == len(self.grid.loads) - 1:
             return "all kept"
         return "none kept" if lower is None and upper == 0 else "not decided"

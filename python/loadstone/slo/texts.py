@@ -11,6 +11,7 @@ from rich.text import Text
 
 from loadstone.report import formats
 from loadstone.report.fitted import Fitted
+from loadstone.slo.grid import ABOVE
 from loadstone.workload.calibrate import USABLE
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def after_trial(trial: Trial, limits: Sequence[str]) -> str:
         for one, done in zip(limits, trial.in_time, strict=True)
     )
     verdict = f"missed {', '.join(trial.misses)}" if trial.misses else "kept"
+    verdict += "" if trial.counted else " while Loadstone itself was late: not counted"
     return f"trial {trial.number}, {trial.kind}, {formats.rate(trial.rate)}/s: {shares}: {verdict}"
 
 
@@ -71,8 +73,10 @@ def answer(document: Slo) -> str:
 
 
 def is_ours(document: Slo) -> bool:
-    """Return whether Loadstone, not the closed loop, is the limit of the loads that can be tried."""
-    return document.top is not None and document.capacity is not None and document.top < document.capacity
+    """Return whether Loadstone is the limit of the loads that can be tried."""
+    if document.top is None or document.capacity is None:
+        return False
+    return document.top < document.capacity * ABOVE * (1 - 1e-9)
 
 
 def _top(document: Slo) -> str:
@@ -81,7 +85,10 @@ def _top(document: Slo) -> str:
             f"the highest load that Loadstone drives from here without being the limit ({USABLE:.0%} of its "
             "ceiling): use more threads or another machine"
         )
-    return "the rate of the closed loop: there is no higher load to try"
+    return (
+        "twice the rate of the closed loop: no queue that would break the limit builds up in trials of this "
+        "length; make them longer, or the limit shorter"
+    )
 
 
 def curve(document: Slo) -> list[list[str]]:
@@ -93,7 +100,7 @@ def by_load(document: Slo) -> dict[float, list[Trial]]:
     """Return the trials of each load, the lowest first."""
     loads: dict[float, list[Trial]] = {}
     for trial in document.trials:
-        if trial.rate is not None:
+        if trial.rate is not None and trial.counted:
             loads.setdefault(trial.rate, []).append(trial)
     return dict(sorted(loads.items()))
 
@@ -129,16 +136,28 @@ def median(values: Sequence[float | None]) -> float | None:
 
 def notes(document: Slo) -> Iterator[str]:
     """Yield what a reader must know beside the answer."""
-    if is_ours(document) and document.found != "all kept":
+    if is_ours(document) and (document.top or 0) < (document.capacity or 0) and document.found != "all kept":
         yield f"Loads above {formats.rate(document.top)}/s were not tried: Loadstone may be the limit there."
     if not document.restored:
         yield "Nothing was restored between trials: tables have grown by what all trials wrote."
+    yield from _lateness(document)
     if document.irregular:
         loads = ", ".join(f"{formats.rate(load)}/s" for load in document.irregular)
         yield f"Irregular: {loads} did not keep the limits, though a higher load did."
     for trial in document.trials:
         if trial.note:
             yield f"Trial {trial.number}: {trial.note}."
+
+
+def _lateness(document: Slo) -> Iterator[str]:
+    late = [trial for trial in document.trials if trial.client_late]
+    counted = sum(trial.counted for trial in late)
+    if late:
+        yield (
+            f"In {len(late)} of {len(document.trials)} trials Loadstone's own threads were late enough to "
+            "explain the misses, because other programs or the server used the CPUs: "
+            f"{len(late) - counted} were made again, {counted} count."
+        )
 
 
 def method(document: Slo) -> str:
