@@ -17,8 +17,8 @@ from loadstone.crash import session as sessions
 from loadstone.crash.choices import choices_of
 from loadstone.crash.documents import Crash, Crashes, CrashesOfValue, Cycle, Found, Moment, Recovery
 from loadstone.crash.joint import FIGURES, joined, spread
+from loadstone.crash.joint_page import axis, page
 from loadstone.crash.moments import Goal, late_moments
-from loadstone.crash.page import axis, page
 from loadstone.crash.recovery import before_replay
 from loadstone.crash.serverlog import kept
 from loadstone.crash.setup import prepare

@@ -156,6 +156,7 @@ def _conclude(test: CrashTest | CrashSweep, form: str) -> ExitCode:
     from loadstone.cli import terminal
     from loadstone.cli.output import write_out
     from loadstone.crash import joint_texts, texts
+    from loadstone.crash.page import page
     from loadstone.crash.sweep import CrashSweep
 
     if isinstance(test, CrashSweep):
@@ -164,6 +165,7 @@ def _conclude(test: CrashTest | CrashSweep, form: str) -> ExitCode:
         terminal.say(f"{joint_texts.answer(test.document, test.documents)} {test.folder}")
     else:
         write_form(test.folder / "crash.md", texts.markdown(test.document))
+        write_form(test.folder / "crash.html", page(test.document, terminal.say))
         write_out(_forms(test.document, form))
         terminal.say(f"{texts.answer(test.document)} {test.folder}")
     if test.trouble is not None:
@@ -175,7 +177,7 @@ def _write_joint(test: CrashSweep) -> None:
     """Write the tables of each value and of all, and the page."""
     from loadstone.cli import terminal
     from loadstone.crash import joint_texts, texts
-    from loadstone.crash.page import page
+    from loadstone.crash.joint_page import page
 
     for entry, one in zip(test.document.values, test.documents, strict=False):
         write_form(test.folder / entry.folder / "crash.md", texts.markdown(one))
