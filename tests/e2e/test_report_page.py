@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import sync_playwright
-from support.browser import ADVICE, environment, find
+from support.browser_pages import CONTRAST, draw_all, empty_charts, launched, open_details, show
 from support.flights_folders import DUCK, HEAVY, PG, Flights, flights
 from support.run_folders import Phase, Run, Target, build
 from support.sandbox import wait_until
@@ -20,45 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
-
-# A browser that looks for its maker's hosts would fail, or hide, a test that forbids requests.
-QUIET = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-CONTRAST = """() => {
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const part = (v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = rgb(getComputedStyle(at).backgroundColor);
-      if (colour.length === 3 || colour[3] > 0) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const poor = [];
-  const words = "h1,h2,h3,p,a,li,th,td,caption,summary,button,strong,span,code,figcaption,svg text";
-  for (const element of document.querySelectorAll(words)) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!own || !element.getClientRects().length) continue;
-    const style = getComputedStyle(element);
-    const [a, b] = [light(rgb(element.closest("svg") ? style.fill : style.color)), light(behind(element))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    const name = `${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`;
-    if (ratio < 4.5) poor.push(`${name}: ${ratio.toFixed(2)}`); // WCAG AA
-  }
-  return poor;
-}"""
-
+    from playwright.sync_api import Browser
 
 # The figures of a heat map stand on its cells, not on the page.
 CELLS = """() => {
@@ -80,27 +39,10 @@ CELLS = """() => {
 }"""
 
 
-@dataclass
-class Watched:
-    """A page with all that it said and asked for."""
-
-    page: Page
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = find()
-    if path is None:
-        pytest.fail(ADVICE, pytrace=False)
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=path, headless=True, args=[*QUIET, *sandbox], env=environment(path)
-        )
+    with launched() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -137,33 +79,6 @@ def bulk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return write_report(BULK[request.param](tmp_path_factory.mktemp("bulk") / "run")).as_uri()
 
 
-def show(
-    browser: Browser, address: str, *, width: int = 1440, scheme: str = "light", script: bool = True
-) -> Watched:
-    context = browser.new_context(
-        viewport={"width": width, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-        java_script_enabled=script,
-        reduced_motion="reduce",
-    )
-    watched = Watched(context.new_page())
-    watched.page.on("console", lambda message: watched.said.append(message.text))
-    watched.page.on("pageerror", lambda error: watched.said.append(str(error)))
-    watched.page.on("request", lambda request: watched.asked.append(request.url))
-    watched.page.goto(address)
-    return watched
-
-
-def draw_all(page: Page) -> None:
-    """Scroll through the page: charts are drawn as they come near."""
-    for figure in page.locator("figure.chart").all():
-        figure.scroll_into_view_if_needed()
-    # Playwright's own wait evaluates a text inside the page, which the page's policy forbids.
-    wait_until(
-        lambda: page.evaluate("!document.querySelector('figure.chart:not([data-drawn])')"), "all is drawn", 20
-    )
-
-
 @pytest.mark.parametrize("width", [390, 1440])
 def test_all_charts_are_drawn_without_an_error_or_a_request(
     browser: Browser, address: str, width: int
@@ -172,10 +87,7 @@ def test_all_charts_are_drawn_without_an_error_or_a_request(
     draw_all(watched.page)
     assert watched.said == []
     assert watched.asked == [address]
-    empty = watched.page.eval_on_selector_all(
-        "figure.chart", "all => all.filter(f => !f.querySelector('.live svg .role-mark path')).map(f => f.id)"
-    )
-    assert empty == []
+    assert empty_charts(watched.page) == []
     watched.page.context.close()
 
 
@@ -185,11 +97,8 @@ def test_bulk_loads_are_drawn_whole_on_phone_and_desk(browser: Browser, bulk: st
     draw_all(watched.page)
     assert watched.said == []
     assert watched.asked == [bulk]
-    empty = watched.page.eval_on_selector_all(
-        "figure.chart", "all => all.filter(f => !f.querySelector('.live svg .role-mark path')).map(f => f.id)"
-    )
-    assert empty == []
-    watched.page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    assert empty_charts(watched.page) == []
+    open_details(watched.page)
     watched.page.wait_for_timeout(100)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
     watched.page.context.close()
@@ -199,7 +108,7 @@ def test_bulk_loads_are_drawn_whole_on_phone_and_desk(browser: Browser, bulk: st
 def test_text_of_bulk_loads_has_enough_contrast(browser: Browser, bulk: str, scheme: str) -> None:
     page = show(browser, bulk, scheme=scheme).page
     draw_all(page)
-    page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    open_details(page)
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate(CELLS) == []
     page.context.close()
@@ -224,7 +133,7 @@ def test_the_ddl_can_be_copied_with_one_press(browser: Browser, tmp_path: Path) 
 def test_the_page_never_scrolls_sideways(browser: Browser, address: str, width: int) -> None:
     page = show(browser, address, width=width).page
     draw_all(page)
-    page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    open_details(page)
     page.wait_for_timeout(100)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.context.close()
@@ -265,7 +174,7 @@ def test_colours_follow_the_system_and_the_switch(browser: Browser, address: str
 def test_text_has_enough_contrast(browser: Browser, address: str, scheme: str) -> None:
     page = show(browser, address, scheme=scheme).page
     draw_all(page)
-    page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+    open_details(page)
     assert page.evaluate(CONTRAST) == []
     page.context.close()
 

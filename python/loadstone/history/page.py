@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from loadstone.history.documents import HistoryLine, MetricLine
     from loadstone.history.series import Block as PhaseBlock
     from loadstone.history.series import Point, Series
+    from loadstone.report.charts import Width
 
     Points = Sequence[tuple[Point, MetricLine]]
 
 FOLDER = Path(__file__).parent
 MOST_CHARTED = 40
 """Phases that have a chart: each takes some tenths of a second."""
+MOST_WITH_OTHERS = 16
+"""Up to so many charts in all, the metrics that do not decide have one, too."""
+MOST_RUNS = 24
+"""Runs in the open table; older ones are folded away."""
 _DIGITS = 4
 
 
@@ -53,7 +58,8 @@ def page(
 ) -> str:
     """Return the page; `say` is told of charts that could not be drawn: the page has all figures then."""
     sections = [_section(at, block) for at, block in enumerate(blocks)]
-    drawings = draw(list(charts_in(sections)))
+    others = _others(blocks, sum(section.chart is not None for section in sections))
+    drawings = draw(list(charts_in([sections, others])))
     if drawings.failure:
         say(f"The page has no charts: {drawings.failure}.")
     return (
@@ -61,7 +67,9 @@ def page(
         .get_template("history.html.j2")
         .render(
             sections=sections,
+            others=others,
             lines=list(reversed(lines)),
+            most_runs=MOST_RUNS,
             runs=len({line.key[:-1] for line in lines}),
             wrong=wrong,
             left_out=max(0, len(blocks) - MOST_CHARTED),
@@ -75,7 +83,18 @@ def _section(at: int, block: PhaseBlock) -> Section:
     groups = [
         (block.label(series), [_row(series, name) for name in series.metrics()]) for series in block.series
     ]
-    return Section(block.title, groups, _chart(at, block) if at < MOST_CHARTED else None)
+    return Section(block.title, groups, _chart(f"h{at}", block) if at < MOST_CHARTED else None)
+
+
+def _others(blocks: Sequence[PhaseBlock], charted: int) -> list[Chart]:
+    """Draw the metrics that do not decide, as far as the page can bear them."""
+    wanted = [
+        (f"h{at}-{number}", block, name)
+        for at, block in enumerate(blocks)
+        for number, name in enumerate(_newest(block).metrics()[1:], 1)
+    ]
+    room = max(0, MOST_WITH_OTHERS - charted)
+    return [_chart(identity, block, name, "third") for identity, block, name in wanted[:room]]
 
 
 def _row(series: Series, name: str) -> Row:
@@ -100,10 +119,14 @@ def _interval(metric: MetricLine) -> str:
     return f"{formats.digits(metric.low, _DIGITS)} … {formats.digits(metric.high, _DIGITS)}{within}"
 
 
-def _chart(at: int, block: PhaseBlock) -> Chart | None:
-    """Draw the metric that decides: that of the newest series, in its unit."""
-    newest = max(block.series, key=lambda series: series.newest.line.at())
-    name = newest.metrics()[0]
+def _newest(block: PhaseBlock) -> Series:
+    return max(block.series, key=lambda series: series.newest.line.at())
+
+
+def _chart(identity: str, block: PhaseBlock, name: str | None = None, width: Width = "half") -> Chart:
+    """Draw a metric, or that which decides: of the newest series, in its unit."""
+    newest = _newest(block)
+    name = name or newest.metrics()[0]
     unit = newest.having(name)[-1][1].unit
     drawn = [(block.label(series), series.having(name)) for series in block.series]
     shown = [(label, points) for label, points in drawn if points and points[-1][1].unit == unit]
@@ -111,13 +134,13 @@ def _chart(at: int, block: PhaseBlock) -> Chart | None:
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(shown))]
     y_title = f"{name}, {unit}"
     return Chart(
-        id=f"h{at}",
+        id=identity,
         title=f"{block.title}: {name}",
         description=f"{y_title} of each run over time, with 95 % intervals.",
         spec=filled("history", {"series": labels, "colours": colours, "y_title": y_title}),
         data={"points": [_points(label, points) for label, points in shown]},
         table=_table(shown, y_title),
-        width="half",
+        width=width,
         legend=legend_of(labels, colours) if len(labels) > 1 else (),
     )
 
