@@ -84,6 +84,7 @@ def test_commits_survive_and_a_deleted_row_is_found(tmp_path: Path) -> None:
         )
     assert "2 crashes (process)" in said
     assert "shows nothing about a loss of power" in said
+    assert "<h1>No acknowledged commit was lost in 2 crashes</h1>" in (out / "crash.html").read_text()
     again = CliRunner().invoke(loadstone, ["crash", f"--verify={out}", "--format=json"])
     assert again.exit_code == ExitCode.OK
     judged = json.loads(again.stdout)

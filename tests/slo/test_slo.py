@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from click.testing import CliRunner
+from support.trust_pages import searched
 from support.watchers import Follower
 
 from loadstone.cli.group import loadstone
@@ -137,6 +138,26 @@ def test_the_page_has_the_curve_once_for_each_load() -> None:
     assert "Misses over load" in html
     assert "&lt;own&gt;" in html
     assert "<own>" not in html
+
+
+def test_percentiles_of_a_load_are_of_the_same_trials() -> None:
+    """Without p99.9 of a trial that has few answers, the median of the rest would be below that of p99."""
+    trials = searched().trials
+    at = [one for one in trials if one.rate and one.kind == "whole"][:3]
+    for one, ms in zip(at, (96.0, 66.0, 90.0), strict=True):
+        one.rate, one.p99_ms, one.p999_ms = 812.0, ms, ms + 20
+    short = msgspec.structs.replace(at[0], kind="short", p99_ms=500.0, p999_ms=None)
+    found = document(trials=[*at, short])
+    assert texts.curve(found)[0][6:8] == ["90.0", "110"]
+    at[0].p999_ms = None
+    assert texts.curve(found)[0][6:8] == ["90.0", "–"]
+
+
+def test_the_charts_show_what_the_limits_allow_and_the_bounds() -> None:
+    html = page(searched(), pytest.fail)
+    assert "Dotted: the limits are kept at 812/s, they are not at 853/s." in html
+    for words in ("limit p99=20ms", "limit p50=5ms", "allowed: 1 %", "allowed: 50 %"):
+        assert f"</span>{words}</li>" in html
 
 
 @pytest.mark.parametrize(
@@ -265,7 +286,7 @@ def test_trials_in_which_our_own_threads_were_late_are_made_again() -> None:
     assert [trial.counted for trial in found.trials if trial.misses][:5] == [False] * 4 + [True]
     late = sum(trial.client_late for trial in found.trials)
     assert f"In {late} of {len(found.trials)} trials Loadstone's own threads" in texts.markdown(found)
-    assert f"4 were made again, {late - 4} count." in texts.markdown(found)
+    assert f"(made again: 4, counted: {late - 4})." in texts.markdown(found)
     assert sum("was late: not counted" in line for line in said) == 4
     assert sum(int(cells[1]) for cells in texts.curve(found)) == len(found.trials) - 1 - 4
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone import __version__
-from loadstone.report.charts.curves import Axis, Curve, Extras, colour, curves, logarithmic
+from loadstone.report import formats
+from loadstone.report.charts.curves import DASHED, Axis, Curve, Extras, colour, curves, logarithmic
 from loadstone.report.charts.drawing import draw
 from loadstone.report.page import assets, environment
 from loadstone.slo import texts
+from loadstone.slo.limits import limit
 from loadstone.visible import visible
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 _LEAST_MISSES = 1e-5
-_PERCENTILES = {"p50": "p50_ms", "p99": "p99_ms", "p99.9": "p999_ms"}
 _LOAD = "Load, transactions per second"
 
 
@@ -54,51 +55,66 @@ def _charts(document: Slo) -> list[Chart]:
     if len(loads) < 2:  # noqa: PLR2004 - a line needs two
         return []
     across = Axis(_LOAD)
-    bounds = ((document.lower, "kept"), (document.upper, "not kept"))
-    rules = [(document.limits[0], load, words) for load, words in bounds if load]
-    latency = _latency(loads, across)
-    return [*([latency] if latency else []), _misses(document, loads, across, rules)]
+    latency = _latency(document, loads, across)
+    return [*([latency] if latency else []), _misses(document, loads, across)]
 
 
-def _latency(loads: Mapping[float, Sequence[Trial]], across: Axis) -> Chart | None:
+def _bounds(document: Slo, name: str) -> Extras:
+    """Return the places of the bounds, in the colour of a line."""
+    places = ((document.lower, "kept"), (document.upper, "not kept"))
+    return Extras(rules=[(name, load, words) for load, words in places if load])
+
+
+def _bounds_in_words(document: Slo) -> str:
+    found = [(document.lower, "the limits are kept"), (document.upper, "they are not")]
+    said = [f"{words} at {formats.rate(load)}/s" for load, words in found if load]
+    return f"Dotted: {', '.join(said)}." if said else ""
+
+
+def _level(name: str, number: int, loads: Mapping[float, object], height: float) -> Curve:
+    """Return a broken line across the chart: what a limit allows."""
+    return Curve(name, colour(number), [min(loads), max(loads)], [height] * 2, DASHED)
+
+
+def _latency(document: Slo, loads: Mapping[float, Sequence[Trial]], across: Axis) -> Chart | None:
     lines = []
-    for number, (name, key) in enumerate(_PERCENTILES.items()):
-        medians = {
-            load: texts.median([getattr(one, key) for one in trials]) for load, trials in loads.items()
-        }
+    for number, (name, key) in enumerate(texts.PERCENTILES.items()):
+        medians = {load: texts.percentile(trials, key) for load, trials in loads.items()}
         known = {load: ms for load, ms in medians.items() if ms}
         if known:
             lines.append(Curve(name, colour(number), list(known), list(known.values())))
     if not lines:
         return None
+    limits = [limit(text) for text in document.limits]
+    lines += [_level(f"limit {one.text}", 3 + at, loads, one.ns / 1e6) for at, one in enumerate(limits)]
     every = [y for line in lines for y in line.y if y]
     said = "Median of the trials of each load, from the intended start."
     return curves(
         identity=("latency", "Response time over load", said),
         lines=lines,
         axes=(across, logarithmic("Response time, ms", every)),
+        extras=_bounds(document, lines[0].name),
         width="half",
     )
 
 
-def _misses(
-    document: Slo,
-    loads: Mapping[float, Sequence[Trial]],
-    across: Axis,
-    rules: Sequence[tuple[str, float, str]],
-) -> Chart:
+def _misses(document: Slo, loads: Mapping[float, Sequence[Trial]], across: Axis) -> Chart:
+    limits = [limit(text) for text in document.limits]
     lines = [
-        Curve(text, colour(number), list(loads), [_missed(trials, number) for trials in loads.values()])
-        for number, text in enumerate(document.limits)
+        Curve(one.text, colour(number), list(loads), [_missed(trials, number) for trials in loads.values()])
+        for number, one in enumerate(limits)
     ]
+    allowed = {round(100 * (1 - one.share), 6): at for at, one in enumerate(limits)}
+    lines += [_level(f"allowed: {share:g} %", 3 + at, loads, share) for share, at in allowed.items()]
     every = [y for line in lines for y in line.y if y]
     said = "Share of the transactions that should have begun and were not done within each limit."
     return curves(
         identity=("misses", "Misses over load", said),
         lines=lines,
         axes=(across, logarithmic("Misses, %", every)),
-        extras=Extras(rules=rules),
+        extras=_bounds(document, lines[0].name),
         width="half",
+        note=_bounds_in_words(document),
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HEADS = ("Load, 1/s", "Trials", "Kept", "In time", "Done, 1/s", "p50, ms", "p99, ms", "p99.9, ms", "Failed",
          "Server CPU", "Client CPU")  # fmt: skip
+PERCENTILES = {"p50": "p50_ms", "p99": "p99_ms", "p99.9": "p999_ms"}
 _OVERHEAD_S = 5.0
 
 
@@ -115,13 +116,25 @@ def _line(rate: float, trials: Sequence[Trial]) -> list[str]:
     return [
         formats.rate(rate), str(len(trials)), f"{kept}/{len(whole)}" if whole else formats.NONE, shares,
         formats.rate(sum(trial.done_per_s * trial.seconds for trial in trials) / seconds),
-        formats.digits(median([trial.p50_ms for trial in trials])),
-        formats.digits(median([trial.p99_ms for trial in trials])),
-        formats.digits(median([trial.p999_ms for trial in trials])),
+        *(formats.digits(percentile(trials, key)) for key in PERCENTILES.values()),
         str(sum(trial.failed for trial in trials)),
         formats.percent(median([trial.cpu_server for trial in trials])),
         formats.percent(median([trial.cpu_client for trial in trials])),
     ]  # fmt: skip
+
+
+def percentile(trials: Sequence[Trial], key: str) -> float | None:
+    """Return the median of a percentile over the trials of a load: the whole ones, if there are any.
+
+    None where one of them has too few transactions for it: the rest are not the same trials, and a
+    higher percentile could come out lower.
+    """
+    values = [getattr(trial, key) for trial in _deciding(trials)]
+    return median(values) if None not in values else None
+
+
+def _deciding(trials: Sequence[Trial]) -> Sequence[Trial]:
+    return [trial for trial in trials if trial.kind == "whole"] or trials
 
 
 def _share(part: int, whole: int) -> str:
@@ -155,8 +168,8 @@ def _lateness(document: Slo) -> Iterator[str]:
     if late:
         yield (
             f"In {len(late)} of {len(document.trials)} trials Loadstone's own threads were late enough to "
-            "explain the misses, because other programs or the server used the CPUs: "
-            f"{len(late) - counted} were made again, {counted} count."
+            "explain the misses, because other programs or the server used the CPUs "
+            f"(made again: {len(late) - counted}, counted: {counted})."
         )
 
 
