@@ -1,13 +1,14 @@
 """Several load hosts: how exactly they begin, what they cost, and how much of its ceiling each drives.
 
-Agents are processes on this machine. Traffic is that of the loopback interface while the drive itself uses
-unix sockets, so it is all of Dask's, with its frames; everything else on loopback counts too: run it alone.
+Agents are processes on this machine. Dask's traffic, with its frames, is what the kernel has counted on the
+worker's TCP connections (`ss`); the drive itself uses unix sockets.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -126,7 +127,7 @@ def _traffic(folder: Path, seconds: float) -> None:
         busy: list[Spent] = []
         hosts = _performed(fleet, folder, seconds, lambda _: busy.append(_spent(worker)))[1]
     own = hosts["hosts"][0]["agent"]
-    print("| a second and host | CPU | bytes on loopback |\n|---|---:|---:|")
+    print("| a second and host | CPU | bytes by TCP |\n|---|---:|---:|")
     print(_row("Dask worker, idle", *_each_second(quiet)))
     print(_row("Dask worker, while a drive is followed", *_each_second(busy)))
     print(_row("our agent, beside its drive", own["cpu_ns_per_s"] / 1e9, own["bytes_per_s"]))
@@ -142,10 +143,12 @@ class Spent(NamedTuple):
 
 
 def _spent(worker: psutil.Process) -> Spent:
-    """Return a process's CPU time, without its children, and the bytes on loopback."""
+    """Return a process's CPU time, without its children, and the bytes of its TCP connections."""
     times = worker.cpu_times()
-    sent = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
-    return Spent(time.monotonic(), times.user + times.system, sent)
+    listed = subprocess.run(["ss", "-tinpHO"], capture_output=True, text=True, check=True).stdout
+    own = [line for line in listed.splitlines() if f"pid={worker.pid}," in line]
+    counted = re.findall(r"\bbytes_(?:sent|received):(\d+)", "\n".join(own))
+    return Spent(time.monotonic(), times.user + times.system, sum(map(int, counted)))
 
 
 def _each_second(spent: list[Spent]) -> tuple[float, float]:
@@ -175,8 +178,8 @@ def _worker() -> Iterator[tuple[str, psutil.Process]]:
                 try:
                     yield _address(file), psutil.Process(worker.pid)
                 finally:
-                    worker.terminate()
-                    scheduler.terminate()
+                    worker.kill()  # in order, it waits for a scheduler that is gone
+                    scheduler.kill()
 
 
 def _address(file: Path) -> str:
