@@ -23,9 +23,11 @@ def check_script(name: str, text: str, mode: str, variables: Sequence[str], late
 def lua_script(document: str) -> str:
     """Load a script written for sysbench, in a state of its own, and return what it declares, as JSON.
 
-    `document`: `{"script","source","path","options","argv"}` as in a drive's `lua`. Returns
+    `document`: `{"script","source","files","path","options","argv"}` as in a drive's `lua`; `files`: texts
+    that stand in for files, by their paths. Returns
     `{"options": [{"name","description","default","type"}], "commands": {NAME: {"parallel"}},
-    "has": [FUNCTION], "needs_database", "legacy", "output"}`; `needs_database`: it uses one while it is
+    "has": [FUNCTION], "files": [PATH], "needs_database", "legacy", "output"}`; `files`: those that it has
+    read; `needs_database`: it uses one while it is
     loaded, and what is returned is what it has declared up to there. Raises ScriptError, whose hint is the
     traceback, and which has what the script printed as a sixth argument, for a script that is not there,
     does not parse, fails, or is not loaded within 10 s.
@@ -147,7 +149,10 @@ class Drive:
         """Let one of several hosts (`host` in the document) begin, at this time of `time.monotonic_ns`."""
 
     def proceed(self) -> None:
-        """Let the next step of a load begin, if it waits for that word (`hold`)."""
+        """Let the next step of a load begin, if it waits for that word (`hold`).
+
+        To the first of several hosts that share a script: all others have ended.
+        """
 
     def wait(self, timeout_s: float) -> str | None:
         """drive.json's text once the phase has ended, None when it has not within `timeout_s`.

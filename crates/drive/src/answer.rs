@@ -47,6 +47,7 @@
 pub(crate) mod arrow;
 mod digester;
 mod render;
+pub(crate) mod saved;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

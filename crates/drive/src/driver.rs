@@ -215,11 +215,13 @@ impl Drive {
         self.config.work.end_soon();
     }
 
-    /// Let the next step of a load begin, if it waits for that word.
+    /// Let the next step of a load begin, if it waits for that word; to the first of several hosts that share a
+    /// script: all others have ended.
     pub fn proceed(&self) {
         if let Some(load) = self.config.work.load() {
             load.proceed();
         }
+        self.config.work.others_ended();
     }
 
     /// The account (drive.json) once the drive has ended, given once; `None` when it has not within `timeout`, or
@@ -340,7 +342,9 @@ impl<P: Protocol> Run<P> {
             stall: self.control.stall.longest(timeline.measure_ns),
         };
         if let Some(records) = &mut collected.records
-            && let Err(error) = records.end(&Ended::new(&ending, &collected.finishes))
+            && let Err(error) = (self.config.work)
+                .parts(&mut |part| records.part(&part))
+                .and_then(|()| records.end(&Ended::new(&ending, &collected.finishes)))
         {
             collected.output_error = Some(error.to_string());
         }

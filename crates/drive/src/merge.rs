@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::account::{self, Ended, Ending};
 use crate::client::mysql::Mysql;
@@ -20,6 +21,7 @@ use crate::collector::{Collector, Finish, Report};
 use crate::config::Config;
 use crate::error::DriveError;
 use crate::output::Output;
+use crate::record::{ErrorClass, count_error};
 use crate::saved::{Head, Line};
 use crate::spec::{DriveSpec, WireProtocol};
 use crate::stall::Stall;
@@ -91,21 +93,26 @@ fn merge_all(
     // Emptied records go nowhere: the next ones are read.
     let record_pool = hosts.iter().map(|_| sync_channel(0).0).collect();
     let (reports, inbox) = sync_channel(hosts.len().max(1));
+    let shared = Arc::clone(config);
     let reading = thread::Builder::new()
         .name("merge".to_owned())
-        .spawn(move || read_all(hosts, &reports))
+        .spawn(move || read_all(hosts, &reports, &shared))
         .map_err(DriveError::thread)?;
     let progress = Arc::new(Mutex::default());
     let collector = Collector::new(config, timeline, output, progress, record_pool);
-    let collected = collector.collect(&inbox);
+    let mut collected = collector.collect(&inbox);
     drop(inbox);
     let ended = reading.join().unwrap_or_default();
+    for words in config.work.differences() {
+        let errors = &mut collected.totals.errors;
+        count_error(errors, ErrorClass::Answer, collected.end_ns, || words);
+    }
     let ending = together(&ended);
     Ok(account::write(drive, config, timeline, &ending, &collected))
 }
 
 /// Hand over all records, interval by interval, so that few of them are in memory; returns how the hosts ended.
-fn read_all(mut hosts: Vec<Reader>, reports: &SyncSender<Report>) -> Vec<Ended> {
+fn read_all(mut hosts: Vec<Reader>, reports: &SyncSender<Report>, config: &Config) -> Vec<Ended> {
     let mut ended = Vec::new();
     let mut open = vec![true; hosts.len()];
     let mut interval = 0;
@@ -116,6 +123,7 @@ fn read_all(mut hosts: Vec<Reader>, reports: &SyncSender<Report>) -> Vec<Ended> 
                     Next::Interval(report) => {
                         let _ = reports.send(*report);
                     }
+                    Next::Part(part) => config.work.join(part),
                     Next::End(end) => {
                         open[worker] = false;
                         for finish in &end.finishes {
@@ -143,6 +151,7 @@ fn together(hosts: &[Ended]) -> Ending {
 
 enum Next {
     Interval(Box<Report>),
+    Part(Value),
     End(Box<Ended>),
 }
 
@@ -223,6 +232,10 @@ impl Reader {
                     connected,
                     record,
                 }))
+            }
+            Some(Line::Part(part)) => {
+                self.next = self.line();
+                Next::Part(part)
             }
             Some(Line::End(mut ended)) => {
                 ended.shift(by_ns);

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::DriveError;
 use crate::record::Record;
@@ -31,6 +32,7 @@ enum Written<'a, E> {
         connected: usize,
         record: &'a Record,
     },
+    Part(&'a Value),
     End(&'a E),
 }
 
@@ -45,6 +47,8 @@ pub(crate) enum Line<E> {
         connected: usize,
         record: Box<Record>,
     },
+    /// What the work has learnt beside its records; any number of them.
+    Part(Value),
     End(E),
 }
 
@@ -85,6 +89,12 @@ impl Records {
             connected,
             record,
         };
+        self.line(&line)
+    }
+
+    /// What the work has learnt.
+    pub(crate) fn part(&mut self, part: &Value) -> Result<(), DriveError> {
+        let line: Written<'_, ()> = Written::Part(part);
         self.line(&line)
     }
 

@@ -458,8 +458,16 @@ impl DriveSpec {
             let message = format!("{} clients for {of} hosts", self.clients);
             return refuse(message, "use at least as many clients as hosts");
         }
-        if self.scripts.is_none() || self.log.is_some() || self.ledger.is_some() {
-            let message = "only scripts can be driven from several hosts, and without a log";
+        if self.load.is_some() || self.log.is_some() || self.ledger.is_some() {
+            let message = "several hosts can share scripts and queries, without a log";
+            return refuse(message.to_owned(), "run this from one host");
+        }
+        let (probes, runs) = (
+            self.queries.as_ref().is_some_and(|q| q.probe.is_some()),
+            self.lua.as_ref().is_none_or(|lua| lua.command == "run"),
+        );
+        if self.connection.is_none() || probes || !runs {
+            let message = "several hosts need a server, and share neither a probe nor a command";
             return refuse(message.to_owned(), "run this from one host");
         }
         Ok(())

@@ -111,7 +111,7 @@ fn load(script: &Arc<Script>) -> Result<Value, Fault> {
 
 /// As the core's interface has it: lists stay lists where they are empty.
 fn read(mut described: Value) -> Value {
-    for list in ["options", "has"] {
+    for list in ["options", "has", "files"] {
         if described[list]
             .as_object()
             .is_some_and(serde_json::Map::is_empty)

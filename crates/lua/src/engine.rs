@@ -496,6 +496,7 @@ fn settings(script: &Script) -> Value {
     json!({
         "script": spec.script,
         "source": spec.source,
+        "files": spec.files,
         "path": spec.package_path(),
         "cpath": "./?.so;/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so",
         "command": spec.command,

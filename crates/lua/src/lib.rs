@@ -22,5 +22,5 @@ pub use self::client::{Answer, Client, Fault, Request};
 pub use self::describe::{ScriptFault, describe};
 pub use self::reports::Reports;
 pub use self::result::{Parameters, ResultRows};
-pub use self::script::{Output, Script, Told};
+pub use self::script::{Output, Part, Script, Told};
 pub use self::spec::ScriptSpec;

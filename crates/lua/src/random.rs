@@ -281,20 +281,25 @@ fn drawn(stream: &mut Stream, low: u8, high: u8) -> u8 {
 pub(crate) struct Unique {
     index: AtomicU32,
     offset: u32,
+    step: u32,
 }
 
 impl Unique {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Of so many hosts that share a drive, each draws its own of them in turn.
+    pub(crate) fn new(seed: u64, host: u32, hosts: u32) -> Self {
         let mut random = LibraryRandom::new(folded(seed) ^ 0x5EED);
         let (first, second) = (random.next(), random.next());
         let index = permuted(permuted(first).wrapping_add(0x682F_0161));
         let offset = permuted(permuted(second).wrapping_add(0x4679_0905));
-        let index = AtomicU32::new(index);
-        Self { index, offset }
+        Self {
+            index: AtomicU32::new(index.wrapping_add(host)),
+            offset,
+            step: hosts.max(1),
+        }
     }
 
     pub(crate) fn next(&self) -> u32 {
-        let index = self.index.fetch_add(1, Ordering::Relaxed);
+        let index = self.index.fetch_add(self.step, Ordering::Relaxed);
         permuted(permuted(index).wrapping_add(self.offset) ^ 0x5BF0_3635)
     }
 }

@@ -19,6 +19,32 @@ pub enum Told {
     Alert,
 }
 
+/// The part of one of several hosts in a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// Its number; the first runs `init()` and `done()`.
+    pub host: u32,
+    /// How many there are.
+    pub hosts: u32,
+    /// The part's clients.
+    pub clients: usize,
+    /// End after so many events.
+    pub events: Option<u64>,
+}
+
+impl Part {
+    /// A run on one host.
+    #[must_use]
+    pub fn whole(spec: &ScriptSpec, clients: usize) -> Self {
+        Self {
+            host: 0,
+            hosts: 1,
+            clients,
+            events: (spec.events > 0).then_some(spec.events),
+        }
+    }
+}
+
 /// Takes what a script prints, and what is to be told of it.
 pub type Output = Box<dyn Fn(Told, &str) + Send + Sync>;
 
@@ -29,11 +55,13 @@ pub struct Script {
     pub(crate) distributions: Distributions,
     pub(crate) unique: Unique,
     pub(crate) output: Output,
-    clients: usize,
+    part: Part,
     /// Events that have begun, where their number is limited.
     events: AtomicU64,
     initialized: AtomicBool,
     ended: AtomicUsize,
+    /// The other hosts have done their part.
+    alone: AtomicBool,
     interrupts: Mutex<Vec<Arc<Interrupt>>>,
 }
 
@@ -51,15 +79,25 @@ impl Script {
     /// # Errors
     /// A setting without a meaning.
     pub fn new(spec: ScriptSpec, clients: usize, output: Output) -> Result<Arc<Self>, Fault> {
+        let whole = Part::whole(&spec, clients);
+        Self::part_of(spec, whole, output)
+    }
+
+    /// The same for the part of one of several hosts.
+    ///
+    /// # Errors
+    /// A setting without a meaning.
+    pub fn part_of(spec: ScriptSpec, part: Part, output: Output) -> Result<Arc<Self>, Fault> {
         spec.check().map_err(Fault::plain)?;
         Ok(Arc::new(Self {
             ignorable: spec.ignorable(),
             distributions: Distributions::new(&spec.rand),
-            unique: Unique::new(spec.seed),
+            unique: Unique::new(spec.seed, part.host, part.hosts),
             output,
-            clients,
+            part,
             events: AtomicU64::new(0),
-            initialized: AtomicBool::new(false),
+            initialized: AtomicBool::new(part.host > 0),
+            alone: AtomicBool::new(part.hosts == 1 || !spec.done),
             ended: AtomicUsize::new(0),
             interrupts: Mutex::default(),
             spec,
@@ -75,8 +113,8 @@ impl Script {
     /// Another event may begin; it is counted.
     #[must_use]
     pub fn take_event(&self) -> bool {
-        let limit = self.spec.events;
-        limit == 0 || self.events.fetch_add(1, Ordering::Relaxed) < limit
+        let began = || self.events.fetch_add(1, Ordering::Relaxed);
+        self.part.events.is_none_or(|limit| began() < limit)
     }
 
     /// `init()` is over, so that clients may begin.
@@ -95,10 +133,16 @@ impl Script {
         self.ended.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// So have those of all other hosts.
+    pub fn hosts_ended(&self) {
+        self.alone.store(true, Ordering::Release);
+    }
+
     /// All clients but the first have, so that `done()` may be called.
     #[must_use]
     pub fn others_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire) + 1 >= self.clients
+        self.alone.load(Ordering::Acquire)
+            && self.ended.load(Ordering::Acquire) + 1 >= self.part.clients
     }
 
     /// SQLSTATE and the server's number name an error after which an event begins again.

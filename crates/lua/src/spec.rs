@@ -1,5 +1,7 @@
 //! What is asked of a script, as JSON gives it.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -14,6 +16,12 @@ pub struct ScriptSpec {
     /// The text, where it is no file.
     #[serde(default)]
     pub source: Option<String>,
+    /// Texts that stand in for files, by their paths: a host that runs the script may not have them.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// It has a function `done()`: the first of several hosts calls it when all others have ended.
+    #[serde(default)]
+    pub done: bool,
     /// Folders in which modules are looked for, or templates with a `?`.
     #[serde(default)]
     pub path: Vec<String>,

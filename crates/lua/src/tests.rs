@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::random::Stream;
-use crate::{Answer, Client, Request, Script, ScriptSpec, Told, describe};
+use crate::{Answer, Client, Part, Request, Script, ScriptSpec, Told, describe};
 
 /// One client's script, played to its end.
 #[derive(Debug, Default)]
@@ -323,6 +323,7 @@ fn a_script_says_what_it_declares() {
     assert_eq!(
         described,
         json!({
+            "files": [],
             "options": [
                 {"name": "l", "description": "List", "default": "x,y", "type": "list"},
                 {"name": "mode", "description": "Mode", "default": "a", "type": "string"},
@@ -413,4 +414,55 @@ fn a_loop_without_end_is_interrupted_from_outside() {
         unreachable!()
     };
     assert!(fault.message.contains("interrupted"), "{fault:?}");
+}
+
+#[test]
+fn texts_stand_in_for_files_and_what_was_read_is_told() {
+    let script = "local part = require('part')\n\
+                  function event() print(part.word, assert(loadfile('/far/more.lua'))()) end";
+    let more = json!({
+        "script": "/far/test.lua", "source": null, "path": ["/mods"], "events": 1, "files": {
+            "/far/test.lua": script,
+            "/mods/part.lua": "return { word = 'sent' }",
+            "/far/more.lua": "return 7",
+        },
+    });
+    let told = describe(spec("", &more)).unwrap();
+    assert_eq!(told["files"], json!(["/far/test.lua", "/mods/part.lua"]));
+    let played = play_clients("", &more, 1).remove(0);
+    assert_eq!(played.fault, None);
+    assert_eq!(played.printed, "sent\t7\n");
+    let alone =
+        json!({"script": "/far/test.lua", "source": null, "files": {"/far/test.lua": script}});
+    let missing = play_clients("", &alone, 1).remove(0).fault.unwrap();
+    assert!(missing.1.contains("module 'part' not found"), "{missing:?}");
+}
+
+#[test]
+fn of_several_hosts_only_the_first_begins_and_ends_the_run() {
+    let part = |host| Part {
+        host,
+        hosts: 2,
+        clients: 1,
+        events: Some(2),
+    };
+    let source = "function init() print('init') end function done() print('done') end \
+                  function event(tid) print(tid) end";
+    let made = |host| {
+        let printed = Arc::new(Mutex::new(String::new()));
+        let paper = Arc::clone(&printed);
+        let output = move |_, text: &str| paper.lock().unwrap().push_str(text);
+        let more = json!({"done": true});
+        let script = Script::part_of(spec(source, &more), part(host), Box::new(output));
+        (script.unwrap(), printed)
+    };
+    let streams = Stream::of_clients(42, 2);
+    let (second, printed) = made(1);
+    play(&second, &mut Client::new(&second, 1, streams[1]));
+    assert_eq!(*printed.lock().unwrap(), "1\n1\n");
+    let (first, printed) = made(0);
+    assert!(!first.others_ended());
+    first.hosts_ended();
+    play(&first, &mut Client::new(&first, 0, streams[0]));
+    assert_eq!(*printed.lock().unwrap(), "init\n0\n0\ndone\n");
 }

@@ -180,3 +180,70 @@ fn a_host_of_which_nothing_came_is_lost_and_one_that_cannot_be_read_is_said() {
         "{error}"
     );
 }
+
+/// Put lines before the last one of a host's records.
+fn add_parts(host: &Value, parts: &[Value]) {
+    let path = host["records"].as_str().unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    let (rest, end) = text.trim_end().rsplit_once('\n').unwrap();
+    let parts = parts
+        .iter()
+        .map(|part| format!("{}\n", json!({"part": part})));
+    let parts: String = parts.collect();
+    std::fs::write(path, format!("{rest}\n{parts}{end}\n")).unwrap();
+}
+
+fn query_drive(dir: &Path, hosts: &[Value]) -> Value {
+    let mut drive = drive(dir);
+    drive.as_object_mut().unwrap().remove("scripts");
+    // The first and the third are the same: two hosts have answered it.
+    drive["queries"] = json!({
+        "labels": ["one"],
+        "queries": [[0, "select a"], [0, "select b"], [0, "select a"], [0, "select c"]],
+    });
+    let asked = json!({"drive": drive, "start_ns": START_NS, "hosts": hosts});
+    read(&merge(&asked.to_string()).unwrap())
+}
+
+fn answer(number: u64, rows: u64) -> Value {
+    let digest = json!({"rows": rows, "keys": u64::MAX, "columns": []});
+    json!({"answer": [number, {"digest": digest}]})
+}
+
+#[test]
+fn answers_of_all_hosts_are_put_together_and_must_be_the_same() {
+    for (rows, agree) in [(5, true), (6, false)] {
+        let dir = TempDir::new().unwrap();
+        let hosts = [0, 1].map(|host| {
+            let start_ns = (9 - host as u64) * SECOND;
+            write_host(dir.path(), host, start_ns, &[vec![5, 6]], true)
+        });
+        add_parts(
+            &hosts[0],
+            &[answer(2, rows), answer(1, 7), json!({"rows": [[12], 3]})],
+        );
+        add_parts(&hosts[1], &[answer(0, 5), json!({"rows": [[5], 1]})]);
+        let account = query_drive(dir.path(), &hosts);
+        let queries = &account["queries"];
+        assert_eq!(queries["labels"][0]["rows"], 17);
+        assert_eq!(queries["answers_left_out"], 4);
+        let answers: Vec<_> = queries["answers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|answer| (answer["query"].as_u64(), answer["digest"]["rows"].as_u64()))
+            .collect();
+        assert_eq!(answers, [(Some(0), Some(5)), (Some(1), Some(7))]);
+        let wrong: Vec<_> = account["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|error| error["sqlstate"] == "answer")
+            .collect();
+        assert_eq!(wrong.is_empty(), agree, "{wrong:?}");
+        if let Some(wrong) = wrong.first() {
+            let words = wrong["message"].as_str().unwrap();
+            assert!(words.contains("row count 6 here, 5 there"), "{words}");
+        }
+    }
+}

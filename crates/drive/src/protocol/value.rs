@@ -1,10 +1,13 @@
 //! Values of a result, whatever the protocol: kinds of columns, forms of types, and what one value says.
 
+use serde::{Deserialize, Serialize};
+
 const SECOND_US: i64 = 1_000_000;
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 
 /// Kinds of columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Number,
     Span,

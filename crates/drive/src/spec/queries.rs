@@ -23,6 +23,9 @@ pub struct QueriesSpec {
     /// End after so many, those of `burn_in` included; 0: after the list.
     #[serde(default)]
     pub max_queries: u64,
+    /// So many in a row belong together: one of several hosts asks them.
+    #[serde(default = "one")]
+    pub together: u64,
     /// Begin again at the end of the list.
     #[serde(default, rename = "loop")]
     pub repeat: bool,
@@ -72,6 +75,9 @@ pub enum AnswerMode {
 
 fn yes() -> bool {
     true
+}
+fn one() -> u64 {
+    1
 }
 fn thousand() -> usize {
     1000

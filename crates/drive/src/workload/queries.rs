@@ -16,17 +16,19 @@ mod library_probe;
 mod probe;
 mod statements;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::answers::Answers;
+use self::answers::{Answer, Answers};
 use self::client::QueryProgram;
 use self::feed::Feed;
 use self::library::LibraryQueries;
 use self::library_probe::LibraryProbe;
 use self::probe::{Probe, ProbeProgram};
+use self::statements::key;
 use crate::error::DriveError;
 use crate::protocol::Protocol;
 use crate::record::Record;
@@ -43,6 +45,18 @@ pub(crate) struct QueryWork {
     probe: Option<Arc<Probe>>,
     /// Clients reach the database through a library.
     by_library: bool,
+    /// Where answers of several hosts to one text differ.
+    differences: Mutex<Vec<String>>,
+}
+
+/// What one of several hosts has learnt beside its records.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum QueryPart {
+    /// The answer to the query of this number.
+    Answer(u64, Answer),
+    /// Rows received by label, and how many answers were not kept.
+    Rows(Vec<u64>, u64),
 }
 
 /// What the clients share.
@@ -70,7 +84,7 @@ impl QueryWork {
             None => None,
         };
         let shared = Arc::new(Shared {
-            feed: Feed::new(spec)?,
+            feed: Feed::new(spec, drive.share())?,
             answers: Answers::new(spec),
             binary: spec.binary,
             burn_in: spec.burn_in,
@@ -82,6 +96,7 @@ impl QueryWork {
             shared,
             probe,
             by_library: false,
+            differences: Mutex::default(),
         };
         work.check_burn_in(spec)?;
         Ok(work)
@@ -146,6 +161,50 @@ impl QueryWork {
     pub(crate) fn failure(&self) -> Option<String> {
         let probe = self.probe.as_ref().and_then(|probe| probe.failure());
         probe.or_else(|| self.shared.feed.failure())
+    }
+
+    /// Hand over what is learnt beside the records, for who puts several hosts together.
+    pub(crate) fn parts(
+        &self,
+        take: &mut dyn FnMut(Value) -> Result<(), DriveError>,
+    ) -> Result<(), DriveError> {
+        let left_out = (self.shared.answers)
+            .each(|number, answer| take(json!({"answer": (number, answer)})))?;
+        let rows = self.shared.rows.iter();
+        let rows: Vec<u64> = rows.map(|rows| rows.load(Ordering::Relaxed)).collect();
+        take(json!(QueryPart::Rows(rows, left_out)))
+    }
+
+    /// Take in what another host has learnt.
+    pub(crate) fn join(&self, part: Value) {
+        match serde_json::from_value(part) {
+            Ok(QueryPart::Answer(number, answer)) => self.join_answer(number, answer),
+            Ok(QueryPart::Rows(rows, left_out)) => {
+                for (mine, theirs) in self.shared.rows.iter().zip(rows) {
+                    mine.fetch_add(theirs, Ordering::Relaxed);
+                }
+                self.shared.answers.left_out(left_out);
+            }
+            Err(_) => {} // a line that was cut off
+        }
+    }
+
+    fn join_answer(&self, number: u64, answer: Answer) {
+        let Some(text) = self.shared.feed.text(number) else {
+            return;
+        };
+        let differs = (self.shared.answers).join(key(&text), number, answer);
+        let mut differences = (self.differences.lock()).unwrap_or_else(PoisonError::into_inner);
+        differences.extend(differs);
+    }
+
+    /// Where answers of several hosts differ, in words.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        (self
+            .differences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner))
+        .clone()
     }
 
     pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {

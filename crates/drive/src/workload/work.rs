@@ -174,6 +174,42 @@ impl Work {
         }
     }
 
+    /// Hand over what one of several hosts has learnt beside its records.
+    pub(crate) fn parts(
+        &self,
+        take: &mut dyn FnMut(Value) -> Result<(), DriveError>,
+    ) -> Result<(), DriveError> {
+        match self {
+            Self::Scripts(_) | Self::Load(_) => Ok(()),
+            Self::Queries(queries) => queries.parts(take),
+            Self::Lua(lua) => take(lua.part()),
+        }
+    }
+
+    /// Take in what another host has handed over.
+    pub(crate) fn join(&self, part: Value) {
+        match self {
+            Self::Scripts(_) | Self::Load(_) => {}
+            Self::Queries(queries) => queries.join(part),
+            Self::Lua(lua) => lua.join(part),
+        }
+    }
+
+    /// Where several hosts were given different answers, in words.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        match self {
+            Self::Queries(queries) => queries.differences(),
+            Self::Scripts(_) | Self::Load(_) | Self::Lua(_) => Vec::new(),
+        }
+    }
+
+    /// All other hosts have done their part.
+    pub(crate) fn others_ended(&self) {
+        if let Self::Lua(lua) = self {
+            lua.others_ended();
+        }
+    }
+
     /// What the account says besides, by key.
     pub(crate) fn account(&self, totals: &Record) -> Map<String, Value> {
         match self {

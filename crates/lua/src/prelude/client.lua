@@ -15,12 +15,19 @@ end
 -- Chunks by path, compiled once for all clients: they share code, and what the compiler made of it.
 local chunks, busy = {}, {}
 
+-- Texts that stand in for files, and which files were read.
+local texts, opened = settings.files, {}
+
 local function compiled(path, source)
    local known = chunks[path]
    if known and not busy[known] then
       return known
    end
    local chunk, trouble
+   if not source then
+      opened[path] = true
+      source = texts[path]
+   end
    if source then
       chunk, trouble = loadstring(source, "@" .. path)
    else
@@ -43,6 +50,9 @@ local function run_chunk(chunk, globals, ...)
 end
 
 local function exists(path)
+   if texts[path] then
+      return true
+   end
    local file = io.open(path, "r")
    if not file then
       return false
@@ -56,8 +66,17 @@ end
 local function search(name, templates)
    local tried = {}
    local file_name = name:gsub("%.", "/")
+   local function placed(template)
+      return (template:gsub("%?", (file_name:gsub("%%", "%%%%"))))
+   end
+   -- What stands in for files comes first: other files of this name may be here.
    for template in templates:gmatch("[^;]+") do
-      local path = template:gsub("%?", (file_name:gsub("%%", "%%%%")))
+      if texts[placed(template)] then
+         return placed(template)
+      end
+   end
+   for template in templates:gmatch("[^;]+") do
+      local path = placed(template)
       if exists(path) then
          return path
       end
@@ -262,8 +281,14 @@ local function loaders(globals)
       end
       return own(load(text, name, mode))
    end
-   function globals.loadfile(...)
-      return own(loadfile(...))
+   function globals.loadfile(path, ...)
+      if path ~= nil then
+         opened[path] = true
+      end
+      if texts[path] then
+         return own(loadstring(texts[path], "@" .. path))
+      end
+      return own(loadfile(path, ...))
    end
    function globals.dofile(path)
       return run_chunk(compiled(path), globals)
@@ -503,7 +528,12 @@ local function describe(extend, api)
          commands[name] = { parallel = cmdline.command_parallel(name) }
       end
    end
-   return { options = options, commands = commands, has = has, needs_database = needs_database, legacy = cmdline.options == nil }, true
+   local files = {}
+   for path in pairs(opened) do
+      files[#files + 1] = tostring(path)
+   end
+   table.sort(files)
+   return { options = options, commands = commands, has = has, files = files, needs_database = needs_database, legacy = cmdline.options == nil }, true
 end
 
 -- What calls the script's hooks for reports, by name, in a state that has loaded the script for them alone; each

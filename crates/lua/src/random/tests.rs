@@ -22,11 +22,18 @@ fn a_seed_gives_the_numbers_of_sysbench() {
 
 #[test]
 fn unique_numbers_come_once() {
-    let unique = Unique::new(3);
-    let mut drawn: Vec<u32> = (0..100_000).map(|_| unique.next()).collect();
+    let alone = Unique::new(3, 0, 1);
+    let of_one: Vec<u32> = (0..99_999).map(|_| alone.next()).collect();
+    let hosts = (0..3).map(|host| Unique::new(3, host, 3));
+    let of_all: Vec<u32> = hosts
+        .flat_map(|host| (0..33_333).map(move |_| host.next()))
+        .collect();
+    let [mut drawn, mut shared] = [of_one, of_all];
     drawn.sort_unstable();
+    shared.sort_unstable();
+    assert_eq!(drawn, shared, "several hosts draw those of one");
     drawn.dedup();
-    assert_eq!(drawn.len(), 100_000);
+    assert_eq!(drawn.len(), 99_999);
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use loadstone_lua::random::Stream;
-use loadstone_lua::{Client, Script, ScriptSpec, Told, describe};
-use serde_json::{Map, Value};
+use loadstone_lua::{Client, Part, Script, ScriptSpec, Told, describe};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::LuaProgram;
 use super::copying::{Copying, Dialect};
@@ -54,6 +55,38 @@ impl Shared {
     }
 }
 
+/// What one of several hosts tells the others' collector.
+#[derive(Debug, Serialize, Deserialize)]
+struct LuaPart {
+    /// Number, events and busy nanoseconds of each.
+    clients: Vec<(usize, u64, u64)>,
+    copied: u64,
+    failure: Option<String>,
+}
+
+/// The part of this host: of the clients, and of the events that all of them may begin.
+fn part_of(lua: &ScriptSpec, spec: &DriveSpec) -> Part {
+    let (share, own) = (spec.share(), spec.own_clients());
+    let whole = Part::whole(lua, own.len());
+    let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    Part {
+        host: number(share.number),
+        hosts: number(share.of),
+        events: whole.events.map(|events| own_events(events, spec)),
+        ..whole
+    }
+}
+
+/// How many of so many events are this host's: every n-th under a rate, as its starts are; else as many for each client.
+fn own_events(events: u64, spec: &DriveSpec) -> u64 {
+    let (share, own) = (spec.share(), spec.own_clients());
+    if spec.pace.rate_per_s().is_some() {
+        return events / share.of + u64::from(share.number < events % share.of);
+    }
+    let before = |client: usize| u128::from(events) * client as u128 / spec.clients as u128;
+    u64::try_from(before(own.end) - before(own.start)).unwrap_or(events)
+}
+
 /// The work of a drive.
 #[derive(Debug)]
 pub(crate) struct LuaWork {
@@ -78,14 +111,14 @@ impl LuaWork {
             };
             paper.push(Line::new(kind, text));
         };
-        let script = Script::new(lua.clone(), spec.clients, Box::new(output))
+        let script = Script::part_of(lua.clone(), part_of(lua, spec), Box::new(output))
             .map_err(|fault| refuse(fault.message))?;
         let shared = Shared {
             script,
             messages,
             is_parallel,
             is_run,
-            fairness: Fairness::new(spec.clients),
+            fairness: Fairness::new(spec.own_clients()),
             failure: Mutex::default(),
         };
         Ok(Self {
@@ -144,6 +177,32 @@ impl LuaWork {
         ])
     }
 
+    /// What one of several hosts has learnt beside its records.
+    pub(crate) fn part(&self) -> Value {
+        json!(LuaPart {
+            clients: self.shared.fairness.clients(),
+            copied: self.copied.load(Ordering::Relaxed),
+            failure: self.failure(),
+        })
+    }
+
+    /// Take in what another host has learnt.
+    pub(crate) fn join(&self, part: Value) {
+        let Ok(part) = serde_json::from_value::<LuaPart>(part) else {
+            return;
+        };
+        self.shared.fairness.join(&part.clients);
+        self.copied.fetch_add(part.copied, Ordering::Relaxed);
+        if let Some(failure) = &part.failure {
+            self.shared.fail(failure);
+        }
+    }
+
+    /// All other hosts have done their part.
+    pub(crate) fn others_ended(&self) {
+        self.shared.script.hosts_ended();
+    }
+
     pub(crate) fn messages(&self) -> Arc<Messages> {
         Arc::clone(&self.shared.messages)
     }
@@ -176,5 +235,40 @@ impl LuaWork {
         let _ = thread::Builder::new()
             .name("lua-end".to_owned())
             .spawn(watch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spec(clients: usize, rate: bool, number: u64, of: u64) -> DriveSpec {
+        let pace = if rate {
+            json!({"kind": "poisson", "rate_per_s": 5.0})
+        } else {
+            json!({"kind": "closed"})
+        };
+        serde_json::from_value(json!({
+            "clients": clients, "seed": 1, "pace": pace, "host": {"number": number, "of": of},
+        }))
+        .unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn hosts_share_all_events_and_none_is_had_twice(
+            events in 1_u64..10_000, clients in 1_usize..100, of in 1_u64..20, rate: bool,
+        ) {
+            let clients = clients.max(usize::try_from(of).unwrap());
+            let own: Vec<u64> = (0..of)
+                .map(|number| own_events(events, &spec(clients, rate, number, of)))
+                .collect();
+            prop_assert_eq!(own.iter().sum::<u64>(), events);
+            let (least, most) = (own.iter().min().unwrap(), own.iter().max().unwrap());
+            let each = events / clients as u64 + 2;
+            prop_assert!(most - least <= if rate { 1 } else { each }, "{own:?}");
+        }
     }
 }

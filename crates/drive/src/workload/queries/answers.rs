@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::statements::Key;
@@ -19,9 +20,10 @@ pub(super) enum Want {
     Count,
 }
 
-#[derive(Debug)]
-enum Answer {
-    Digest(Digest),
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Digest(#[serde(with = "crate::answer::saved")] Digest),
     Rows(Value),
 }
 
@@ -100,6 +102,40 @@ impl Answers {
             let mut state = self.write();
             state.left_out += u64::from(!state.known.contains_key(&key));
         }
+    }
+
+    /// Hand over all answers with the numbers of their queries, and how many were not kept.
+    pub(super) fn each<E>(
+        &self,
+        mut take: impl FnMut(u64, &Answer) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let state = self.read();
+        for (number, answer) in &state.given {
+            take(*number, answer)?;
+        }
+        Ok(state.left_out)
+    }
+
+    /// Take in the answer that another host has had to the query of this number: what differs, in words.
+    pub(super) fn join(&self, key: Key, number: u64, answer: Answer) -> Option<String> {
+        let mut state = self.write();
+        let Some(&at) = state.known.get(&key) else {
+            state.keep(key, number, answer, self.max);
+            return None;
+        };
+        let differs = match &answer {
+            Answer::Digest(digest) => self.difference(&state.given[at], digest),
+            Answer::Rows(_) => None,
+        };
+        if number < state.given[at].0 {
+            state.given[at] = (number, answer);
+        }
+        differs
+    }
+
+    /// So many more were not kept.
+    pub(super) fn left_out(&self, count: u64) {
+        self.write().left_out += count;
     }
 
     /// The answers by the queries' numbers, and how many were not kept.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::DriveError;
+use crate::share::Share;
 use crate::spec::queries::QueriesSpec;
 
 /// A file up to this size is kept in memory.
@@ -48,6 +49,10 @@ pub(super) struct Feed {
     source: Source,
     listed: u64,
     turns: Option<u64>,
+    /// Which of the turns are this host's, and how many in a row.
+    share: Share,
+    together: u64,
+    /// Own turns that were given out.
     turn: AtomicU64,
     /// Queries whose client was lost before it could begin.
     returned: Mutex<Vec<Query>>,
@@ -56,8 +61,8 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Check all queries.
-    pub(super) fn new(spec: &QueriesSpec) -> Result<Self, DriveError> {
+    /// Check all queries; those of `share` are given out.
+    pub(super) fn new(spec: &QueriesSpec, share: Share) -> Result<Self, DriveError> {
         let labels = spec.labels.len();
         let source = match (&spec.queries, &spec.file) {
             (Some(list), _) => {
@@ -84,6 +89,8 @@ impl Feed {
             source,
             listed,
             turns,
+            share,
+            together: spec.together.max(1),
             turn: AtomicU64::new(0),
             returned: Mutex::default(),
             returned_count: AtomicUsize::new(0),
@@ -96,7 +103,7 @@ impl Feed {
         self.listed
     }
 
-    /// Queries that will be run; `None` when only the clock or the clients end it.
+    /// Queries that all hosts will run; `None` when only the clock or the clients end it.
     pub(super) fn total(&self) -> Option<u64> {
         self.turns
     }
@@ -114,7 +121,7 @@ impl Feed {
         if self.failure.get().is_some() {
             return false;
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let turn = self.dealt(self.turn.fetch_add(1, Ordering::Relaxed));
         if self.turns.is_some_and(|turns| turn >= turns) {
             return false;
         }
@@ -126,6 +133,22 @@ impl Feed {
                 false
             }
         }
+    }
+
+    /// The turn among those of all hosts, of one of our own.
+    fn dealt(&self, own: u64) -> u64 {
+        let (run, within) = (own / self.together, own % self.together);
+        (run * self.share.of + self.share.number) * self.together + within
+    }
+
+    /// The text of the query at this place of the list.
+    pub(super) fn text(&self, number: u64) -> Option<String> {
+        let mut query = Query {
+            number,
+            ..Query::default()
+        };
+        let read = (number < self.listed).then(|| self.source.read(&mut query));
+        read.is_some_and(|read| read.is_ok()).then_some(query.sql)
     }
 
     /// A client has left with this query: another will run it.
@@ -255,6 +278,8 @@ fn bad(place: &str, why: &str) -> DriveError {
 mod tests {
     use std::io::Write;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     fn lines() -> tempfile::NamedTempFile {
@@ -265,7 +290,11 @@ mod tests {
     }
 
     fn feed(spec: &serde_json::Value) -> Feed {
-        Feed::new(&serde_json::from_value(spec.clone()).unwrap()).unwrap()
+        shared(spec, Share::WHOLE)
+    }
+
+    fn shared(spec: &serde_json::Value, share: Share) -> Feed {
+        Feed::new(&serde_json::from_value(spec.clone()).unwrap(), share).unwrap()
     }
 
     fn all(feed: &Feed) -> Vec<(u64, u64, usize, String)> {
@@ -301,6 +330,26 @@ mod tests {
         feed.turn = AtomicU64::new(0);
         assert_eq!(all(&feed), []);
         assert!(feed.failure().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn hosts_together_ask_the_queries_of_one_and_keep_runs_together(
+            runs in 1_u64..40, together in 1_u64..4, of in 1_u64..9, most in 0_u64..200, repeat: bool,
+        ) {
+            let list: Vec<_> = (0..runs * together).map(|n| (0, format!("select {n}"))).collect();
+            let most = if repeat { most.max(1) } else { most };
+            let spec = serde_json::json!({
+                "labels": ["a"], "queries": list, "together": together, "max_queries": most, "loop": repeat,
+            });
+            let mut found: Vec<_> = (0..of).flat_map(|number| {
+                let own = all(&shared(&spec, Share { number, of }));
+                assert!(own.iter().all(|(turn, ..)| turn / together % of == number));
+                own
+            }).collect();
+            found.sort_unstable();
+            prop_assert_eq!(found, all(&feed(&spec)));
+        }
     }
 
     #[test]
