@@ -41,8 +41,10 @@ class Agent:
         self._do: dict[str, Callable[..., Message]] = {
             "calibrate": _calibrate,
             "prepare": self._prepare,
+            "rest": dict,
             "go": self._go,
             "poll": self._poll,
+            "proceed": self._proceed,
             "stop": self.stop,
         }
 
@@ -93,6 +95,11 @@ class Agent:
             progress["recent"] = [row for row in recent if row["start_ns"] > self._told_ns]
             progress["latest"] = None
             self._told_ns = recent[-1]["start_ns"]
+
+    def _proceed(self) -> Message:
+        """Let the next step of a load begin."""
+        self._of_drive().proceed()
+        return {}
 
     def _look(self, drive: _core.Drive, wait_s: float) -> None:
         text = None if self._account is not None else drive.wait(wait_s)

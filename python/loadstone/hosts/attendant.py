@@ -89,7 +89,7 @@ async def begin(key: str, lease_s: float) -> Message:
         return {"lost": f"its agent cannot be started: {error}"}
     _AGENTS[key] = _Attended(process, folder)
     count_as_ours(process.pid)
-    return {"pid": process.pid}
+    return {"pid": process.pid, "folder": str(folder)}
 
 
 async def ask(key: str, message: Message) -> Message:
@@ -117,6 +117,19 @@ async def _end_of(process: asyncio.subprocess.Process) -> str:
     except TimeoutError:
         return "its agent no longer answers"
     return f"its agent was killed by signal {-code}" if code < 0 else f"its agent ended with status {code}"
+
+
+async def put(key: str, name: str, chunk: bytes) -> str | None:
+    """Append to a file in the agent's folder; returns why it cannot be, or None."""
+    attended = _AGENTS.get(key)
+    if attended is None:
+        return "the Dask worker was restarted"
+    try:
+        with (attended.folder / name).open("ab") as file:
+            file.write(chunk)
+    except OSError as error:
+        return f"{attended.folder / name} cannot be written: {error.strerror}"
+    return None
 
 
 async def fetch(key: str, offset: int) -> bytes:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from loadstone.hosts.places import Places
     from loadstone.signals import Signals
 
+    Tell = Callable[[Sequence[Mapping[str, str]]], None]
+
 Document = dict[str, Any]
 
 
@@ -106,7 +108,7 @@ class Fleet:
         document: Document,
         signals: Signals | None,
         show: Callable[[Document], None] | None = None,
-        on_messages: Callable[[Sequence[Mapping[str, str]]], None] | None = None,
+        on_messages: Tell | None = None,
         say: Callable[[str, str], None] | None = None,
     ) -> Document:
         """Run a drive on all hosts to its end and return its account, as `workload.drive.perform` does.
@@ -124,10 +126,10 @@ class Fleet:
         unknown = mode_clients if mode_clients not in self._ceilings else None
         sent = {name: value for name, value in document.items() if name != "out_dir"}
         with drive.ending():
-            begun = drive.begin(sent, unknown)
+            begun = drive.begin(sent, unknown, on_messages)
             if mode_clients is not None and begun:
                 self._ceilings[mode_clients] = {s.name: s.ceiling for s in shares if s.ceiling}
-            drive.watch(show, on_messages)
+            drive.watch(show, on_messages, ends_with_one=_ends_with_one(document))
             return self._outcome(document, drive, say)
 
     def calibrate(self, wanted: Sequence[tuple[str, int]], seconds: float) -> dict[str, list[Document]]:
@@ -150,7 +152,7 @@ class Fleet:
         ]
 
     def _wanted_ceiling(self, document: Document) -> tuple[str, int] | None:
-        if not self._calibrate:
+        if not self._calibrate or not document.get("scripts"):
             return None
         return document["mode"], -(-document["clients"] // len(self._lines))
 
@@ -169,9 +171,9 @@ class Fleet:
         return account
 
     def _refuse_unsplittable(self, document: Document) -> None:
-        if not document.get("scripts"):
+        if not any(document.get(work) for work in ("scripts", "queries", "lua")):
             raise LoadstoneError(
-                "--hosts: only phases of scripts can be split over several load hosts so far",
+                "--hosts: only phases of scripts and queries can be split over several load hosts so far",
                 "Run this from one host: leave out --hosts.",
             )
         if document.get("log"):
@@ -199,6 +201,11 @@ class Fleet:
                 "Name the server by an address that every load host can reach: "
                 "--target postgres://user@ADDRESS/database",
             )
+
+
+def _ends_with_one(document: Document) -> bool:
+    """Whether the drive ends with the first client that gives up, on whichever host."""
+    return bool(document.get("exit_on_abort") or "lua" in document)
 
 
 def _is_local(host: str) -> bool:
@@ -238,12 +245,16 @@ class _Performance:
                 if self._signals is not None:
                     self._signals.during(None)
 
-    def begin(self, document: Document, ceiling_of: tuple[str, int] | None) -> bool:
+    def begin(self, document: Document, ceiling_of: tuple[str, int] | None, on_messages: Tell | None) -> bool:
         """Prepare all hosts, and let them begin unless a signal comes before; returns whether they did."""
         self._client.sync(self.joint.prepare, document, ceiling_of)
-        while not self._client.sync(self.joint.look_ready):
-            if self._stop_asked and self._signals is not None:
-                self._signals.check()
+        try:
+            while not self._client.sync(self.joint.look_ready):
+                if self._stop_asked and self._signals is not None:
+                    self._signals.check()
+        finally:
+            if on_messages is not None:
+                on_messages(self.joint.take_messages())
         if self._stop_asked and self._signals is not None:
             self._signals.check()
         self._client.sync(self.joint.go)
@@ -252,17 +263,25 @@ class _Performance:
     def watch(
         self,
         show: Callable[[Document], None] | None,
-        on_messages: Callable[[Sequence[Mapping[str, str]]], None] | None,
+        on_messages: Tell | None,
+        *,
+        ends_with_one: bool = False,
     ) -> None:
-        """Watch until all have ended; when one is lost, the others are stopped."""
+        """Watch until all have ended; when one is lost, the others are stopped.
+
+        `ends_with_one`: so they are when the drive of one has failed.
+        """
         progress = JointProgress(self.joint.shares)
         while any(share.running for share in self.joint.shares):
             self._client.sync(self.joint.look)
             taken = progress.take()
             lost = any(share.lost is not None for share in self.joint.shares)
-            if (lost or self._stop_asked or taken["output_error"]) and not self._stopped:
+            failed = ends_with_one and self.joint.has_failed()
+            if (lost or failed or self._stop_asked or taken["output_error"]) and not self._stopped:
                 self._stopped = True
                 self._client.sync(self.joint.stop)
+            if self.joint.first_awaits_others():
+                self._client.sync(self.joint.tell_first)
             if on_messages is not None:
                 on_messages(taken["messages"])
             if show is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import HostLostError, LoadstoneError, RunFailedError
 from loadstone.hosts import attendant, clocks
+from loadstone.hosts.delivery import delivered
 from loadstone.hosts.line import LineLostError
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ Message = dict[str, Any]
 LEASE_S = 30.0
 """An agent that hears nothing for so long ends its load."""
 POLL_S = 1.0
+_FIRST_S = 0.2
+_SOON_S = 0.05
+"""Between looks at the first host, and at all that are about to end, where it has something to do last."""
 PATIENCE_S = 10.0
 """Beyond what an answer may take anyway, so long a host may be silent before it is lost."""
 CALIBRATION_S = 60.0
@@ -41,6 +45,9 @@ class Share:
     line: Line
     key: str
     number: int
+    folder: str = ""
+    """Of its agent, there."""
+    prepared: bool = False
     ceiling: Message | None = None
     before: Offset | None = None
     after: Offset | None = None
@@ -69,6 +76,8 @@ class JointDrive:
         self.shares = shares
         self._lease_s = lease_s
         self.calibration_s = 0.5
+        self._document: Message = {}
+        self._first_told = False
         self.go_ns: int | None = None
         """The common start on our clock."""
 
@@ -81,7 +90,37 @@ class JointDrive:
         if ceiling_of is not None:
             await self._each(lambda share: self._calibrate(share, *ceiling_of))
         await self.measure_clocks()
-        await self._each(lambda share: self._prepare(share, document))
+        self._document = document
+        # What the first client of a script does before the others begin, it does before other hosts do.
+        await self._prepare_unprepared(1 if "lua" in document else len(self.shares))
+
+    async def _prepare_unprepared(self, numbers_below: int) -> None:
+        async def prepare(share: Share) -> None:
+            if not share.prepared and share.number < numbers_below:
+                await self._prepare(share)
+
+        done = asyncio.Event()
+        waking = asyncio.create_task(self._keep_awake(done))
+        try:
+            await self._each(prepare)
+        finally:
+            done.set()
+            await waking
+
+    async def _keep_awake(self, done: asyncio.Event) -> None:
+        """Talk to agents that are prepared while others are not: files may take long to reach them."""
+
+        async def rest(share: Share) -> None:
+            if share.prepared:
+                await self._rest(share)
+
+        while True:
+            try:
+                await asyncio.wait_for(done.wait(), self._lease_s / 3)
+            except TimeoutError:
+                await self._each(rest)
+            else:
+                return
 
     async def calibrate(self, wanted: Sequence[tuple[str, int]]) -> list[list[Message]]:
         """Let all hosts measure their ceilings, all at the same time; returns the results of each host."""
@@ -100,6 +139,7 @@ class JointDrive:
     async def _begin(self, share: Share) -> None:
         answer = await self._call(share, attendant.begin, share.key, self._lease_s, within_s=PATIENCE_S)
         _refuse(share, answer)
+        share.folder = answer["folder"]
 
     async def _calibrate(self, share: Share, mode: str, clients: int) -> None:
         message = {"do": "calibrate", "mode": mode, "clients": clients, "seconds": self.calibration_s}
@@ -107,10 +147,18 @@ class JointDrive:
         _refuse(share, answer)
         share.ceiling = answer["ceiling"]
 
-    async def _prepare(self, share: Share, document: Message) -> None:
+    async def _prepare(self, share: Share) -> None:
+        try:
+            document = await delivered(
+                share.line, share.key, share.folder, self._document, lambda: self._rest(share)
+            )
+        except LineLostError as error:
+            _refuse(share, {"lost": str(error)})
+            return
         host = {"number": share.number, "of": len(self.shares)}
         message = {"do": "prepare", "document": document | {"host": host}}
         _refuse(share, await self._ask(share, message, PATIENCE_S))
+        share.prepared = True
 
     async def measure_clocks(self) -> None:
         """Measure the clocks of all that can be reached; after the start once more, for their drift.
@@ -146,13 +194,21 @@ class JointDrive:
 
     async def look_ready(self) -> bool:
         """Look whether all are connected; raises what kept one of them from it."""
-        await self._each(lambda share: self._poll(share, "ready"))
+        await self._each(lambda share: self._poll(share, "ready") if share.prepared else self._rest(share))
         for share in self.shares:
             if share.ended is not None:
                 _refuse(share, {"lost": str(share.ended["reason"])})
             if share.lost is not None:
                 _refuse(share, {"lost": share.lost})
-        return all(share.progress.get("ready") for share in self.shares)
+        if not all(share.progress.get("ready") for share in self.shares if share.prepared):
+            return False
+        was_last = all(share.prepared for share in self.shares)
+        await self._prepare_unprepared(len(self.shares))
+        return was_last
+
+    async def _rest(self, share: Share) -> None:
+        """Say something to an agent whose turn comes later, so that its lease does not end."""
+        _refuse(share, await self._ask(share, {"do": "rest"}, PATIENCE_S))
 
     async def go(self) -> None:
         """Let all begin at one instant, far enough ahead that the word is everywhere by then."""
@@ -168,7 +224,38 @@ class JointDrive:
 
     async def look(self) -> None:
         """Look how far all are, for a second at most."""
-        await self._each(lambda share: self._poll(share, "end"))
+        await self._each(lambda share: self._poll(share, "end", self._wait_s(share)))
+
+    def _wait_s(self, share: Share) -> float:
+        """Return how long to wait for a host's end: shortly where the first host waits for that of all."""
+        if not self._document.get("lua", {}).get("done"):
+            return POLL_S
+        if any(not one.running for one in self.shares):
+            return _SOON_S
+        return POLL_S if share.number else _FIRST_S
+
+    def first_awaits_others(self) -> bool:
+        """Whether the first host of a script is to be told, now, that all others have ended."""
+        first, *others = self.shares
+        wanted = self._document.get("lua", {}).get("done") and not self._first_told
+        return bool(wanted) and first.running and not any(share.running for share in others)
+
+    async def tell_first(self) -> None:
+        """Tell the first host of a script that all others have ended."""
+        self._first_told = True
+        answer = await self._ask(self.shares[0], {"do": "proceed"}, PATIENCE_S)
+        self.shares[0].lost = self.shares[0].lost or answer.get("lost")
+
+    def take_messages(self) -> list[Any]:
+        """Return the lines for the user that have come since the last call."""
+        lines = [line for share in self.shares for line in share.messages]
+        for share in self.shares:
+            share.messages = []
+        return lines
+
+    def has_failed(self) -> bool:
+        """Whether the drive of some host has failed."""
+        return any(share.ended is not None and share.ended["state"] == "aborted" for share in self.shares)
 
     async def stop(self) -> None:
         """Ask all to end early."""
@@ -200,10 +287,10 @@ class JointDrive:
 
         await self._each(close)
 
-    async def _poll(self, share: Share, until: str) -> None:
+    async def _poll(self, share: Share, until: str, wait_s: float = POLL_S) -> None:
         if not share.running:
             return
-        message = {"do": "poll", "wait_s": POLL_S, "until": until}
+        message = {"do": "poll", "wait_s": wait_s, "until": until}
         answer = await self._ask(share, message, POLL_S + PATIENCE_S)
         if "failed" in answer:
             _refuse(share, answer)

@@ -23,6 +23,8 @@ class JointProgress:
         """Nothing has come yet."""
         self._shares = shares
         self._rows: dict[int, dict[int, Row]] = {}
+        self._told: dict[int, int] = {}
+        """The latest interval that each host has told of."""
         self._shown = -1
         self._latest: Row | None = None
 
@@ -59,6 +61,7 @@ class JointProgress:
         for row in progress.get("recent") or latest:
             # The order in time is the same on all hosts, and starts are multiples of the interval apart.
             since_ms = round((row["start_ns"] - begun_ns) / 1e6)
+            self._told[share.number] = max(since_ms, self._told.get(share.number, -1))
             if since_ms > self._shown:
                 self._rows.setdefault(since_ms, {})[share.number] = row | {
                     "start_ns": share.here(row["start_ns"]),
@@ -70,8 +73,12 @@ class JointProgress:
         complete = []
         for since_ms in sorted(self._rows):
             rows = self._rows[since_ms]
-            if not running <= rows.keys():
+            missing = running - rows.keys()
+            if any(self._told.get(number, -1) < since_ms for number in missing):
                 break
+            if missing:  # who has told of a later interval does not tell of this one any more
+                del self._rows[since_ms]
+                continue
             complete.append(joined([rows[number] for number in sorted(rows)]))
             self._shown = since_ms
             del self._rows[since_ms]
@@ -93,6 +100,19 @@ def joined(rows: Sequence[Row]) -> Row:
         "loop_lag_max_ns": max(row["loop_lag_max_ns"] for row in rows),
         "response": _moments(responses) if responses else None,
         "lag_mean_ns": sum(done * lag for done, lag in lags) / weight if weight else None,
+        "operations": _operations([row["operations"] for row in rows if row.get("operations")]),
+    }
+
+
+def _operations(found: Sequence[Row]) -> Row | None:
+    """Return statements by what they did; the percentile is the highest: that of all is no higher."""
+    if not found:
+        return None
+    percentiles = [one["percentile_ns"] for one in found if one["percentile_ns"] is not None]
+    return {
+        **{name: sum(one[name] for one in found) for name in ("reads", "writes", "others", "reconnects")},
+        "ignored": [error for one in found for error in one["ignored"]],
+        "percentile_ns": max(percentiles, default=None),
     }
 
 

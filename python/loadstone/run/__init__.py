@@ -30,6 +30,7 @@ from loadstone.run.preflight import (
     refuse_unqualified,
     refuse_unsplittable,
     refuse_without_room,
+    split_clients,
 )
 from loadstone.run.prices import prices_of
 from loadstone.run.remembered import asked_document
@@ -247,8 +248,9 @@ class _Run:
         self.listener.said(f"finding the load hosts of {hosts} …")
         fleet = stack.enter_context(open_fleet(parse_hosts(hosts), calibrate=self.request.calibrate))
         for workload in (phase.workload for phase in _planned(plan)):
-            if isinstance(workload, ScriptWorkload):
-                fleet.refuse_too_few(workload.drive.clients)
+            clients = split_clients(workload)
+            if clients is not None:
+                fleet.refuse_too_few(clients)
         for note in (f"load hosts: {', '.join(fleet.names)}", *fleet.notes):
             self.folder.event("info", "note", note)
             self.listener.said(note)

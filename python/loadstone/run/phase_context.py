@@ -41,6 +41,8 @@ class PhaseContext:
     io: InOut
     tell: Callable[[str], None]
     """Appends a note to the run's events."""
+    drive: Callable[[Document, Callable[[Progress], None] | None], Document] | None = None
+    """Drives what can be split from the load hosts; None: there are none."""
 
     def control(self, *, lost: bool = False) -> Control:
         """Return the server's control connection, made again where it was lost.

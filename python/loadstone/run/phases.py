@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
 from loadstone.errors import HostLostError, words_of
@@ -31,6 +32,7 @@ from loadstone.workload.drive import drive_document, perform
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from loadstone.hosts.fleet import Fleet
     from loadstone.model import PlainQueries, QueryMix
     from loadstone.plan.model import PlannedPhase
     from loadstone.results.folder import RunFolder
@@ -194,9 +196,13 @@ class PhaseRun:
 
     def _perform(self, document: Document, show: Callable[[Progress], None]) -> Document:
         """Drive from this process, or from the load hosts."""
-        fleet = self._manner.fleet
-        if fleet is None:
+        if self._manner.fleet is None:
             return perform(document, self._signals, show)
+        return self._on_hosts(self._manner.fleet, document, show)
+
+    def _on_hosts(
+        self, fleet: Fleet, document: Document, show: Callable[[Progress], None] | None
+    ) -> Document:
         return fleet.perform(
             document, self._signals, show, say=lambda level, text: self._event(level, "note", text)
         )
@@ -274,6 +280,7 @@ class PhaseRun:
             show,
             self._manner.io,
             lambda message: self._event("info", "note", message),
+            partial(self._on_hosts, self._manner.fleet) if self._manner.fleet is not None else None,
         )
 
     def compare_with(self, others: Sequence[PhaseRun]) -> None:

@@ -10,8 +10,10 @@ from loadstone import _core
 from loadstone.engine import SCHEMA
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError, ShellRefusedError
+from loadstone.hosts.driving import refuse_library
 from loadstone.plan.model import (
     CheckWorkload,
+    PlainQueriesWorkload,
     ScriptWorkload,
     SizeWorkload,
     SqlWorkload,
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadstone.model import BulkLoad, QueryMix, Series
-    from loadstone.plan.model import Plan, PlannedPhase, PlannedTarget
+    from loadstone.plan.model import Plan, PlannedPhase, PlannedTarget, Workload
     from loadstone.run.server import Server
     from loadstone.target import Target
 
-_IN_PARTS = (ScriptWorkload, SqlWorkload, SizeWorkload, CheckWorkload)
-"""What can be split over several load hosts, or makes no load."""
+_QUIET = (SqlWorkload, SizeWorkload, CheckWorkload)
+"""What makes no load."""
+_IN_PARTS = (ScriptWorkload, TimeSeriesQueriesWorkload, PlainQueriesWorkload)
+"""What can be split over several load hosts."""
 _SHELL = ("shell", "setshell")
 _CHANGE = re.compile(
     r"(?:(?:drop|alter)\s+(?:materialized\s+)?(?:table|view|sequence|index|type|function|macro(?:\s+table)?)"
@@ -56,13 +60,23 @@ _MAKING = re.compile(
 def refuse_unsplittable(plan: Plan) -> None:
     """Refuse phases that cannot be split over several load hosts. Raises LoadstoneError."""
     for target in plan.targets:
-        for phase in target.phases:
-            if phase.skip is None and not isinstance(phase.workload, _IN_PARTS):
+        loading = [p for p in target.phases if p.skip is None and not isinstance(p.workload, _QUIET)]
+        for phase in loading:
+            if not isinstance(phase.workload, _IN_PARTS):
                 raise LoadstoneError(
                     f"--hosts: phase '{phase.id}' of {phase.scenario} is a phase of {phase.kind}, and only "
-                    "phases of scripts can be split over several load hosts so far",
+                    "phases of scripts and queries can be split over several load hosts so far",
                     "Run this scenario from one host: leave out --hosts.",
                 )
+        if loading:
+            refuse_library(engine_named(target.engine))
+
+
+def split_clients(workload: Workload) -> int | None:
+    """Return how many clients the load hosts share in a phase; None where one host does it alone."""
+    if isinstance(workload, PlainQueriesWorkload) and workload.queries.duration_s is None:
+        return None  # one after the other, by one client
+    return workload.clients if isinstance(workload, _IN_PARTS) else None
 
 
 def refuse_impossible(plan: Plan) -> None:

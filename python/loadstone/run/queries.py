@@ -34,6 +34,8 @@ def plain_queries_phase(queries: PlainQueries, stage: PhaseContext) -> Document:
         write(account, stage.folder)
         return account
     folder, server = stage.folder, stage.server
+    if stage.drive is not None:
+        stage.tell("one query after the other: they are asked from this host, not from the load hosts")
     context = QueryContext(
         control=stage.control,
         recover=server.recover,
@@ -145,6 +147,7 @@ def _as_load(
         prepared=0,
         interval_s=SHORT_S,
         schema=stage.server.schema,
+        drive=None if beside else stage.drive,
     )
     show = None if beside else stage.show
     account = ask_as_load(queries, stage.server.opened, folder.path, signals, show, options)

@@ -68,7 +68,7 @@ def committed_words(loaded: Document) -> str:
 def query_phase(mix: QueryMix, stage: PhaseContext) -> Document:
     """Run the queries on what is loaded; returns drive.json."""
     server, folder = stage.server, stage.folder
-    options = replace(manner_of(mix), schema=server.schema, interval_s=SHORT_S)
+    options = replace(manner_of(mix), schema=server.schema, interval_s=SHORT_S, drive=stage.drive)
     account = perform_queries(mix, server.opened, folder.path, stage.signals, stage.show, options)
     folder.write_drive(to_json(account, indent=1))
     return account

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import ExitCode, RunFailedError
+from loadstone.hosts.driving import driver
 from loadstone.model import Drive, Pace
 from loadstone.model import Script as DriveScript
 from loadstone.personalities.observation.observer import observing
@@ -19,13 +20,14 @@ from loadstone.personalities.pgbench.results_folder import driver_folder
 from loadstone.personalities.pgbench.scripts import commands_of, title
 from loadstone.personalities.pgbench.server import address_of, prepare
 from loadstone.signals import InterruptedRun, Signals
-from loadstone.workload.drive import drive_document, perform
+from loadstone.workload.drive import drive_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from loadstone.hosts.driving import Driver
     from loadstone.model import Connection, Value
     from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.pgbench.options import Options
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     Write = Callable[[str], object]
     Tell = Callable[[Sequence[Mapping[str, str]]], None]
-    Driver = Callable[[dict[str, Any], Callable[[dict[str, Any]], None], Tell], dict[str, Any]]
 
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
@@ -74,22 +75,11 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
         return folder.end(_conclude(options, account, signals, err))
 
 
-@contextmanager
-def _driver(options: Options, signals: Signals, err: Write) -> Iterator[Driver]:
-    """Drive from this process, or from the load hosts of `--hosts`."""
-    if options.hosts is None:
-        yield lambda document, show, on_messages: perform(document, signals, show, on_messages=on_messages)
-        return
-    from loadstone.hosts.fleet import open_fleet  # noqa: PLC0415 - imports Dask
-    from loadstone.hosts.places import parse_hosts  # noqa: PLC0415
-
+def _driver(options: Options, signals: Signals, err: Write) -> AbstractContextManager[Driver]:
     def say(level: str, text: str) -> None:
         err(f"{PROGRAM}: {'warning: ' if level == 'warning' else ''}{text}\n")
 
-    with open_fleet(parse_hosts(options.hosts)) as fleet:
-        for note in fleet.notes:
-            say("info", note)
-        yield lambda document, show, on_messages: fleet.perform(document, signals, show, on_messages, say)
+    return driver(options.hosts, signals, say)
 
 
 def _perform(

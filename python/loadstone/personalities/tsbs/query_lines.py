@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from loadstone.personalities.tsbs.go_json import indented
@@ -10,7 +11,7 @@ from loadstone.personalities.tsbs.query_figures import ALL, COLD, WARM, Group, b
 from loadstone.summary.histograms import Histogram, read_more
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     Write = Callable[[str], object]
@@ -39,10 +40,17 @@ class Samples:
     def read(self, logs: Sequence[Path]) -> None:
         """Take in what the logs have gained."""
         for log in logs:
-            lines, self._offsets[log] = read_more(log, self._offsets.get(log, 0))
-            for line in lines:
+            for _ in self.each(log):
+                pass
+
+    def each(self, log: Path) -> Iterator[None]:
+        """Take in what a log has gained, one interval after the other."""
+        lines, self._offsets[log] = read_more(log, self._offsets.get(log, 0))
+        for _, interval in groupby(lines, key=lambda line: line.start_s):
+            for line in interval:
                 self._take(line.tag, line.first, line.counts)
                 self.elapsed_s = max(self.elapsed_s, line.start_s + line.length_s)
+            yield
 
     def _take(self, tag: str, first: int, counts: Any) -> None:
         plain_tag = tag.removeprefix(_WARMUP)
@@ -98,6 +106,16 @@ class IntervalLines:
         if not interval and not self._burning:
             return
         self._samples.read(self._logs)
+        self._tell()
+
+    def replay(self) -> None:
+        """Print what was due while a drive went on that has ended."""
+        for log in self._logs:
+            for _ in self._samples.each(log):
+                self._tell()
+
+    def _tell(self) -> None:
+        interval = self._asked["interval"]
         self.tell_burn_in()
         count, most = self._samples.count, self._asked["most"]
         # The very last report is the one on standard output.

@@ -55,6 +55,8 @@ class Outcome:
     """Queries that failed."""
     changed: int
     """Of these, the ones whose answer was another than the first time."""
+    lost: bool
+    """A load host was lost: not everything was asked."""
 
 
 def run_at(
@@ -91,7 +93,11 @@ def run_at(
     if compared:
         out(compared)
     errors = _errors(accounts)
-    return Outcome(sum(count for _, count in errors), sum(n for (state, _), n in errors if state == CHANGED))
+    lost = any(account.get("lost_hosts") for account in accounts)
+    if lost:
+        err(f"loadstone tsbs run-queries: {accounts[0]['reason']}: the figures are not of all queries\n")
+    changed = sum(count for (state, _), count in errors if state == CHANGED)
+    return Outcome(sum(count for _, count in errors), changed, lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +195,8 @@ def _perform(
         accounts.append(
             perform_queries(labelled.each(), part.opened, part.folder, signals, show, part.options)
         )
+        if part.options.drive is not None:
+            lines.replay()  # what load hosts have recorded is there when all of them have ended
     else:
         accounts += _at_once(parts, samples, signals, lines, observer)
     samples.read(logs)

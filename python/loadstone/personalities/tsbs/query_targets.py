@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _BY_FLAGS = ("hosts", "port", "user", "pass", "db-name", "postgres")
 _NOT_FROM_STRING = re.compile(r"(host|dbname|user)=\S*\b")
 """What TSBS takes out of --postgres: it has flags of its own for these."""
+_LOAD_HOSTS = re.compile(r"local:|[a-z]+://")
+"""So the names of load hosts begin; those of servers do not."""
 _EXTENSION = "select 1 as one from pg_extension where extname = 'timescaledb'"
 
 
@@ -40,13 +42,20 @@ class Place:
     """Whether the user named the engine; TSBS's flags do not."""
 
 
+def load_hosts_of(values: Values) -> str | None:
+    """Return what `--hosts` says where it names load hosts, in place of TSBS's servers."""
+    text = values.text("hosts")
+    return text if _LOAD_HOSTS.match(text) else None
+
+
 def places_of(values: Values) -> list[Place]:
     """Return where to run, one place after the other. Raises LoadstoneError."""
     text = values.text("target")
+    load_hosts = load_hosts_of(values)
     if not text:
-        hosts = values.text("hosts").split(",")
+        hosts = ["localhost"] if load_hosts else values.text("hosts").split(",")
         return [Place(parse_targets(_conninfo(values, host) for host in hosts), named=False)]
-    clash = sorted(set(_BY_FLAGS) & values.given)
+    clash = sorted((set(_BY_FLAGS) & values.given) - ({"hosts"} if load_hosts else set()))
     if clash:
         raise LoadstoneError(f"--target and --{clash[0]} exclude each other", "Use only one of them.")
     return [Place((target,), named=True) for target in parse_targets(text.split())]

@@ -6,20 +6,24 @@ docs/tsbs.md says what each flag came to, and where this differs from TSBS.
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadstone.engines import engine as engine_named
 from loadstone.errors import ExitCode, LoadstoneError
+from loadstone.hosts.driving import found, refuse_library
+from loadstone.hosts.places import parse_hosts
 from loadstone.model import Pace
 from loadstone.personalities.tsbs import observed
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
 from loadstone.personalities.tsbs.query_answers import Answers, Known
 from loadstone.personalities.tsbs.query_lines import WARM_MARK
 from loadstone.personalities.tsbs.query_run import Run, run_at
-from loadstone.personalities.tsbs.query_targets import Place, places_of
+from loadstone.personalities.tsbs.query_targets import Place, load_hosts_of, places_of
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
 from loadstone.workload.queries.execution import QueryOptions
@@ -27,6 +31,9 @@ from loadstone.workload.tsbs.queries import Query, gob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from loadstone.hosts.fleet import Fleet
+    from loadstone.workload.queries.execution import Drive
 
     Write = Callable[[str], object]
 
@@ -43,7 +50,12 @@ FLAGS = (
     Flag("file", "string", "", "File of queries (default: standard input)"),
     Flag("force-text-format", "bool", default=False, help="Request answers as text"),
     Flag("hdr-latencies", "string", "", "Write the distribution of latencies to this file"),
-    Flag("hosts", "string", "localhost", "Hosts that share the queries, separated by commas"),
+    Flag(
+        "hosts",
+        "string",
+        "localhost",
+        "Servers that share the queries, separated by commas; or load hosts: local:N, tcp://HOST:8786",
+    ),
     Flag("max-queries", "uint", 0, "Maximum number of queries to run, 0 = all"),
     Flag("max-rps", "uint", 0, "Queries to start per second, over all workers, 0 = no limit"),
     Flag("memprofile", "string", "", "Accepted for compatibility with TSBS; nothing is written"),
@@ -88,6 +100,9 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         err(f"{PROGRAM}: --memprofile is accepted for compatibility with TSBS, but no profile is written\n")
     refuse_unwritable(values, "results-file", "hdr-latencies", "answers")
     places = places_of(values)
+    hosts = load_hosts_of(values)
+    if hosts is not None:
+        _refuse_on_hosts(values, hosts, places)
     known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
     _refuse_live_of_several(values, places)
     with Signals() as signals, ExitStack() as stack:
@@ -96,11 +111,14 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         if observer.figures is not None:
             observer.figures.expect(len(places))
         folder = stack.enter_context(records_folder(values.text("out")))
+        drive = None if hosts is None else stack.enter_context(_driver(hosts, values, signals, err))
         source = _Source(values, several=len(places) > 1)
         used = known is not None or len(places) > 1 or bool(values.text("answers"))
         outcomes, answers = [], Answers(known, used)
         for number, place in enumerate(places):
-            run = Run(values, _manner(values), place, folder / str(number) if len(places) > 1 else folder)
+            run = Run(
+                values, _manner(values, drive), place, folder / str(number) if len(places) > 1 else folder
+            )
             outcomes.append(run_at(run, source.queries(answers), answers, signals, (out, err), observer))
             signals.check()
         code = _conclude(outcomes, answers, signals)
@@ -123,7 +141,42 @@ def _conclude(outcomes: list[Any], answers: Answers, signals: Signals) -> int:
         return InterruptedRun(signals.received).exit_code
     if answers.wrong or any(outcome.changed for outcome in outcomes):
         return ExitCode.WRONG_ANSWER
-    return ExitCode.FAILED if any(outcome.failed for outcome in outcomes) else ExitCode.OK
+    failed = any(outcome.failed or outcome.lost for outcome in outcomes)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _refuse_on_hosts(values: Values, hosts: str, places: Sequence[Place]) -> None:
+    """Refuse what load hosts cannot do. Raises LoadstoneError."""
+    parse_hosts(hosts)
+    shown = [name for name in ("show-explain", "print-responses") if values.on(name)]
+    if shown or values.number("debug"):
+        raise LoadstoneError(
+            f"--hosts={hosts} and --{shown[0] if shown else 'debug'} exclude each other: queries and answers "
+            "are shown by the process that asks",
+            "Run this from one host.",
+        )
+    for target in (target for place in places for target in place.targets):
+        refuse_library(engine_named(target.engine))
+
+
+@contextmanager
+def _driver(hosts: str, values: Values, signals: Signals, err: Write) -> Iterator[Drive]:
+    """Find the load hosts; returns what has them drive."""
+
+    def say(level: str, text: str) -> None:
+        err(f"{PROGRAM}: {'warning: ' if level == 'warning' else ''}{text}\n")
+
+    with found(hosts, say) as fleet:
+        fleet.refuse_too_few(values.number("workers"))
+        if values.number("print-interval"):
+            say("info", "the reports of --print-interval come when all load hosts have ended")
+        yield partial(_drive_on, fleet, signals, say)
+
+
+def _drive_on(
+    fleet: Fleet, signals: Signals, say: Callable[[str, str], None], document: dict[str, Any], show: Any
+) -> dict[str, Any]:
+    return fleet.perform(document, signals, show, say=say)
 
 
 @dataclass(slots=True)
@@ -176,7 +229,7 @@ def _check(values: Values) -> None:
         raise LoadstoneError("--workers is above 100000", "Use fewer.")
 
 
-def _manner(values: Values) -> QueryOptions:
+def _manner(values: Values, drive: Drive | None) -> QueryOptions:
     rate = values.real("rate") or float(values.number("max-rps"))
     duration, timeout = values.number("duration"), values.number("timeout")
     return QueryOptions(
@@ -190,5 +243,6 @@ def _manner(values: Values) -> QueryOptions:
         answers_most=1_000_000 if values.text("answers") or values.text("compare-answers") else 10_000,
         suffixes=("", WARM_MARK) if values.on("prewarm-queries") else ("",),
         interval_s=0.2,
+        drive=drive,
         schema=None,
     )

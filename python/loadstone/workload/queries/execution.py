@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from loadstone.workload.drive import Progress
     from loadstone.workload.queries.clients import Asker
 
+    Drive = Callable[[dict[str, Any], Callable[[Progress], None] | None], dict[str, Any]]
+    """Runs a drive's document to its end, shows its progress, and returns its account."""
+
 Account = dict[str, Any]
 """drive.json of docs/run-folder.md, with `queries`."""
 
@@ -73,6 +76,8 @@ class QueryOptions:
     """Is given each query's text with its answer, where a library carries the queries."""
     on_query: Callable[[int, int], None] | None = None
     """Is given the beginning and the end of each query, where a library carries the queries."""
+    drive: Drive | None = None
+    """Drives in place of this process: several load hosts."""
     schema: str | None = SCHEMA
     """Where unqualified names lead first; None: where the user's own connection has them."""
 
@@ -159,12 +164,13 @@ def _ask_written(
     options: QueryOptions,
 ) -> Account:
     connection = opened.client_connection(options.schema) if options.asker is None else None
-    library = None
     if connection is not None:
         document["connection"] = connection_document(connection)
+    if options.drive is not None:
+        account = options.drive(document, show)
     else:
-        library = _library(opened, document, options)
-    account = perform(document, signals, show, library=library)
+        library = None if connection is not None else _library(opened, document, options)
+        account = perform(document, signals, show, library=library)
     if account["queries"]["answers"]:
         _renumber(account["queries"]["answers"], written, len(options.suffixes))
     return account
@@ -223,6 +229,7 @@ def _document(written: Written, options: QueryOptions, out_dir: Path) -> dict[st
             "file": str(written.path),
             "burn_in": options.burn_in,
             "max_queries": options.most,
+            "together": len(options.suffixes),
             "loop": options.duration_s is not None,
             "binary": options.binary,
             "answers": options.answers,
