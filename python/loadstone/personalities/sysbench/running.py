@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import ExitCode, RunFailedError
+from loadstone.hosts.driving import driver
 from loadstone.model import Drive, Pace
 from loadstone.personalities.pgbench.results_folder import driver_folder
 from loadstone.personalities.sysbench.banner import banner
@@ -17,18 +18,26 @@ from loadstone.personalities.sysbench.complaint import ComplaintError, EndedErro
 from loadstone.personalities.sysbench.connection import connection_of, place_of
 from loadstone.personalities.sysbench.definitions import DRIVERS
 from loadstone.personalities.sysbench.hooks import Hooks
+from loadstone.personalities.sysbench.load_hosts import (
+    driven,
+    hosts_of,
+    note_alone,
+    refuse_impossible,
+    sent_of,
+)
 from loadstone.personalities.sysbench.messages import Messages
 from loadstone.personalities.sysbench.observed import observation_of, observed, observing_of
 from loadstone.personalities.sysbench.progress import Progress, driver_interval_s
 from loadstone.personalities.sysbench.results import print_beyond, print_results
 from loadstone.personalities.sysbench.scripts import script_document
 from loadstone.signals import InterruptedRun
-from loadstone.workload.drive import drive_document, perform
+from loadstone.workload.drive import drive_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from loadstone.hosts.driving import Driver
     from loadstone.model import Connection
     from loadstone.personalities.observation.observer import Observer
     from loadstone.personalities.pgbench.results_folder import ResultsFolder
@@ -85,7 +94,9 @@ def call(job: Job, command: str, *, is_parallel: bool) -> int:
     drive = Drive(scripts=(), clients=clients, timeout_s=LONGEST_S, seed=_seed(job.limits))
     document = _document(job, drive, None, command)
     messages = Messages(job.log, job.err, job.limits.verbosity)
-    account = _performed(job, document, None, messages)
+    note_alone(job, command)
+    with driver(None, job.signals, lambda _level, _text: None) as drive_it:
+        account = _performed(job, drive_it, document, None, messages)
     _note_copied(job, account)
     return _status(job, account)
 
@@ -98,17 +109,25 @@ def _note_copied(job: Job, account: dict[str, Any]) -> None:
 
 def run(job: Job) -> int:
     """Run the script's events and print what was measured; returns the exit status."""
-    with observing_of(job) as observer, _results_folder(job, observer) as folder:
+    refuse_impossible(job)
+    with (
+        observing_of(job) as observer,
+        _results_folder(job, observer) as folder,
+        driven(job) as drive_it,
+    ):
         drive = _drive(job)
         with folder.measuring(drive) as measurement:
             document = _document(job, drive, measurement.path, "run")
+            if hosts_of(job) is not None:
+                document["lua"] |= sent_of(job.script)
             messages = Messages(job.log, job.err, job.limits.verbosity, banner(job.limits))
             hooks = Hooks(job.script.functions, script_document(job.script.found, job.line), job.log)
             progress = Progress(job.limits, job.log, hooks, measurement.path)
-            account = measurement.account = _performed(job, document, progress, messages, observer)
+            shown = _showing(drive_it, observer)
+            account = measurement.account = _performed(job, shown, document, progress, messages)
         code = _status(job, account)
         hooks.end("report_intermediate")
-        if account["state"] != _ABORTED:
+        if account["state"] != _ABORTED or account.get("lost_hosts"):
             code = _print(job, account, progress, hooks, measurement.path) or code
         for line in observer.lines():
             job.log.text(line)
@@ -158,12 +177,12 @@ def _passing_folder() -> Iterator[ResultsFolder]:
         yield folder
 
 
+def _showing(drive_it: Driver, observer: Observer) -> Driver:
+    return lambda document, show, tell: drive_it(document, observer.showing(show), tell)
+
+
 def _performed(
-    job: Job,
-    document: dict[str, Any],
-    progress: Progress | None,
-    messages: Messages,
-    observer: Observer | None = None,
+    job: Job, drive_it: Driver, document: dict[str, Any], progress: Progress | None, messages: Messages
 ) -> dict[str, Any]:
     """Run the drive; what the script prints and what the driver says comes in between, in order."""
 
@@ -172,8 +191,7 @@ def _performed(
             progress.show(seen, messages)
 
     try:
-        shown = show if observer is None else observer.showing(show)
-        return perform(document, job.signals, shown, on_messages=messages.write)
+        return drive_it(document, show, messages.write)
     except RunFailedError as error:
         if not messages.has_fatal:
             job.log.text(messages.without_client(error.message), "fatal")
@@ -187,6 +205,9 @@ def _status(job: Job, account: dict[str, Any]) -> int:
         job.err(f"sysbench: not everything was recorded: {account['output_error']}\n")
     if job.signals.received is not None:
         return InterruptedRun(job.signals.received).exit_code
+    if account.get("lost_hosts"):
+        job.err(f"sysbench: {account['reason']}: the results are incomplete\n")
+        return ExitCode.FAILED
     return ExitCode.BAD_INPUT if account["state"] == _ABORTED else ExitCode.OK
 
 

@@ -45,6 +45,8 @@ class Script:
     commands: Mapping[str, bool]
     """Commands of its own, and whether they run in every thread."""
     functions: frozenset[str]
+    files: tuple[str, ...]
+    """Paths of all files that it has read."""
     declares: bool
     """It has said what its options are."""
     output: str
@@ -109,6 +111,7 @@ def load(found: Found, line: CommandLine, command: str | None) -> Script:
         options=tuple(_option(option) for option in report["options"]),
         commands={name: bool(entry["parallel"]) for name, entry in report["commands"].items()},
         functions=frozenset(report["has"]),
+        files=tuple(report["files"]),
         declares=not report["legacy"],
         output=report["output"],
         needs_database=report["needs_database"],
