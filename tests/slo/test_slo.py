@@ -153,6 +153,17 @@ def test_percentiles_of_a_load_are_of_the_same_trials() -> None:
     assert texts.curve(found)[0][6:8] == ["90.0", "–"]
 
 
+def test_columns_without_a_figure_are_left_out_of_the_page() -> None:
+    found = searched()
+    for trial in found.trials:
+        trial.cpu_server, trial.failed = None, 2746
+    heads, rows = texts.known_columns(found)
+    assert heads == [head for head in texts.HEADS if head != "Server CPU"]
+    assert {len(row) for row in rows} == {len(heads)}
+    assert "2,746" in rows[0]
+    assert "Server CPU" not in page(found, pytest.fail)
+
+
 def test_the_charts_show_what_the_limits_allow_and_the_bounds() -> None:
     html = page(searched(), pytest.fail)
     assert "Dotted: the limits are kept at 812/s, they are not at 853/s." in html

@@ -28,6 +28,7 @@ _LOAD = "Load, transactions per second"
 def page(document: Slo, say: Callable[[str], None]) -> str:
     """Return the page; `say` is told of charts that could not be drawn: the page has all figures then."""
     charts = _charts(document)
+    heads, rows = texts.known_columns(document)
     drawings = draw(charts)
     if drawings.failure:
         say(f"The page has no charts: {drawings.failure}.")
@@ -40,9 +41,9 @@ def page(document: Slo, say: Callable[[str], None]) -> str:
             answer=visible(texts.answer(document)),
             notes=[visible(note) for note in texts.notes(document)],
             charts=charts,
-            heads=texts.HEADS,
+            heads=heads,
             method=texts.method(document),
-            rows=texts.curve(document),
+            rows=rows,
             trials=[visible(texts.after_trial(trial, document.limits)) for trial in document.trials],
             version=__version__,
             **assets(drawings),

@@ -97,6 +97,13 @@ def curve(document: Slo) -> list[list[str]]:
     return [_line(rate, trials) for rate, trials in by_load(document).items()]
 
 
+def known_columns(document: Slo) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows of the curve, without the columns in which nothing is known."""
+    rows = curve(document)
+    shown = [at for at in range(len(HEADS)) if any(row[at] != formats.NONE for row in rows)]
+    return [HEADS[at] for at in shown], [[row[at] for at in shown] for row in rows]
+
+
 def by_load(document: Slo) -> dict[float, list[Trial]]:
     """Return the trials of each load, the lowest first."""
     loads: dict[float, list[Trial]] = {}
@@ -117,7 +124,7 @@ def _line(rate: float, trials: Sequence[Trial]) -> list[str]:
         formats.rate(rate), str(len(trials)), f"{kept}/{len(whole)}" if whole else formats.NONE, shares,
         formats.rate(sum(trial.done_per_s * trial.seconds for trial in trials) / seconds),
         *(formats.digits(percentile(trials, key)) for key in PERCENTILES.values()),
-        str(sum(trial.failed for trial in trials)),
+        f"{sum(trial.failed for trial in trials):,}",
         formats.percent(median([trial.cpu_server for trial in trials])),
         formats.percent(median([trial.cpu_client for trial in trials])),
     ]  # fmt: skip
