@@ -109,7 +109,7 @@ def test_a_browser_that_stays_open_does_not_keep_the_run() -> None:
     figures = begun()
     with serving(0, figures) as url:
         port = int(url.rstrip("/").rpartition(":")[2])
-        follows, idles = (socket.create_connection(("127.0.0.1", port), 10) for _ in range(2))
+        follows, idles = (socket.create_connection(("127.0.0.1", port), 5) for _ in range(2))
         follows.sendall(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         idles.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         assert follows.recv(12) == idles.recv(12) == b"HTTP/1.1 200"
