@@ -167,6 +167,7 @@ def test_columns_without_a_figure_are_left_out_of_the_page() -> None:
 def test_the_charts_show_what_the_limits_allow_and_the_bounds() -> None:
     html = page(searched(), pytest.fail)
     assert "Dotted: the limits are kept at 812/s, they are not at 853/s." in html
+    assert "Of transactions that were done." in html
     for words in ("limit p99=20ms", "limit p50=5ms", "allowed: 1 %", "allowed: 50 %"):
         assert f"</span>{words}</li>" in html
 

@@ -80,10 +80,9 @@ def _level(name: str, number: int, loads: Mapping[float, object], height: float)
 def _latency(document: Slo, loads: Mapping[float, Sequence[Trial]], across: Axis) -> Chart | None:
     lines = []
     for number, (name, key) in enumerate(texts.PERCENTILES.items()):
-        medians = {load: texts.percentile(trials, key) for load, trials in loads.items()}
-        known = {load: ms for load, ms in medians.items() if ms}
-        if known:
-            lines.append(Curve(name, colour(number), list(known), list(known.values())))
+        medians = [texts.percentile(trials, key) for trials in loads.values()]
+        if any(medians):
+            lines.append(Curve(name, colour(number), list(loads), medians))
     if not lines:
         return None
     limits = [limit(text) for text in document.limits]
@@ -96,6 +95,7 @@ def _latency(document: Slo, loads: Mapping[float, Sequence[Trial]], across: Axis
         axes=(across, logarithmic("Response time, ms", every)),
         extras=_bounds(document, lines[0].name),
         width="half",
+        note="Of transactions that were done. Those that were not, and count as misses, are not in it.",
     )
 
 
