@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 from click.testing import CliRunner
+from support.load_hosts import Quiet, agents, fleet_of, share_cluster, started
 
 from loadstone import model
 from loadstone.cli.group import loadstone
@@ -22,7 +17,6 @@ from loadstone.errors import HostLostError, LoadstoneError
 from loadstone.hosts import cluster
 from loadstone.hosts import fleet as fleets
 from loadstone.hosts.cluster import client_of
-from loadstone.hosts.fleet import Fleet
 from loadstone.hosts.joint import JointDrive
 from loadstone.hosts.places import Places, parse_hosts
 from loadstone.personalities import pgbench
@@ -36,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import psutil
     from support.sandbox import Database
 
 pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
@@ -62,37 +57,15 @@ def client() -> Iterator[Any]:
         yield client
 
 
-def fleet_of(client: Any, hosts: int = HOSTS, *, calibrate: bool = False) -> Fleet:
-    fleet = Fleet(client, calibrate=calibrate)
-    fleet.find(local=True)
-    for name in fleet.names[hosts:]:
-        del fleet._lines[name]
-    return fleet
-
-
 @pytest.fixture
 def one_cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--hosts local:N` takes workers of the tests' cluster."""
-
-    @contextlib.contextmanager
-    def taken(places: Places, *, calibrate: bool = False) -> Iterator[Fleet]:
-        yield fleet_of(client, places.local, calibrate=calibrate)
-
-    monkeypatch.setattr(fleets, "open_fleet", taken)
+    share_cluster(client, monkeypatch)
 
 
 def drive(**more: Any) -> model.Drive:
     script = model.Script("one", "\\set n random(1, 9)\nselect :n;\n")
     return model.Drive(scripts=(script,), mode="simple", **{"clients": 7, "seed": 5, **more})
-
-
-def agents() -> list[psutil.Process]:
-    def is_agent(process: psutil.Process) -> bool:
-        with contextlib.suppress(psutil.Error):
-            return "loadstone.hosts.agent" in process.cmdline()
-        return False
-
-    return sorted(filter(is_agent, psutil.Process().children()), key=lambda p: p.pid)
 
 
 def chosen(database: Database) -> list[tuple[int, int]]:
@@ -132,7 +105,7 @@ def costs_little(agent: dict[str, Any]) -> bool:
 def test_the_merged_files_are_those_of_one_drive_and_each_host_has_its_own(
     client: Any, tmp_path: Path
 ) -> None:
-    fleet = fleet_of(client, calibrate=True)
+    fleet = fleet_of(client, HOSTS, calibrate=True)
     said: list[tuple[str, str]] = []
     shown: list[dict[str, Any]] = []
     with null_server(16) as (_, connection):
@@ -187,7 +160,7 @@ def test_a_host_killed_before_the_start_leaves_nothing_measured(
         null_server(16) as (_, connection),
         pytest.raises(HostLostError, match=r"local-\d was lost .*signal 9"),
     ):
-        fleet_of(client).perform(drive_document(drive(duration_s=60.0), connection, tmp_path), None)
+        fleet_of(client, HOSTS).perform(drive_document(drive(duration_s=60.0), connection, tmp_path), None)
     assert list(tmp_path.iterdir()) == []
     assert agents() == []
 
@@ -204,7 +177,7 @@ def test_a_host_killed_after_the_start_ends_the_drive_and_what_there_is_is_kept(
 
     with null_server(16) as (_, connection):
         document = drive_document(drive(duration_s=60.0), connection, tmp_path) | {"interval_s": 0.2}
-        account = fleet_of(client).perform(document, None, kill_one)
+        account = fleet_of(client, HOSTS).perform(document, None, kill_one)
     assert account["state"] == "aborted"
     assert re.fullmatch(r"load host local-\d was lost: its agent was killed by signal 9", account["reason"])
     (lost,) = account["lost_hosts"]
@@ -275,32 +248,25 @@ def test_calibrate_measures_every_host_and_says_how_many_a_rate_needs() -> None:
     assert agents() == []
 
 
-class Quiet:
-    """A listener that says nothing."""
-
-    def __getattr__(self, _: str) -> Any:
-        return lambda *_: None
-
-
 def test_what_cannot_be_split_is_refused_before_anything_is_touched(client: Any, tmp_path: Path) -> None:
-    fleet = fleet_of(client)
+    fleet = fleet_of(client, HOSTS)
     with null_server(16) as (_, connection):
         document = drive_document(drive(duration_s=1.0), connection, tmp_path)
         for changed, message in (
             ({"clients": 2}, "2 clients cannot be split over 3 load hosts"),
-            ({"scripts": None}, "only phases of scripts"),
+            ({"scripts": None}, "only phases of scripts and loads"),
             ({"log": {"prefix": "x"}}, "no log of transactions"),
         ):
             with pytest.raises(LoadstoneError, match=message):
                 fleet.perform(document | changed, None)
-    request = Request(scenarios=[find_scenario("count-loop")], targets=["pg"], size="tiny", hosts="local:2")
-    with pytest.raises(LoadstoneError, match="is a phase of load, and only"):
+    request = Request(scenarios=[find_scenario("flights")], targets=["pg"], size="tiny", hosts="local:2")
+    with pytest.raises(LoadstoneError, match="queries beside a load would all come from this host"):
         execute(request, Quiet())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_core_and_a_far_host_are_refused(client: Any) -> None:
-    fleet = fleet_of(client)
+    fleet = fleet_of(client, HOSTS)
     fleet._mine = fleet._mine | {"machine": "another", "core": "ffff"}
     with pytest.raises(LoadstoneError, match=r"'127\.0\.0\.1' leads to this machine only"):
         fleet.refuse_unreachable("127.0.0.1")
@@ -312,21 +278,8 @@ def test_another_core_and_a_far_host_are_refused(client: Any) -> None:
 def test_a_server_that_refuses_ends_the_drive_before_its_start(client: Any, tmp_path: Path) -> None:
     nowhere = model.Connection(host="127.0.0.1", port=1, user="u", database="d")
     with pytest.raises(LoadstoneError, match=r"load host local-\d: cannot connect to 127.0.0.1:1"):
-        fleet_of(client).perform(drive_document(drive(duration_s=1.0), nowhere, tmp_path), None)
+        fleet_of(client, HOSTS).perform(drive_document(drive(duration_s=1.0), nowhere, tmp_path), None)
     assert agents() == []
-
-
-@contextlib.contextmanager
-def started(module: str, *arguments: str, says: str) -> Iterator[str]:
-    """Start a program of Dask and return what it says once it is there."""
-    command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            yield next(found[1] for line in process.stderr if (found := re.search(says, line)))
-            process.stderr.close()
-        finally:
-            os.kill(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

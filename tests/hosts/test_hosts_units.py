@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import HostLostError, LoadstoneError
+from loadstone.hosts.addresses import is_local
 from loadstone.hosts.agent import Agent
 from loadstone.hosts.clocks import best
-from loadstone.hosts.fleet import _is_local
+from loadstone.hosts.loads import JointSteps
 from loadstone.hosts.outcome import folder_name, said_of
 from loadstone.hosts.places import parse_hosts
 from loadstone.hosts.progress import JointProgress, joined
@@ -51,7 +52,13 @@ def test_places(text: str, local: int, scheduler: str) -> None:
         ("tcp://user@host:1", "is not the address"),
         ("tcp://host:99999", "is not the address"),
         ("tcp://host:1/path", "is not the address"),
-        ("ssh://me@host", "not supported yet"),
+        ("ssh://", "does not name hosts for ssh"),
+        ("ssh://me@host,,other", "does not name hosts for ssh"),
+        ("ssh://me@host:99999", "does not name hosts for ssh"),
+        ("ssh://-oProxyCommand=x", "does not name hosts for ssh"),
+        ("ssh://-x@host", "does not name hosts for ssh"),
+        ("ssh://host/it's", "does not name hosts for ssh"),
+        ("ssh://me:secret@host", "takes no password"),
         ("host1,host2", "does not name load hosts"),
         ("", "does not name load hosts"),
     ],
@@ -122,6 +129,7 @@ class FakeShare:
     running: bool = True
     progress: dict[str, Any] = field(default_factory=dict)
     messages: list[Any] = field(default_factory=list)
+    ended: dict[str, Any] | None = None
 
     def here(self, there_ns: int) -> int:
         return there_ns - self.offset_ns
@@ -149,6 +157,57 @@ def test_an_interval_is_shown_once_when_all_hosts_have_ended_it_and_on_our_clock
     assert taken["latest"]["start_ns"] == 70
     slow.running = False  # lost: the others are shown without it
     assert [one["done"] for one in progress.take()["recent"]] == [2]
+
+
+def test_an_interval_that_one_host_never_tells_of_holds_no_other_back() -> None:
+    # A host tells of its latest interval at each look: it may fall between the ends of two hosts' intervals.
+    slow, fast = FakeShare(0, 0), FakeShare(1, 0)
+    progress = JointProgress([slow, fast])  # type: ignore[list-item]
+    slow.tells(3)
+    fast.tells(4)
+    assert progress.take()["latest"] is None
+    slow.tells(7)
+    fast.tells(7)
+    assert progress.take()["latest"]["start_ns"] == 70 + 7 * 10**9
+
+
+def test_rows_of_a_load_are_those_of_all_hosts() -> None:
+    one, other = FakeShare(0, 0), FakeShare(1, 0)
+    for share, rows in ((one, 5), (other, 7)):
+        share.tells(0)
+        share.progress |= {"rows": 10 * rows, "metrics": rows}
+        share.progress["recent"][0] |= {"rows": rows, "metrics": 1}
+    taken = JointProgress([one, other]).take()  # type: ignore[list-item]
+    assert (taken["rows"], taken["metrics"]) == (120, 12)
+    assert (taken["latest"]["rows"], taken["latest"]["metrics"]) == (12, 2)
+
+
+def step(number: int, batches: int, start_ns: int, end_ns: int | None) -> dict[str, Any]:
+    rows = {"step": number, "first_row": number * 10, "rows": 5 * batches, "batches": batches}
+    return rows | {"start_ns": start_ns, "end_ns": end_ns, "state": "complete"}
+
+
+def test_a_step_ends_when_it_has_ended_on_all_hosts() -> None:
+    one, other = FakeShare(0, 100), FakeShare(1, -1_000)
+    steps = JointSteps([one, other])  # type: ignore[list-item]
+    one.progress = {"steps": [step(0, 2, 105, 120)], "holding": True}
+    other.progress = {"steps": [], "holding": False}
+    assert (list(steps.take()), steps.holding) == ([], False)
+    other.progress = {"steps": [step(0, 1, -996, -970)], "holding": True}
+    assert list(steps.take()) == [step(0, 3, 4, 30)]
+    assert steps.holding
+    # None of the batches of step 1 are the other's, and nobody has any of step 2: a resumed load.
+    one.progress["steps"] = [step(1, 1, 150, 160), step(2, 0, 100, None)]
+    other.progress["steps"] = [step(1, 0, -1_000, None), step(2, 0, -1_000, None)]
+    assert list(steps.take()) == [step(1, 1, 50, 60)]
+    assert list(steps.take()) == []
+    # Who has ended has no more batches, unless something went wrong there.
+    one.progress["steps"] = [step(3, 1, 170, 180)]
+    other.running, other.ended = False, {"state": "aborted"}
+    assert (list(steps.take()), steps.holding) == ([], True)
+    other.ended = {"state": "complete"}
+    assert list(steps.take()) == [step(3, 1, 70, 80)]
+    assert [ended["step"] for ended in steps.ended] == [0, 1, 3]
 
 
 def test_names_of_hosts_are_names_of_folders_and_differ() -> None:
@@ -185,7 +244,7 @@ def test_a_start_that_may_have_been_further_apart_is_warned_of() -> None:
     ],
 )
 def test_addresses_that_lead_to_this_machine(host: str, local: bool) -> None:  # noqa: FBT001
-    assert _is_local(host) is local
+    assert is_local(host) is local
 
 
 class FakeDrive:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -46,6 +51,19 @@ def agents() -> list[psutil.Process]:
         return False
 
     return sorted(filter(is_agent, psutil.Process().children()), key=lambda p: p.pid)
+
+
+@contextlib.contextmanager
+def started(module: str, *arguments: str, says: str) -> Iterator[str]:
+    """Start a program of Dask and return what it says once it is there."""
+    command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(found[1] for line in process.stderr if (found := re.search(says, line)))
+            process.stderr.close()
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
 
 
 class Quiet:

@@ -10,7 +10,7 @@ use crate::record::{Errors, Record, WindowCounts, count_error};
 use crate::spec::DriveSpec;
 use crate::stall::Stall;
 use crate::timeline::Timeline;
-use crate::workload::load::LoadWork;
+use crate::workload::load::{HostPart, LoadWork};
 
 /// How the drive ended, apart from what was recorded.
 pub(crate) struct Ending {
@@ -30,16 +30,20 @@ pub(crate) struct Ended {
     pub(crate) connect_wall_ns: u64,
     pub(crate) stall: Option<Stall>,
     pub(crate) finishes: Vec<Finish>,
+    /// Of a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<HostPart>,
 }
 
 impl Ended {
-    pub(crate) fn new(ending: &Ending, finishes: &[Finish]) -> Self {
+    pub(crate) fn new(ending: &Ending, finishes: &[Finish], config: &Config) -> Self {
         Self {
             stopped: ending.stopped,
             threads: ending.threads,
             connect_wall_ns: ending.connect_wall_ns,
             stall: ending.stall,
             finishes: finishes.to_vec(),
+            load: config.work.load().map(LoadWork::part),
         }
     }
 
@@ -49,6 +53,7 @@ impl Ended {
         self.finishes
             .iter_mut()
             .for_each(|finish| finish.shift(by_ns));
+        self.load.iter_mut().for_each(|part| part.shift(by_ns));
     }
 }
 

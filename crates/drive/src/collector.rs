@@ -17,7 +17,7 @@ use crate::record::{Distribution, Latency, Record, WindowCounts};
 use crate::saved::Records;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
-use crate::workload::load::StepAccount;
+use crate::workload::load::{Mark, StepAccount};
 
 /// So many intervals are kept for who shows them.
 const RECENT: usize = 16;
@@ -33,6 +33,8 @@ pub(crate) enum Report {
         end_ns: u64,
         connected: usize,
         record: Box<Record>,
+        /// Marks of a load, of one of several hosts; else the load itself has them.
+        sent: Vec<Mark>,
     },
     /// The worker's last word.
     Finished(usize, Finish),
@@ -96,6 +98,7 @@ struct Gathering {
     record: Box<Record>,
     end_ns: u64,
     connected: usize,
+    sent: Vec<Mark>,
 }
 
 /// The sum over all workers.
@@ -190,8 +193,15 @@ impl Collector {
                     end_ns,
                     connected,
                     record,
+                    sent,
                 } => {
-                    self.gather(worker, index, end_ns, connected, record);
+                    let gathering = Gathering {
+                        record,
+                        end_ns,
+                        connected,
+                        sent,
+                    };
+                    self.gather(worker, index, gathering);
                 }
                 Report::Finished(worker, finish) => {
                     self.reported[worker] = u64::MAX;
@@ -216,29 +226,16 @@ impl Collector {
         }
     }
 
-    fn gather(
-        &mut self,
-        worker: usize,
-        index: u64,
-        end_ns: u64,
-        connected: usize,
-        record: Box<Record>,
-    ) {
+    fn gather(&mut self, worker: usize, index: u64, more: Gathering) {
         self.reported[worker] = index + 1;
         if let Some(gathering) = self.gathering.get_mut(&index) {
-            gathering.record.merge(&record);
-            gathering.end_ns = gathering.end_ns.max(end_ns);
-            gathering.connected += connected;
-            self.give_back(worker, record);
+            gathering.record.merge(&more.record);
+            gathering.end_ns = gathering.end_ns.max(more.end_ns);
+            gathering.connected += more.connected;
+            gathering.sent.extend(more.sent);
+            self.give_back(worker, more.record);
         } else {
-            self.gathering.insert(
-                index,
-                Gathering {
-                    record,
-                    end_ns,
-                    connected,
-                },
-            );
+            self.gathering.insert(index, more);
         }
     }
 
@@ -268,6 +265,7 @@ impl Collector {
             mut record,
             end_ns,
             connected,
+            sent,
         } = gathering;
         let warmup = self.timeline.is_warmup(index);
         let row = self.row(index, end_ns, connected, &record);
@@ -276,7 +274,7 @@ impl Collector {
             .work
             .load()
             .map_or_else(Default::default, |load| {
-                (load.take_marks(), load.take_progress())
+                (load.take_marks(sent), load.take_progress())
             });
         self.end_ns = self.end_ns.max(end_ns);
         if let Some(output) = &mut self.output {
@@ -287,7 +285,7 @@ impl Collector {
             self.note_written(written);
         }
         if let Some(records) = &mut self.records {
-            let written = records.interval(index, end_ns, connected, &record);
+            let written = records.interval(index, (end_ns, connected), &record, &marks);
             self.note_written(written);
         }
         if warmup {

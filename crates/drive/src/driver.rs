@@ -344,7 +344,7 @@ impl<P: Protocol> Run<P> {
         if let Some(records) = &mut collected.records
             && let Err(error) = (self.config.work)
                 .parts(&mut |part| records.part(&part))
-                .and_then(|()| records.end(&Ended::new(&ending, &collected.finishes)))
+                .and_then(|()| records.end(&Ended::new(&ending, &collected.finishes, &self.config)))
         {
             collected.output_error = Some(error.to_string());
         }

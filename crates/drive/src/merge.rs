@@ -17,15 +17,17 @@ use serde_json::Value;
 use crate::account::{self, Ended, Ending};
 use crate::client::mysql::Mysql;
 use crate::client::postgres::Postgres;
-use crate::collector::{Collector, Finish, Report};
+use crate::collector::{Collected, Collector, Finish, Report};
 use crate::config::Config;
 use crate::error::DriveError;
 use crate::output::Output;
-use crate::record::{ErrorClass, count_error};
+use crate::record::{ErrorClass, WindowCounts, count_error};
 use crate::saved::{Head, Line};
 use crate::spec::{DriveSpec, WireProtocol};
 use crate::stall::Stall;
 use crate::timeline::Timeline;
+use crate::workload::LoadCount;
+use crate::workload::load::HostPart;
 
 /// What is to be merged.
 #[derive(Debug, Deserialize)]
@@ -107,6 +109,7 @@ fn merge_all(
         let errors = &mut collected.totals.errors;
         count_error(errors, ErrorClass::Answer, collected.end_ns, || words);
     }
+    join_loads(config, &ended, &collected);
     let ending = together(&ended);
     Ok(account::write(drive, config, timeline, &ending, &collected))
 }
@@ -137,6 +140,21 @@ fn read_all(mut hosts: Vec<Reader>, reports: &SyncSender<Report>, config: &Confi
         interval += 1;
     }
     ended
+}
+
+/// Put together what the hosts of a load have loaded.
+fn join_loads(config: &Config, ended: &[Ended], collected: &Collected) {
+    let Some(load) = config.work.load() else {
+        return;
+    };
+    let parts = ended.iter().map(|host| host.load.clone());
+    let parts = parts.map(|part| part.unwrap_or_else(HostPart::of_lost));
+    let WindowCounts { warmup, measured } = collected.totals.counts;
+    let gain = LoadCount {
+        rows: collected.totals.rows,
+        metrics: collected.totals.metrics,
+    };
+    load.take_parts(parts.collect(), warmup.done + measured.done, gain);
 }
 
 /// How a drive on several hosts ended.
@@ -221,9 +239,11 @@ impl Reader {
                 end_ns,
                 connected,
                 mut record,
+                mut sent,
             }) => {
                 self.next = self.line();
                 record.shift(by_ns);
+                sent.iter_mut().for_each(|mark| mark.shift(by_ns));
                 let end_ns = end_ns.saturating_add_signed(by_ns);
                 Next::Interval(Box::new(Report::Interval {
                     worker,
@@ -231,6 +251,7 @@ impl Reader {
                     end_ns,
                     connected,
                     record,
+                    sent,
                 }))
             }
             Some(Line::Part(part)) => {
@@ -239,6 +260,9 @@ impl Reader {
             }
             Some(Line::End(mut ended)) => {
                 ended.shift(by_ns);
+                if let Some(load) = &mut ended.load {
+                    load.name_host(&self.host.name);
+                }
                 Next::End(Box::new(ended))
             }
             Some(Line::Begin(_)) | None => Next::End(Box::new(self.lost())),

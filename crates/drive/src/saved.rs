@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::error::DriveError;
 use crate::record::Record;
 use crate::timeline::Timeline;
+use crate::workload::load::Mark;
 
 /// Name of the file in the folder of the drive.
 const NAME: &str = "records.jsonl";
@@ -31,9 +32,16 @@ enum Written<'a, E> {
         end_ns: u64,
         connected: usize,
         record: &'a Record,
+        #[serde(skip_serializing_if = "no_marks")]
+        sent: &'a [Mark],
     },
     Part(&'a Value),
     End(&'a E),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn no_marks(sent: &&[Mark]) -> bool {
+    sent.is_empty()
 }
 
 /// One line, read.
@@ -46,6 +54,8 @@ pub(crate) enum Line<E> {
         end_ns: u64,
         connected: usize,
         record: Box<Record>,
+        #[serde(default)]
+        sent: Vec<Mark>,
     },
     /// What the work has learnt beside its records; any number of them.
     Part(Value),
@@ -75,19 +85,20 @@ impl Records {
         self.line(&line)
     }
 
-    /// An interval is over.
+    /// An interval is over; `sent` are a load's marks of it.
     pub(crate) fn interval(
         &mut self,
         index: u64,
-        end_ns: u64,
-        connected: usize,
+        (end_ns, connected): (u64, usize),
         record: &Record,
+        sent: &[Mark],
     ) -> Result<(), DriveError> {
         let line: Written<'_, ()> = Written::Interval {
             index,
             end_ns,
             connected,
             record,
+            sent,
         };
         self.line(&line)
     }

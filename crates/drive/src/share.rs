@@ -27,6 +27,18 @@ impl Share {
         };
         begin(self.number)..begin(self.number + 1)
     }
+
+    /// Whether this one of many things in a row is its own: each host has every `of`-th.
+    #[must_use]
+    pub fn owns(self, thing: u64) -> bool {
+        thing % self.of.max(1) == self.number
+    }
+
+    /// There are other hosts, or might be: the drive waits for their owner's word.
+    #[must_use]
+    pub fn is_part(self) -> bool {
+        self.of > 1
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +57,12 @@ mod tests {
             prop_assert!(segments.windows(2).all(|pair| pair[0].end == pair[1].start));
             let fair = clients / usize::try_from(of).unwrap();
             prop_assert!(segments.iter().all(|s| s.len() == fair || s.len() == fair + 1));
+        }
+
+        #[test]
+        fn every_batch_has_one_host(batch in 0_u64..1_000_000, of in 1_u64..200) {
+            let owners = (0..of).filter(|&number| Share { number, of }.owns(batch));
+            prop_assert_eq!(owners.count(), 1);
         }
     }
 }

@@ -458,8 +458,8 @@ impl DriveSpec {
             let message = format!("{} clients for {of} hosts", self.clients);
             return refuse(message, "use at least as many clients as hosts");
         }
-        if self.load.is_some() || self.log.is_some() || self.ledger.is_some() {
-            let message = "several hosts can share scripts and queries, without a log";
+        if self.log.is_some() || self.ledger.is_some() {
+            let message = "several hosts write no log and no ledger";
             return refuse(message.to_owned(), "run this from one host");
         }
         let (probes, runs) = (
@@ -470,7 +470,7 @@ impl DriveSpec {
             let message = "several hosts need a server, and share neither a probe nor a command";
             return refuse(message.to_owned(), "run this from one host");
         }
-        Ok(())
+        self.load.as_ref().map_or(Ok(()), LoadSpec::check_shared)
     }
 
     fn check_ramp(&self) -> Result<(), DriveError> {

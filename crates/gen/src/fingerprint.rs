@@ -18,6 +18,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
+use serde::{Deserialize, Serialize};
 
 use crate::dataset::{Chunk, Dataset, Table};
 
@@ -33,7 +34,7 @@ const ROWS: usize = 512;
 const FIRST_FIELD: usize = 2;
 
 /// The fingerprint of one table.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Fingerprint {
     rows: u64,
     time_sum: i128,
@@ -249,7 +250,7 @@ fn floor(value: f64) -> f64 {
 }
 
 /// The fingerprints of all tables of a data set.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Tables(Vec<Fingerprint>);
 
 impl Tables {

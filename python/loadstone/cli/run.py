@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     "--hosts",
     metavar="HOSTS",
     help="Drive the load from several hosts, on dask.distributed: local:N (N processes here), or "
-    "tcp://HOST:8786 (the scheduler of a Dask cluster, one agent on each of its hosts). Scripts and queries.",
+    "ssh://me@h1,me@h2 or tcp://HOST:8786 (the scheduler of a Dask cluster, one agent on each of its hosts).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 def command(**given: Any) -> None:

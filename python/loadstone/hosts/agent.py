@@ -38,6 +38,8 @@ class Agent:
         self._told_ns = -1
         """The start of the last interval that was told of."""
         self.cost = OwnCost()
+        self._steps = 0
+        """So many steps of a load were told of."""
         self._do: dict[str, Callable[..., Message]] = {
             "calibrate": _calibrate,
             "prepare": self._prepare,
@@ -87,6 +89,7 @@ class Agent:
             if self._account is not None or left <= 0 or not until_ready or progress["ready"]:
                 messages, self._messages = self._messages, []
                 self._leave_new_rows(progress)
+                self._leave_new_steps(progress)
                 return {"progress": progress, "messages": messages, "account": self._account}
 
     def _leave_new_rows(self, progress: Message) -> None:
@@ -95,6 +98,11 @@ class Agent:
             progress["recent"] = [row for row in recent if row["start_ns"] > self._told_ns]
             progress["latest"] = None
             self._told_ns = recent[-1]["start_ns"]
+
+    def _leave_new_steps(self, progress: Message) -> None:
+        if steps := progress.get("steps"):
+            progress["steps"] = steps[self._steps :]
+            self._steps = len(steps)
 
     def _proceed(self) -> Message:
         """Let the next step of a load begin."""

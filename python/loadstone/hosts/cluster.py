@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
+import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.library.packages import install
 from loadstone.errors import LoadstoneError
+from loadstone.hosts import ssh
+from loadstone.hosts.addresses import is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from loadstone.hosts.places import Places
+    from loadstone.hosts.ssh import SshHost
 
 CONNECT_S = 10
+_TLS = (
+    "Set distributed.comm.tls in Dask's configuration (ca-file, client.cert, client.key): "
+    "https://distributed.dask.org/en/stable/tls.html"
+)
 _OF_OURS = {
     "distributed.scheduler.reuse-broadcast-comm": True,
     "distributed.worker.memory.terminate": False,
@@ -32,15 +41,85 @@ def client_of(places: Places) -> Iterator[Any]:
         with _local(places.local) as cluster, distributed.Client(cluster) as client:
             yield client
         return
+    if places.ssh:
+        with _over_ssh(places.ssh) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
     try:
         client = distributed.Client(places.scheduler, timeout=CONNECT_S)
     except (OSError, ValueError, TypeError) as error:
-        raise LoadstoneError(
-            f"no Dask scheduler can be reached at {places.scheduler}: {error}",
-            "Start one there: dask scheduler. For tls:// set Dask's own configuration, distributed.comm.tls.",
-        ) from error
+        raise _unreachable(places.scheduler, error) from error
     with client:
         yield client
+
+
+def _unreachable(scheduler: str, error: Exception) -> LoadstoneError:
+    """Say why a scheduler cannot be reached; of TLS, why trust is missing."""
+    causes = list(_causes(error))
+    said = next((str(cause) for cause in causes if isinstance(cause, ssl.SSLError)), str(error))
+    if not scheduler.startswith("tls:"):
+        hint = "Start one there: dask scheduler."
+    elif any(isinstance(cause, TypeError) for cause in causes):
+        said = (
+            "TLS needs a certificate authority and a certificate of ours, and Dask's configuration names none"
+        )
+        hint = _TLS
+    else:
+        hint = f"Its certificate and ours must both be signed by the configured authority. {_TLS}"
+    return LoadstoneError(f"no Dask scheduler can be reached at {scheduler}: {said}", hint)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+@contextmanager
+def _over_ssh(hosts: Sequence[SshHost]) -> Iterator[Any]:
+    """Start a scheduler on the first host and a worker on each; they end with the context, and with us."""
+    _refuse_without_ssh()
+    from distributed import Security, SSHCluster  # noqa: PLC0415
+
+    security = Security.temporary()
+    credentials = ssh.credentials_of(security)
+    ssh.prepare(hosts, credentials)
+    of_all = [hosts[0], *hosts]
+    here = all(is_local(host.host) for host in hosts)
+    place = {"host": "127.0.0.1"} if here else {}
+    usual = {"preload": [ssh.PRELOAD], "dashboard_address": None, **place}
+    try:
+        cluster = SSHCluster(
+            [host.host for host in of_all],
+            connect_options=[ssh.connect_options(host) for host in of_all],
+            remote_python=[shlex.quote(host.python) for host in of_all],
+            worker_class="distributed.Worker",
+            scheduler_options={"port": 0, "security": credentials.options("scheduler"), **usual},
+            worker_options={
+                "nthreads": 1,
+                "memory_limit": 0,
+                "security": credentials.options("worker"),
+                **usual,
+            },
+            security=security,
+            silence_logs=40,
+        )
+    except BaseException as error:
+        ssh.remove(hosts, credentials)
+        if isinstance(error, RuntimeError | OSError):
+            raise LoadstoneError(f"Dask cannot be started on the load hosts: {error}") from error
+        raise
+    with cluster:
+        yield cluster
+
+
+def _refuse_without_ssh() -> None:
+    try:
+        import asyncssh  # noqa: F401, PLC0415
+    except ImportError:
+        raise LoadstoneError(
+            "--hosts ssh:// needs the Python package asyncssh, which is missing", _how_to_install()
+        ) from None
 
 
 def _distributed() -> Any:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.hosts import attendant
+from loadstone.hosts.addresses import is_local
 from loadstone.hosts.cluster import client_of, workers_of
 from loadstone.hosts.joint import PATIENCE_S, JointDrive, Share
 from loadstone.hosts.line import Line, LineLostError
+from loadstone.hosts.loads import JointSteps, held, note_losses
 from loadstone.hosts.outcome import folder_name, hosts_document, merge, records_folder, said_of
 from loadstone.hosts.progress import JointProgress
 from loadstone.results.json_files import to_json, write_atomic
@@ -109,7 +110,8 @@ class Fleet:
         signals: Signals | None,
         show: Callable[[Document], None] | None = None,
         on_messages: Tell | None = None,
-        say: Callable[[str, str], None] | None = None,
+        say: Callable[[str, str], object] | None = None,
+        on_step: Callable[[Document], None] | None = None,
     ) -> Document:
         """Run a drive on all hosts to its end and return its account, as `workload.drive.perform` does.
 
@@ -117,6 +119,7 @@ class Fleet:
         be split, HostLostError when a host is lost before the start, and what keeps clients from connecting.
         """
         self._refuse_unsplittable(document)
+        document = held(document)
         shares = self._shares()
         drive = _Performance(self._client, JointDrive(shares), signals)
         mode_clients = self._wanted_ceiling(document)
@@ -129,7 +132,7 @@ class Fleet:
             begun = drive.begin(sent, unknown, on_messages)
             if mode_clients is not None and begun:
                 self._ceilings[mode_clients] = {s.name: s.ceiling for s in shares if s.ceiling}
-            drive.watch(show, on_messages, ends_with_one=_ends_with_one(document))
+            drive.watch(show, on_messages, on_step, ends_with_one=_ends_with_one(document))
             return self._outcome(document, drive, say)
 
     def calibrate(self, wanted: Sequence[tuple[str, int]], seconds: float) -> dict[str, list[Document]]:
@@ -157,12 +160,13 @@ class Fleet:
         return document["mode"], -(-document["clients"] // len(self._lines))
 
     def _outcome(
-        self, document: Document, drive: _Performance, say: Callable[[str, str], None] | None
+        self, document: Document, drive: _Performance, say: Callable[[str, str], object] | None
     ) -> Document:
         joint, out_dir = drive.joint, document.get("out_dir")
         about = hosts_document(joint, self._abouts, document.get("interval_s", 1.0))
         with records_folder(out_dir) as folder:
             account = merge(document, joint, drive.fetch(folder))
+        note_losses(account, joint.shares)
         if out_dir is not None:
             write_atomic(Path(out_dir) / "hosts.json", to_json(about, indent=1) + "\n")
         if say is not None:
@@ -171,9 +175,9 @@ class Fleet:
         return account
 
     def _refuse_unsplittable(self, document: Document) -> None:
-        if not any(document.get(work) for work in ("scripts", "queries", "lua")):
+        if not any(document.get(work) for work in ("scripts", "queries", "lua", "load")):
             raise LoadstoneError(
-                "--hosts: only phases of scripts and queries can be split over several load hosts so far",
+                "--hosts: only scripts, queries and loads can be split over several load hosts",
                 "Run this from one host: leave out --hosts.",
             )
         if document.get("log"):
@@ -195,7 +199,7 @@ class Fleet:
     def refuse_unreachable(self, host: str) -> None:
         """Raise LoadstoneError for an address that leads to this machine, when a load host is another."""
         remote = [name for name, about in self._abouts.items() if about["machine"] != self._mine["machine"]]
-        if remote and _is_local(host):
+        if remote and is_local(host):
             raise LoadstoneError(
                 f"the server's address '{host}' leads to this machine only; load host {remote[0]} is another",
                 "Name the server by an address that every load host can reach: "
@@ -206,15 +210,6 @@ class Fleet:
 def _ends_with_one(document: Document) -> bool:
     """Whether the drive ends with the first client that gives up, on whichever host."""
     return bool(document.get("exit_on_abort") or "lua" in document)
-
-
-def _is_local(host: str) -> bool:
-    if host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class _Performance:
@@ -264,6 +259,7 @@ class _Performance:
         self,
         show: Callable[[Document], None] | None,
         on_messages: Tell | None,
+        on_step: Callable[[Document], None] | None,
         *,
         ends_with_one: bool = False,
     ) -> None:
@@ -271,7 +267,7 @@ class _Performance:
 
         `ends_with_one`: so they are when the drive of one has failed.
         """
-        progress = JointProgress(self.joint.shares)
+        progress, steps = JointProgress(self.joint.shares), JointSteps(self.joint.shares)
         while any(share.running for share in self.joint.shares):
             self._client.sync(self.joint.look)
             taken = progress.take()
@@ -282,11 +278,20 @@ class _Performance:
                 self._client.sync(self.joint.stop)
             if self.joint.first_awaits_others():
                 self._client.sync(self.joint.tell_first)
+            self._pass_steps(steps, on_step)
             if on_messages is not None:
                 on_messages(taken["messages"])
             if show is not None:
-                show(taken)
+                show(taken | ({"steps": steps.ended} if steps.ended else {}))
         self._client.sync(self.joint.measure_clocks)
+
+    def _pass_steps(self, steps: JointSteps, on_step: Callable[[Document], None] | None) -> None:
+        """Tell of the steps that have ended everywhere, and let the next one begin."""
+        for step in steps.take():
+            if on_step is not None:
+                on_step(step)
+        if steps.holding and not self._stopped:
+            self._client.sync(self.joint.proceed)
 
     def fetch(self, folder: Path) -> dict[int, Path]:
         """Copy the records of all hosts into a folder."""

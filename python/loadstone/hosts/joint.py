@@ -259,12 +259,18 @@ class JointDrive:
 
     async def stop(self) -> None:
         """Ask all to end early."""
+        await self._tell("stop")
 
-        async def stop(share: Share) -> None:
-            answer = await self._ask(share, {"do": "stop"}, PATIENCE_S)
+    async def proceed(self) -> None:
+        """Let all begin the next step of a load."""
+        await self._tell("proceed")
+
+    async def _tell(self, word: str) -> None:
+        async def tell(share: Share) -> None:
+            answer = await self._ask(share, {"do": word}, PATIENCE_S)
             share.lost = share.lost or answer.get("lost")
 
-        await self._each(stop, running=True)
+        await self._each(tell, running=True)
 
     async def fetch(self, share: Share, path: Path) -> bool:
         """Copy the records of a host into a file; False when nothing of them can be had."""

@@ -6,20 +6,25 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from loadstone.errors import LoadstoneError
+from loadstone.hosts.ssh import SshHost, parse_ssh
 
 LOCAL_MAX = 64
 """Most processes of `local:N`: beyond, they measure how a machine shares its cores."""
 _SCHEDULERS = ("tcp", "tls")
-_FORMS = "Use local:N (N processes on this machine) or tcp://HOST:PORT (the scheduler of a Dask cluster)."
+_FORMS = (
+    "Use local:N (N processes on this machine), ssh://USER@HOST,USER@HOST, or tcp://HOST:PORT (the scheduler "
+    "of a Dask cluster)."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where agents run: `local` processes here, or one on each host of a Dask cluster."""
+    """Where agents run: `local` processes here, one on each host of a Dask cluster, or on each by ssh."""
 
     text: str
     local: int = 0
     scheduler: str = ""
+    ssh: tuple[SshHost, ...] = ()
 
 
 def parse_hosts(text: str) -> Places:
@@ -29,12 +34,8 @@ def parse_hosts(text: str) -> Places:
         return _local(text, rest)
     if colon and kind in _SCHEDULERS:
         return _scheduler(text)
-    if kind == "ssh":
-        raise LoadstoneError(
-            "--hosts ssh://… is not supported yet",
-            "Start a Dask cluster by hand (`dask scheduler`, and `dask worker` on each host), and name its "
-            "scheduler: --hosts tcp://HOST:8786",
-        )
+    if kind == "ssh" and rest.startswith("//"):
+        return Places(text, ssh=parse_ssh(text))
     raise LoadstoneError(f"'{text}' does not name load hosts", _FORMS)
 
 

@@ -14,6 +14,8 @@ Row = dict[str, Any]
 _SUMS = (
     "done", "failed", "skipped", "dropped", "retries", "connected", "bytes_sent", "bytes_received",
 )  # fmt: skip
+_GAINS = ("rows", "metrics")
+"""Of loads only."""
 
 
 class JointProgress:
@@ -42,6 +44,7 @@ class JointProgress:
         return {
             "done": sum(share.progress["done"] for share in shares),
             "failed": sum(share.progress["failed"] for share in shares),
+            **_gains([share.progress for share in shares]),
             **times,
             "latest": self._latest,
             "recent": rows,
@@ -96,6 +99,7 @@ def joined(rows: Sequence[Row]) -> Row:
         "end_ns": max(row["end_ns"] for row in rows),
         "warmup": first["warmup"],
         **{name: sum(row[name] for row in rows) for name in _SUMS},
+        **_gains(rows),
         "retried": sum(row.get("retried") or 0 for row in rows),
         "loop_lag_max_ns": max(row["loop_lag_max_ns"] for row in rows),
         "response": _moments(responses) if responses else None,
@@ -114,6 +118,10 @@ def _operations(found: Sequence[Row]) -> Row | None:
         "ignored": [error for one in found for error in one["ignored"]],
         "percentile_ns": max(percentiles, default=None),
     }
+
+
+def _gains(rows: Sequence[Row]) -> dict[str, int]:
+    return {name: sum(row[name] for row in rows) for name in _GAINS if rows and name in rows[0]}
 
 
 def _moments(responses: Sequence[Row]) -> Row:

@@ -59,6 +59,7 @@ def bulk_phase(
             resume=resume,
             interval_s=SHORT_S,
             io=stage.io,
+            elsewhere=stage.elsewhere,
             control=stage.control,
             ready=steps.begin,
             on_step=steps.end,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from loadstone.run.server import Server
     from loadstone.signals import Signals
     from loadstone.workload.drive import Progress
+    from loadstone.workload.load.rows import Perform
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class PhaseContext:
     """Appends a note to the run's events."""
     drive: Callable[[Document, Callable[[Progress], None] | None], Document] | None = None
     """Drives what can be split from the load hosts; None: there are none."""
+    elsewhere: Perform | None = None
+    """Sends the rows of loads from several hosts; None: they come from this process."""
 
     def control(self, *, lost: bool = False) -> Control:
         """Return the server's control connection, made again where it was lost.

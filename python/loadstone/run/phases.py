@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
 from loadstone.errors import HostLostError, words_of
+from loadstone.hosts.loads import performer
 from loadstone.model import ROUND
 from loadstone.plan.model import (
     CheckWorkload,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from loadstone.run.server import Server
     from loadstone.signals import Signals
     from loadstone.workload.drive import Progress
+    from loadstone.workload.load.rows import Perform
 
 Document = dict[str, Any]
 
@@ -207,6 +209,12 @@ class PhaseRun:
             document, self._signals, show, say=lambda level, text: self._event(level, "note", text)
         )
 
+    def _elsewhere(self) -> Perform | None:
+        fleet = self._manner.fleet
+        return (
+            None if fleet is None else performer(fleet, lambda level, text: self._event(level, "note", text))
+        )
+
     def _load(
         self, workload: TimeSeriesLoadWorkload, show: Callable[[Progress], None]
     ) -> tuple[str, str | None]:
@@ -281,6 +289,7 @@ class PhaseRun:
             self._manner.io,
             lambda message: self._event("info", "note", message),
             partial(self._on_hosts, self._manner.fleet) if self._manner.fleet is not None else None,
+            self._elsewhere(),
         )
 
     def compare_with(self, others: Sequence[PhaseRun]) -> None:

@@ -22,6 +22,7 @@ from loadstone.plan.model import (
     TimeSeriesQueriesWorkload,
 )
 from loadstone.plan.plan import parsed_scripts
+from loadstone.run.split_loads import refuse_unsplittable_load
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.parameter import nearest
 from loadstone.visible import visible
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 _QUIET = (SqlWorkload, SizeWorkload, CheckWorkload)
 """What makes no load."""
-_IN_PARTS = (ScriptWorkload, TimeSeriesQueriesWorkload, PlainQueriesWorkload)
-"""What can be split over several load hosts."""
 _SHELL = ("shell", "setshell")
 _CHANGE = re.compile(
     r"(?:(?:drop|alter)\s+(?:materialized\s+)?(?:table|view|sequence|index|type|function|macro(?:\s+table)?)"
@@ -61,22 +60,19 @@ def refuse_unsplittable(plan: Plan) -> None:
     """Refuse phases that cannot be split over several load hosts. Raises LoadstoneError."""
     for target in plan.targets:
         loading = [p for p in target.phases if p.skip is None and not isinstance(p.workload, _QUIET)]
-        for phase in loading:
-            if not isinstance(phase.workload, _IN_PARTS):
-                raise LoadstoneError(
-                    f"--hosts: phase '{phase.id}' of {phase.scenario} is a phase of {phase.kind}, and only "
-                    "phases of scripts and queries can be split over several load hosts so far",
-                    "Run this scenario from one host: leave out --hosts.",
-                )
         if loading:
             refuse_library(engine_named(target.engine))
+        for phase in loading:
+            if isinstance(phase.workload, TimeSeriesLoadWorkload | TableLoadWorkload):
+                with _named(phase):
+                    refuse_unsplittable_load(phase.workload)
 
 
 def split_clients(workload: Workload) -> int | None:
     """Return how many clients the load hosts share in a phase; None where one host does it alone."""
     if isinstance(workload, PlainQueriesWorkload) and workload.queries.duration_s is None:
         return None  # one after the other, by one client
-    return workload.clients if isinstance(workload, _IN_PARTS) else None
+    return None if isinstance(workload, _QUIET) else workload.clients
 
 
 def refuse_impossible(plan: Plan) -> None:

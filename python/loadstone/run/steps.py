@@ -25,7 +25,7 @@ class _Reading:
     sizes: Document | None
     counters: Mapping[str, Any] | None
     server: Mapping[str, Any] | None
-    client: Mapping[str, Any]
+    client: Mapping[str, Any] | None
 
 
 class Steps:
@@ -102,7 +102,8 @@ class Steps:
                 f"the resources that the steps used on the server could not be read: {str(error).strip()}"
             )
         tree = self._tree.sample() if self._tree else None
-        return _Reading(sizes, counters, tree, own_process())
+        ours = None if self._stage.elsewhere else own_process()
+        return _Reading(sizes, counters, tree, ours)
 
     def _counters(self) -> Mapping[str, Any] | None:
         server = self._stage.server

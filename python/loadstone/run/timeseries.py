@@ -44,6 +44,7 @@ def load_phase(load: Load, beside: QueryMix | None, stage: PhaseContext) -> tupl
         schema=server.schema,
         interval_s=SHORT_S if load.pace.kind == "closed" else 1.0,
         io=stage.io,
+        elsewhere=stage.elsewhere,
         control=stage.control,
         content=content,
     )

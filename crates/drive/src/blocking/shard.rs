@@ -95,6 +95,7 @@ impl Shard {
                 end_ns,
                 connected: self.connected,
                 record,
+                sent: Vec::new(),
             });
         }
     }

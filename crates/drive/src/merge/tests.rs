@@ -71,7 +71,7 @@ fn write_host(
             start_ns + index,
             String::new,
         );
-        file.interval(index, timeline.end_ns(index), 4, &record)
+        file.interval(index, (timeline.end_ns(index), 4), &record, &[])
             .unwrap();
     }
     if ends {

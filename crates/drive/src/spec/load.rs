@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::data::{DataSpec, FileFormat, FilesSpec};
 use crate::error::DriveError;
+use crate::share::Share;
 
 /// Most rows of one batch: its bytes must stay far below what one buffer can hold.
 const BATCH_ROWS_MAX: usize = 10_000_000;
@@ -126,6 +127,18 @@ pub(crate) struct StepPlan {
     pub(crate) rows: Option<u64>,
     /// The next step waits for a word of the drive's owner.
     pub(crate) hold: bool,
+    /// Other hosts have batches of the same steps: one of which none are here is a step, too.
+    pub(crate) in_parts: bool,
+}
+
+impl StepPlan {
+    /// The same on one of several hosts.
+    pub(crate) fn on(self, share: Share) -> Self {
+        Self {
+            in_parts: share.is_part(),
+            ..self
+        }
+    }
 }
 
 fn one() -> usize {
@@ -219,11 +232,35 @@ impl LoadSpec {
         Ok(())
     }
 
+    /// Refuse what several hosts cannot share: their rows must begin anywhere, and their batches belong to no client.
+    pub(crate) fn check_shared(&self) -> Result<(), DriveError> {
+        let refuse =
+            |message: &str, hint: &str| Err(DriveError::bad_spec(message.to_owned(), hint));
+        if !matches!(self.data, DataSpec::Native(_) | DataSpec::Rows(_)) {
+            let message = "only rows that can be generated from any place on can be loaded from several hosts";
+            return refuse(message, "use native data, or load from one host");
+        }
+        if self.hash_workers || self.transaction.is_some() {
+            let message =
+                "neither hashed rows nor long transactions can be loaded from several hosts";
+            return refuse(
+                message,
+                "remove hash_workers and transaction, or load from one host",
+            );
+        }
+        if self.step_rows > 0 && !self.hold {
+            let message = "the steps of several hosts need a word to begin";
+            return refuse(message, "set hold");
+        }
+        Ok(())
+    }
+
     /// Its steps.
     pub(crate) fn step_plan(&self) -> StepPlan {
         StepPlan {
             rows: (self.step_rows > 0).then_some(self.step_rows),
             hold: self.hold,
+            in_parts: false,
         }
     }
 

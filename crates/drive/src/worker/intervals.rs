@@ -61,6 +61,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             end_ns,
             connected: self.connected,
             record: full,
+            sent: Vec::new(),
         });
     }
 }

@@ -9,6 +9,7 @@ mod encode;
 mod intervals;
 mod library;
 mod long;
+mod part;
 mod producer;
 mod program;
 mod queue;
@@ -39,6 +40,7 @@ pub(crate) use self::intervals::Interval;
 use self::library::LibraryLoad;
 pub(crate) use self::long::{Account as LongAccount, Progress as LongProgress, TxnOutcome};
 use self::long::{LANE_LENGTH, LongProducer, Plan};
+pub(crate) use self::part::HostPart;
 use self::producer::{Place, Producer, ProducerState, Stop, Supply};
 use self::program::LoadProgram;
 pub(crate) use self::queue::{Found, Queue};
@@ -53,6 +55,7 @@ use crate::clock::{CpuTime, now_ns};
 use crate::data::DataSpec;
 use crate::error::DriveError;
 use crate::protocol::{Bulk, Protocol};
+use crate::share::Share;
 use crate::spec::load::{LoadSpec, LongSpec, Method};
 use crate::waker::Waker;
 
@@ -151,6 +154,8 @@ pub(crate) struct LoadWork {
     long: Option<LongSpec>,
     /// What a library adds.
     library: Option<ByLibrary>,
+    /// What hosts that have loaded parts of it have left.
+    of_hosts: Mutex<Vec<HostPart>>,
 }
 
 /// A load through a library.
@@ -183,6 +188,7 @@ impl LoadWork {
         spec: &LoadSpec,
         clients: usize,
         tries_max: u32,
+        share: Share,
     ) -> Result<Self, DriveError> {
         if spec.method == Method::Arrow {
             return Err(DriveError::bad_spec(
@@ -190,7 +196,7 @@ impl LoadWork {
                 "use copy_binary, copy_text or insert",
             ));
         }
-        Self::open::<B>(spec, clients, tries_max, None)
+        Self::open::<B>(spec, clients, tries_max, (share, None))
     }
 
     /// The same for clients that reach the database through a library.
@@ -204,14 +210,14 @@ impl LoadWork {
             hash_workers: false,
             ..spec.clone()
         };
-        Self::open::<NoMessages>(&spec, clients, 1, Some(library))
+        Self::open::<NoMessages>(&spec, clients, 1, (Share::WHOLE, Some(library)))
     }
 
     fn open<B: Bulk + 'static>(
         spec: &LoadSpec,
         clients: usize,
         tries_max: u32,
-        library: Option<ByLibrary>,
+        (share, library): (Share, Option<ByLibrary>),
     ) -> Result<Self, DriveError> {
         spec.check()?;
         let intervals = Interval::parse_all(&spec.insert_intervals)?;
@@ -233,9 +239,10 @@ impl LoadWork {
         };
         let tables = Tables::new::<B>(spec, &dataset)?;
         let streams = B::STREAMS && clients == 1 && tries_max == 1 && is_streamable(spec, &tables);
+        let step_plan = spec.step_plan().on(share);
         let shared = Arc::new(Shared {
             tables: Arc::new(tables),
-            queue: Queue::new(lanes, length, spec.step_plan()),
+            queue: Queue::new(lanes, length, step_plan),
             making: ProducerState::default(),
             wait_ns: AtomicU64::new(0),
             own_lanes,
@@ -253,6 +260,7 @@ impl LoadWork {
                 rows_left: limit(spec),
                 place: Place::new(spec.step_plan().rows),
                 skip: Ranges::new(&spec.skip),
+                share,
                 by_library: library.is_some(),
                 streams,
                 protocol: PhantomData,
@@ -265,6 +273,7 @@ impl LoadWork {
             intervals,
             long: spec.transaction,
             library,
+            of_hosts: Mutex::default(),
         })
     }
 
@@ -387,8 +396,11 @@ impl LoadWork {
         self.shared.making.cpu()
     }
 
-    pub(crate) fn take_marks(&self) -> Vec<Mark> {
-        self.shared.tally().take_marks()
+    /// The marks since they were last taken; `of_hosts` are those that hosts have left of the same interval.
+    pub(crate) fn take_marks(&self, of_hosts: Vec<Mark>) -> Vec<Mark> {
+        let mut tally = self.shared.tally();
+        tally.join_marks(of_hosts);
+        tally.take_marks()
     }
 
     pub(crate) fn take_progress(&self) -> Vec<LongProgress> {
@@ -405,7 +417,7 @@ impl LoadWork {
         if self.long.is_some() {
             load["transactions"] = json!(shared.tally().transactions());
         }
-        load["steps"] = json!(shared.queue.steps(failed));
+        load["steps"] = json!(self.steps(failed));
         let cpu = shared.making.cpu();
         load["made_batches"] = shared.making.made.load(Ordering::Relaxed).into();
         load["source"] = json!({

@@ -39,7 +39,8 @@ impl Work {
         match (&spec.scripts, &spec.load, &spec.queries) {
             (Some(_), None, None) => ScriptWork::new(spec).map(Self::Scripts),
             (None, Some(load), None) => {
-                LoadWork::new::<P>(load, spec.clients, spec.tries_max).map(Self::Load)
+                let clients = spec.own_clients().len();
+                LoadWork::new::<P>(load, clients, spec.tries_max, spec.share()).map(Self::Load)
             }
             (None, None, Some(queries)) => QueryWork::new(queries, spec).map(Self::Queries),
             _ => Err(DriveError::bad_spec(

@@ -21,6 +21,7 @@ from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.host.open_files import make_room_for
 from loadstone.personalities.tsbs import load_flags, load_report
 from loadstone.personalities.tsbs.flags import parse
+from loadstone.personalities.tsbs.from_hosts import load_hosts, refuse_hosts
 from loadstone.personalities.tsbs.observed import bullets, observation_of, observing_of, served
 from loadstone.personalities.tsbs.records import records_folder, refuse_unwritable
 from loadstone.signals import InterruptedRun, Signals
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     load = load_flags.load_of(values, engine)
     for note in (*load_flags.notes(values, engine), *target.notes):
         err(f"{PROGRAM}: note: {note}\n")
+    refuse_hosts(load, target, values)
     options, settings = _manner(values), _settings(values.text("setting"))
     content = content_of(load)
     with Signals() as signals:
@@ -82,6 +84,7 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
     make_room_for(load.workers)
     with ExitStack() as stack:
         observer = stack.enter_context(observing_of(values, [order.target], PROGRAM, err))
+        hosts = stack.enter_context(load_hosts(values, load, err))
         folder = stack.enter_context(records_folder(values.text("out")))
         _provide_database(order.target, values, err)
         opened = stack.enter_context(_opened(order))
@@ -96,10 +99,9 @@ def _load(order: _Order, signals: Signals, out: Write, err: Write) -> int:
             reporter.begin()
             out(load_report.summary_of(account))
 
-        options = replace(order.options, on_loaded=driven)
+        options = replace(order.options, on_loaded=driven, elsewhere=hosts(opened))
         with observer.measuring([served(opened)], "load"):
-            show = observer.showing(reporter.show)
-            account = perform_load(load, opened, folder, signals, show, options)
+            account = perform_load(load, opened, folder, signals, observer.showing(reporter.show), options)
         loaded = account["load"]
         out(load_report.beyond(account, folder) + bullets(observer.lines()))
         _write_results(values, account, begun_s, out)

@@ -108,6 +108,12 @@ DATA = (
 OURS = (
     Flag("compress", "bool", False, "Compress the loaded data, if the target can"),
     Flag("compress-after", "duration", 0, "Add a policy that compresses data older than this"),
+    Flag(
+        "hosts",
+        "string",
+        "",
+        "Load from several hosts, with --native: local:N, ssh://me@h1,me@h2 or tcp://HOST:8786",
+    ),
     Flag("io", "string", "auto", f"Kernel interface for network I/O. ({', '.join(get_args(InOut))})"),
     Flag("keep", "bool", False, "Keep a private server running"),
     Flag("method", "string", "", f"How rows are sent. (choices: {', '.join(get_args(LoadMethod))})"),

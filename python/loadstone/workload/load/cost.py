@@ -25,10 +25,13 @@ class Meter:
         self._client = own_process()
         self._wal = self._position(control)
 
-    def cpu(self) -> dict[str, float | bool | None]:
-        """Return the CPU seconds of both sides since the beginning, and our share of the two."""
+    def cpu(self, client_s: float | None = None) -> dict[str, float | bool | None]:
+        """Return the CPU seconds of both sides since the beginning, and our share of the two.
+
+        `client_s` are those of our side where it is not this process.
+        """
         server = _cpu_s(self._server, self._tree.sample() if self._tree else None)
-        client = _cpu_s(self._client, own_process())
+        client = _cpu_s(self._client, own_process()) if client_s is None else client_s
         both = server + client if server is not None and client is not None else None
         share = client / both if both and client is not None else None
         own = self._engine.in_process

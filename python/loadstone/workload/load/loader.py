@@ -19,6 +19,7 @@ from loadstone.workload.load.cost import Meter
 from loadstone.workload.load.reconnecting import ReconnectingControl
 from loadstone.workload.load.rows import (
     Account,
+    Perform,
     keep_account,
     load_document,
     send,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from loadstone.workload.load.fingerprints import Check
 
 D = TypeVar("D", bound=LoadDialect)
+_NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class LoadOptions:
     io: InOut = "auto"
     control: GetControl | None = None
     """Gives a control connection that works, also after the server was lost; None: one of our own."""
+    elsewhere: Perform | None = None
+    """Sends the rows from several hosts; None: they come from this process."""
 
 
 class Loader(ABC, Generic[D]):
@@ -168,7 +172,10 @@ class Loader(ABC, Generic[D]):
         notes, made = self._prepare(control)
         self.begin(control)
         meter = Meter(self.engine, control)
-        account = send(self._document(out_dir), self.dialect, self.opened, signals, show, on_step)
+        elsewhere = self._options.elsewhere
+        account = send(
+            self._document(out_dir), self.dialect, self.opened, signals, show, on_step, elsewhere=elsewhere
+        )
         self.on_loaded(account)
         loaded: dict[str, Any] = account["load"]
         loaded |= {
@@ -238,7 +245,7 @@ class Loader(ABC, Generic[D]):
     def _finish(self, account: Account, meter: Meter) -> None:
         """Settle what is committed; when it is all, do what comes after, verify and measure."""
         loaded = account["load"]
-        loaded["cpu"] = meter.cpu()
+        loaded["cpu"] = meter.cpu(_hosts_cpu_s(account) if self._options.elsewhere else None)
         control = self._control.control(lost=lost_connections(account))
         loaded["wal_bytes"] = meter.wal_bytes(control)
         booked = tables.committed(control, self.dialect) if self.dialect.ledger else None
@@ -254,3 +261,9 @@ class Loader(ABC, Generic[D]):
         if self.dialect.ledger and loaded["verified"] is not False:
             tables.close_ledger(control, self.dialect)
         self.measure(control, loaded)
+
+
+def _hosts_cpu_s(account: Account) -> float:
+    """Return the CPU seconds of the threads that made and sent the rows, on all hosts."""
+    used = account["client_cpu"]
+    return float(used["user_ns"] + used["system_ns"]) / _NS_PER_S

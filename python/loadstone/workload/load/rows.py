@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from loadstone.errors import LoadstoneError, words_of
 from loadstone.results.json_files import to_json, write_atomic
@@ -49,18 +49,36 @@ def load_document(
     return document
 
 
-def send(
+class Perform(Protocol):
+    """Sends the rows of a load from elsewhere: from several hosts."""
+
+    def __call__(
+        self,
+        document: dict[str, Any],
+        signals: Signals | None,
+        show: Callable[[Progress], None] | None,
+        on_step: Callable[[Step], None] | None,
+    ) -> Account:
+        """Do as `workload.drive.perform` does."""
+
+
+def send(  # noqa: PLR0913 - as `workload.drive.perform`, and from where
     document: dict[str, Any],
     dialect: LoadDialect,
     opened: OpenTarget,
     signals: Signals | None,
     show: Callable[[Progress], None] | None,
     on_step: Callable[[Step], None] | None = None,
+    *,
+    elsewhere: Perform | None = None,
 ) -> Account:
     """Send the rows; the first signal asks to stop in order.
 
-    `on_step` is called for each step that is committed whole. Raises LoadstoneError when it cannot begin.
+    `on_step` is called for each step that is committed whole. `elsewhere` sends them in place of this
+    process. Raises LoadstoneError when it cannot begin.
     """
+    if elsewhere is not None:
+        return elsewhere(document, signals, show, on_step)
     library = None
     if document["connection"] is None:
         library = dialect.library(document, opened.connect)

@@ -1,6 +1,7 @@
 //! One batch: the messages of its transaction, and what they carry.
 
 use loadstone_gen::fingerprint::Tables;
+use serde::{Deserialize, Serialize};
 
 use super::stream::Reader;
 use crate::client::library::RowBatch;
@@ -34,7 +35,7 @@ pub(crate) struct Batch {
 }
 
 /// What a batch holds.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Content {
     /// Rows over all tables, those of tags not among them.
     pub(crate) rows: u64,

@@ -18,6 +18,7 @@ use crate::clock::CpuTime;
 use crate::data::FileRows;
 use crate::error::DriveError;
 use crate::protocol::Bulk;
+use crate::share::Share;
 
 /// Where the rows come from.
 pub(crate) enum Supply {
@@ -37,6 +38,8 @@ pub(crate) struct Producer<B: Bulk> {
     pub(crate) rows_left: u64,
     pub(crate) place: Place,
     pub(crate) skip: Ranges,
+    /// Which batches are made; the others are those of other hosts.
+    pub(crate) share: Share,
     /// Batches are for a library.
     pub(crate) by_library: bool,
     /// Batches are handed over while they are made.
@@ -105,7 +108,10 @@ impl ProducerState {
 
     /// Told by the thread itself.
     pub(crate) fn note_cpu(&self) {
-        let cpu = CpuTime::of_this_thread();
+        self.set_cpu(CpuTime::of_this_thread());
+    }
+
+    pub(crate) fn set_cpu(&self, cpu: CpuTime) {
         self.user_ns.store(cpu.user_ns, Ordering::Relaxed);
         self.system_ns.store(cpu.system_ns, Ordering::Relaxed);
     }
@@ -166,6 +172,7 @@ impl<B: Bulk> Producer<B> {
             let rows = chunk_rows.min(usize::try_from(wanted).unwrap_or(usize::MAX));
             let taken = match rows {
                 0 => 0,
+                rows if !self.share.owns(index) => self.leave(index, rows, &mut encoder)?,
                 rows if self.can_pass(index) => self.pass(rows)?,
                 rows => self.take(index, rows, &mut encoder)?,
             };
@@ -199,6 +206,26 @@ impl<B: Bulk> Producer<B> {
             Supply::Files(_) => true,
         };
         self.lanes == 1 && is_plain && self.skip.contains(number)
+    }
+
+    /// Go past rows that another host sends; returns how many there were.
+    fn leave(&mut self, index: u64, rows: usize, form: &mut Form<B>) -> Result<u64, Stop> {
+        let Supply::Values(source) = &mut self.supply else {
+            let why = "rows of files cannot be shared by hosts";
+            return Err(Stop::Broken(why.to_owned()));
+        };
+        if self.shared.queue.is_closed() {
+            return Err(Stop::Unwanted);
+        }
+        if index > 0 || !self.shared.tables.in_table_tag {
+            return Ok(source.pass(rows as u64)?);
+        }
+        // The devices' names come with the first rows, and every host needs them.
+        let chunk = source.next(rows)?.unwrap_or_default();
+        if let (Some(tags), Form::Messages(encoder)) = (&chunk.tags, form) {
+            encoder.learn(tags);
+        }
+        Ok(chunk.rows)
     }
 
     /// Go past rows without making them; returns how many there were.

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::load::StepPlan;
 
 /// What became of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
     /// Every batch is stored.
@@ -19,19 +19,19 @@ pub(crate) enum Outcome {
 }
 
 /// One step in the account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StepAccount {
-    step: u64,
-    first_row: u64,
+    pub(super) step: u64,
+    pub(super) first_row: u64,
     /// Rows that were stored by this drive, and said to be.
-    rows: u64,
+    pub(super) rows: u64,
     /// Likewise.
-    batches: u64,
+    pub(super) batches: u64,
     /// Its first batch could be begun.
-    start_ns: u64,
+    pub(super) start_ns: u64,
     /// Its latest batch was said to be stored; none when none was.
-    end_ns: Option<u64>,
-    state: Outcome,
+    pub(super) end_ns: Option<u64>,
+    pub(super) state: Outcome,
 }
 
 /// Which batches may be begun, and what has become of the steps.
@@ -68,18 +68,22 @@ impl Steps {
             Some(open) => open.step == step,
             None if self.holding => false,
             None => {
-                self.open = Some(StepAccount {
-                    step,
-                    first_row: step * rows,
-                    rows: 0,
-                    batches: 0,
-                    start_ns: self.free_ns.take().unwrap_or(now_ns),
-                    end_ns: None,
-                    state: Outcome::Interrupted,
-                });
+                self.open_step(step, rows, now_ns);
                 true
             }
         }
+    }
+
+    fn open_step(&mut self, step: u64, rows: u64, now_ns: u64) {
+        self.open = Some(StepAccount {
+            step,
+            first_row: step * rows,
+            rows: 0,
+            batches: 0,
+            start_ns: self.free_ns.take().unwrap_or(now_ns),
+            end_ns: None,
+            state: Outcome::Interrupted,
+        });
     }
 
     /// A client asks for its first batch: from here on the first step may begin.
@@ -91,7 +95,8 @@ impl Steps {
 
     /// All batches of a step are made; true when that finishes it.
     pub(crate) fn made(&mut self, step: u64, batches: u64) -> bool {
-        if self.step_plan.rows.is_none() || batches == 0 {
+        let StepPlan { rows, in_parts, .. } = self.step_plan;
+        if rows.is_none() || (batches == 0 && !in_parts) {
             return false;
         }
         self.made.push_back((step, batches));
@@ -109,9 +114,22 @@ impl Steps {
         self.finish()
     }
 
-    /// Close the open step once all its batches are made and stored.
+    /// Close each step whose batches are all made and stored; true when there was one.
     fn finish(&mut self) -> bool {
+        let before = self.finished.len();
+        while self.finish_one() {}
+        self.finished.len() > before
+    }
+
+    /// Close the open step once all its batches are made and stored.
+    fn finish_one(&mut self) -> bool {
         let known = self.made.front().copied();
+        if let (Some((step, 0)), Some(rows), None, false) =
+            (known, self.step_plan.rows, self.open, self.holding)
+        {
+            // None of its batches are here.
+            self.open_step(step, rows, 0);
+        }
         let Some(mut step) = self
             .open
             .take_if(|open| known == Some((open.step, open.batches)))
@@ -130,6 +148,7 @@ impl Steps {
     pub(crate) fn proceed(&mut self, now_ns: u64) {
         if std::mem::take(&mut self.holding) {
             self.free_ns = Some(now_ns);
+            self.finish();
         }
     }
 
@@ -161,7 +180,37 @@ mod tests {
 
     fn steps(hold: bool) -> Steps {
         let rows = Some(100);
-        Steps::new(StepPlan { rows, hold })
+        let in_parts = false;
+        Steps::new(StepPlan {
+            rows,
+            hold,
+            in_parts,
+        })
+    }
+
+    #[test]
+    fn a_step_without_batches_here_is_waited_for_like_any_other() {
+        let mut steps = Steps::new(StepPlan {
+            rows: Some(100),
+            hold: true,
+            in_parts: true,
+        });
+        steps.begin(1);
+        assert!(steps.made(0, 0));
+        assert!(steps.holding());
+        // Step 1 is another host's alone, too; what is here belongs to step 2.
+        assert!(!steps.made(1, 0) && !steps.admits(2, 3));
+        steps.proceed(5);
+        assert!(steps.holding() && !steps.admits(2, 6));
+        steps.proceed(7);
+        assert!(!steps.holding() && steps.admits(2, 8));
+        assert!(!steps.made(2, 1) && steps.stored(100, 9));
+        let found: Vec<_> = steps
+            .finished()
+            .iter()
+            .map(|s| (s.step, s.batches))
+            .collect();
+        assert_eq!(found, [(0, 0), (1, 0), (2, 1)]);
     }
 
     #[test]
@@ -220,6 +269,7 @@ mod tests {
         let mut steps = Steps::new(StepPlan {
             rows: None,
             hold: false,
+            in_parts: false,
         });
         assert!(steps.admits(0, 1) && !steps.stored(5, 2) && !steps.made(0, 1));
         assert!(steps.account(true).is_empty());

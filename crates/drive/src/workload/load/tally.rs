@@ -1,7 +1,7 @@
 //! What has become of the batches of a load.
 
 use loadstone_gen::fingerprint::Tables;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::batch::Content;
@@ -12,7 +12,7 @@ use crate::protocol::Failure;
 use crate::workload::LoadCount;
 
 /// A batch that holds a later row time than all that were stored before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     /// Its latest row time, microseconds since 1970.
     pub(crate) time_us: i64,
@@ -20,6 +20,48 @@ pub(crate) struct Mark {
     pub(crate) sent_ns: u64,
     /// The server had said that it was committed.
     pub(crate) acked_ns: u64,
+}
+
+impl Mark {
+    /// Move its times by so many nanoseconds: to the clock of another host.
+    pub(crate) fn shift(&mut self, by_ns: i64) {
+        self.sent_ns = self.sent_ns.saturating_add_signed(by_ns);
+        self.acked_ns = self.acked_ns.saturating_add_signed(by_ns);
+    }
+}
+
+/// What has become of the batches of one of several hosts.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct TallyPart {
+    committed: Vec<(u64, u64)>,
+    batches: u64,
+    content: Content,
+    skipped: u64,
+    held: Option<Tables>,
+    tags_held: u64,
+    in_doubt: Vec<u64>,
+    failed: Vec<u64>,
+    unsent: u64,
+    failure: Option<String>,
+}
+
+impl TallyPart {
+    /// Every batch that was made is stored.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.has_failed() && self.unsent == 0 && self.in_doubt.is_empty()
+    }
+
+    /// A batch has failed, or the making of one.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Why it has failed, in words that name the host.
+    pub(crate) fn name_host(&mut self, name: &str) {
+        if let Some(failure) = &mut self.failure {
+            *failure = format!("load host {name}: {failure}");
+        }
+    }
 }
 
 /// The sums over all batches that have ended.
@@ -57,17 +99,70 @@ impl Tally {
         self.batches += 1;
         self.content.add(content);
         self.hold(content);
-        if content.latest_us > self.latest_us
-            && let Some(time_us) = content.latest_us
-        {
-            self.latest_us = content.latest_us;
-            self.marks_total += 1;
-            self.marks.push(Mark {
+        if let Some(time_us) = content.latest_us {
+            self.mark(Mark {
                 time_us,
                 sent_ns,
                 acked_ns,
             });
         }
+    }
+
+    /// Keep a mark if it moves the latest row time.
+    fn mark(&mut self, mark: Mark) {
+        if Some(mark.time_us) > self.latest_us {
+            self.latest_us = Some(mark.time_us);
+            self.marks_total += 1;
+            self.marks.push(mark);
+        }
+    }
+
+    /// The marks that several hosts have left of one interval, times on one clock: one list.
+    pub(crate) fn join_marks(&mut self, mut of_hosts: Vec<Mark>) {
+        of_hosts.sort_unstable_by_key(|mark| (mark.acked_ns, mark.time_us));
+        for mark in of_hosts {
+            self.mark(mark);
+        }
+    }
+
+    /// All but marks, which are taken with every interval: one of several hosts leaves it behind.
+    pub(crate) fn part(&self) -> TallyPart {
+        TallyPart {
+            committed: self.committed.list(),
+            batches: self.batches,
+            content: self.content.clone(),
+            skipped: self.skipped,
+            held: self.held.clone(),
+            tags_held: self.tags_held,
+            in_doubt: self.in_doubt.clone(),
+            failed: self.failed.clone(),
+            unsent: self.unsent,
+            failure: self.failure.clone(),
+        }
+    }
+
+    /// Add what a host has left behind.
+    pub(crate) fn add(&mut self, part: &TallyPart) {
+        let all = [self.committed.list(), part.committed.clone()].concat();
+        self.committed = Ranges::new(&all);
+        self.batches += part.batches;
+        self.content.add(&part.content);
+        self.skipped += part.skipped;
+        self.tags_held += part.tags_held;
+        merge_tables(&mut self.held, part.held.as_ref());
+        self.in_doubt.extend(&part.in_doubt);
+        self.failed.extend(&part.failed);
+        self.unsent += part.unsent;
+        if let Some(failure) = &part.failure {
+            self.give_up(|| failure.clone());
+        }
+    }
+
+    /// A host that was lost has left no more than its intervals: what they count was stored.
+    pub(crate) fn at_least(&mut self, batches: u64, gain: LoadCount) {
+        self.batches = self.batches.max(batches);
+        self.content.rows = self.content.rows.max(gain.rows);
+        self.content.metrics = self.content.metrics.max(gain.metrics);
     }
 
     /// A batch that an earlier load has stored.
@@ -83,10 +178,7 @@ impl Tally {
 
     fn hold(&mut self, content: &Content) {
         self.tags_held += content.tags_rows;
-        match (&mut self.held, &content.fingerprints) {
-            (Some(held), Some(more)) => held.merge(more),
-            (held, more) => held.clone_from(more),
-        }
+        merge_tables(&mut self.held, content.fingerprints.as_ref());
     }
 
     /// A batch has failed; the first to do so is why the load has.
@@ -203,5 +295,16 @@ impl Tally {
             "tables": tables,
             "marks": self.marks_total,
         })
+    }
+}
+
+/// Add the fingerprints of more rows.
+fn merge_tables(held: &mut Option<Tables>, more: Option<&Tables>) {
+    let Some(more) = more else {
+        return;
+    };
+    match held {
+        Some(held) => held.merge(more),
+        None => *held = Some(more.clone()),
     }
 }
