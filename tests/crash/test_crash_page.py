@@ -38,6 +38,14 @@ def test_nothing_lost() -> None:
     assert tile(found, "back").answer.endswith(" s until the log-in")
 
 
+def test_the_answer_and_its_tile_name_one_rate() -> None:
+    found = crashed("power", 4)
+    for cycle, rate in zip(found.cycles, (500.0, 592.0, 618.0, 700.0), strict=True):
+        cycle.recovery.rate_before = rate
+    assert "the load made 618 commits/s" in texts.answer(found)
+    assert tile(found, "disk").detail.startswith("618 commits/s")
+
+
 def test_killed_processes_show_nothing_of_power() -> None:
     found = crashed("process")
     seen = tile(found, "seen")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median_high
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -147,13 +148,18 @@ def of_power(document: Crash) -> Iterator[str]:
     """Say what the control cycle showed, and what the file system costs."""
     if document.control is not None and document.verdict != "cannot show a loss":
         yield f"{after_control(document.control).capitalize()}."
-    rates = [one.recovery.rate_before for one in document.cycles if one.recovery.rate_before]
-    if rates and document.rate_plain:
-        own = sorted(rates)[len(rates) // 2]
+    own = rate_with_disk(document)
+    if own and document.rate_plain:
         yield (
             f"On the file system that forgets, the load made {formats.rate(own)} commits/s, on the disk "
             f"itself {formats.rate(document.rate_plain)}/s: its times of recovery are not those of the disk."
         )
+
+
+def rate_with_disk(document: Crash) -> float | None:
+    """Return the median of the rates before the crashes, in commits per second."""
+    rates = [one.recovery.rate_before for one in document.cycles if one.recovery.rate_before]
+    return median_high(rates) if rates else None
 
 
 def notes(document: Crash) -> Iterator[str]:

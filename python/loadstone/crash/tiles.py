@@ -129,10 +129,9 @@ def _recovered(document: Crash) -> Tile | None:
 
 
 def _cost_of_disk(document: Crash) -> Tile | None:
-    rates = [cycle.recovery.rate_before for cycle in document.cycles if cycle.recovery.rate_before]
-    if not rates or not document.rate_plain:
+    own = texts.rate_with_disk(document)
+    if not own or not document.rate_plain:
         return None
-    own = median_low(rates)
     detail = (
         f"{formats.rate(own)} commits/s on the disk that forgets, {formats.rate(document.rate_plain)}/s on "
         "the disk itself: times of recovery are not those of the disk"
