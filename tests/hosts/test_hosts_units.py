@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from loadstone.errors import HostLostError, LoadstoneError
 from loadstone.hosts.addresses import is_local
 from loadstone.hosts.agent import Agent
 from loadstone.hosts.clocks import best
+from loadstone.hosts.joint import POLL_S, JointDrive
 from loadstone.hosts.loads import JointSteps
 from loadstone.hosts.outcome import folder_name, said_of
 from loadstone.hosts.places import parse_hosts
@@ -208,6 +210,30 @@ def test_a_step_ends_when_it_has_ended_on_all_hosts() -> None:
     other.ended = {"state": "complete"}
     assert list(steps.take()) == [step(3, 1, 70, 80)]
     assert [ended["step"] for ended in steps.ended] == [0, 1, 3]
+
+
+def test_a_host_that_waits_for_the_end_of_others_is_looked_at_often() -> None:
+    first, other = FakeShare(0, 0), FakeShare(1, 0)
+    joint = JointDrive([first, other])  # type: ignore[list-item]
+
+    def waits() -> list[float]:
+        return [joint._wait_s(share) for share in (first, other)]  # type: ignore[arg-type]
+
+    for document in ({}, {"lua": {"done": False}}):
+        joint._document = document
+        assert waits() == [POLL_S, POLL_S]
+    joint._document = {"lua": {"done": True}}
+    assert waits()[0] < POLL_S / 10, "it may end at any time"
+    first.progress["deadline_ns"] = time.monotonic_ns() + 3_600 * 10**9
+    assert waits() == [POLL_S, POLL_S]
+    first.progress["deadline_ns"] = time.monotonic_ns() - 1
+    assert waits()[0] < POLL_S / 10
+    assert waits()[1] == POLL_S
+    other.running = False
+    assert max(waits()) < POLL_S / 10
+    assert joint.first_awaits_others()
+    first.running = False
+    assert not joint.first_awaits_others()
 
 
 def test_names_of_hosts_are_names_of_folders_and_differ() -> None:

@@ -25,9 +25,10 @@ Message = dict[str, Any]
 LEASE_S = 30.0
 """An agent that hears nothing for so long ends its load."""
 POLL_S = 1.0
-_FIRST_S = 0.2
-_SOON_S = 0.05
-"""Between looks at the first host, and at all that are about to end, where it has something to do last."""
+_FIRST_S = 0.05
+_SOON_S = 0.02
+"""Between looks at the first host, and at all that are about to end, where it has something to do last: until
+it hears of the others' end, its time goes on."""
 PATIENCE_S = 10.0
 """Beyond what an answer may take anyway, so long a host may be silent before it is lost."""
 CALIBRATION_S = 60.0
@@ -232,7 +233,12 @@ class JointDrive:
             return POLL_S
         if any(not one.running for one in self.shares):
             return _SOON_S
-        return POLL_S if share.number else _FIRST_S
+        if share.number:
+            return POLL_S
+        deadline_ns = share.progress.get("deadline_ns")
+        if deadline_ns is None:
+            return _FIRST_S
+        return min(POLL_S, max(_SOON_S, (share.here(deadline_ns) - time.monotonic_ns()) / 1e9))
 
     def first_awaits_others(self) -> bool:
         """Whether the first host of a script is to be told, now, that all others have ended."""
