@@ -105,7 +105,9 @@ mod tests {
         let joined = Fairness::new(0..2);
         for (client, busy_ns) in [(0, [10, 20, 30].as_slice()), (1, [40].as_slice())] {
             let of_host = Fairness::new(client..client + 1);
-            busy_ns.iter().for_each(|&ns| of_host.book(client, ns));
+            for &ns in busy_ns {
+                of_host.book(client, ns);
+            }
             joined.join(&of_host.clients());
         }
         assert_eq!(joined.account(), account);
