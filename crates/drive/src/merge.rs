@@ -243,7 +243,9 @@ impl Reader {
             }) => {
                 self.next = self.line();
                 record.shift(by_ns);
-                sent.iter_mut().for_each(|mark| mark.shift(by_ns));
+                for mark in &mut sent {
+                    mark.shift(by_ns);
+                }
                 let end_ns = end_ns.saturating_add_signed(by_ns);
                 Next::Interval(Box::new(Report::Interval {
                     worker,

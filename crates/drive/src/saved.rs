@@ -39,7 +39,6 @@ enum Written<'a, E> {
     End(&'a E),
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn no_marks(sent: &&[Mark]) -> bool {
     sent.is_empty()
 }

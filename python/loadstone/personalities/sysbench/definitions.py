@@ -139,7 +139,7 @@ BEYOND = OptionGroup(
     (
         Option("report", "keep the run in this new folder, with a report", None, "string"),
         Option("percentiles", "print these percentiles below the results, e.g. 50,99,99.9", None, "list"),
-        Option("hosts", "drive run from load hosts: local:N, or tcp://HOST:8786", None, "string"),
+        Option("hosts", "drive run from load hosts: local:N, ssh://H1,H2, tcp://HOST:8786", None, "string"),
         Option("warmup", "seconds before the measured time", None, "double"),
         Option("load-threads", "threads of the driver; 0: one for each free core", "0", "int"),
         Option(

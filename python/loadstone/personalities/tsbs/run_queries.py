@@ -54,7 +54,7 @@ FLAGS = (
         "hosts",
         "string",
         "localhost",
-        "Servers that share the queries, separated by commas; or load hosts: local:N, tcp://HOST:8786",
+        "Servers that share the queries, separated by commas; or load hosts: local:N, ssh://H1,H2, tcp://H",
     ),
     Flag("max-queries", "uint", 0, "Maximum number of queries to run, 0 = all"),
     Flag("max-rps", "uint", 0, "Queries to start per second, over all workers, 0 = no limit"),
