@@ -1,7 +1,9 @@
 //! Random operations, syncs and losses against a model of what must be there.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with it")]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod expected;
+
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +12,7 @@ use loadstone_powerdisk::attr::{Attr, Change, Kind};
 use loadstone_powerdisk::disk::{Disk, Loss, New, Options};
 use proptest::prelude::*;
 
-const ROOT: u64 = 1;
-type Key = (u64, OsString);
-type Names = BTreeMap<Key, u64>;
+use crate::expected::{Key, Model, ROOT};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -45,120 +45,6 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (any::<u64>(), prop_oneof![3 => Just(0.0), 1 => Just(1.0)]).prop_map(|(s, k)| Op::Lose(s, k)),
         1 => Just(Op::Reopen),
     ]
-}
-
-/// What must be there: every state is a plain map, and a commit is a search until nothing is added.
-#[derive(Clone, Debug, Default)]
-struct Model {
-    now: Names,
-    kept: Names,
-    ties: BTreeSet<(Key, Key)>,
-    directories: BTreeSet<u64>,
-    bytes: BTreeMap<u64, Vec<u8>>,
-    kept_bytes: BTreeMap<u64, Vec<u8>>,
-}
-
-impl Model {
-    fn new() -> Self {
-        Self {
-            directories: [ROOT].into(),
-            ..Self::default()
-        }
-    }
-
-    fn live(names: &Names) -> BTreeSet<u64> {
-        let mut found = BTreeSet::from([ROOT]);
-        loop {
-            let before = found.len();
-            let inside = names
-                .iter()
-                .filter(|((parent, _), _)| found.contains(parent));
-            let inside: Vec<u64> = inside.map(|(_, id)| *id).collect();
-            found.extend(inside);
-            if found.len() == before {
-                return found;
-            }
-        }
-    }
-
-    fn list(&self, directories: bool) -> Vec<u64> {
-        let live = Self::live(&self.now);
-        live.into_iter()
-            .filter(|id| self.directories.contains(id) == directories)
-            .collect()
-    }
-
-    fn children(&self, id: u64) -> BTreeSet<Key> {
-        let keys = self.now.keys().chain(self.kept.keys());
-        keys.filter(|(parent, _)| *parent == id).cloned().collect()
-    }
-
-    fn commit(&mut self, start: impl IntoIterator<Item = Key>) {
-        let mut keys: BTreeSet<Key> = start.into_iter().collect();
-        loop {
-            let before = keys.len();
-            for (one, other) in &self.ties {
-                if keys.contains(one) || keys.contains(other) {
-                    keys.extend([one.clone(), other.clone()]);
-                }
-            }
-            for key in keys.clone() {
-                let removed = self
-                    .kept
-                    .get(&key)
-                    .filter(|id| !self.now.values().any(|now| now == *id));
-                keys.extend(removed.into_iter().flat_map(|id| self.children(*id)));
-            }
-            if keys.len() == before {
-                break;
-            }
-        }
-        for key in &keys {
-            match self.now.get(key) {
-                Some(id) => self.kept.insert(key.clone(), *id),
-                None => self.kept.remove(key),
-            };
-        }
-        self.ties.retain(|(one, _)| !keys.contains(one));
-    }
-
-    fn ways(&self, id: u64) -> BTreeSet<Key> {
-        let mut keys = BTreeSet::new();
-        let mut ids = BTreeSet::from([id]);
-        loop {
-            let before = keys.len();
-            keys.extend(
-                self.now
-                    .iter()
-                    .filter(|(_, id)| ids.contains(id))
-                    .map(|(key, _)| key.clone()),
-            );
-            ids.extend(keys.iter().map(|(parent, _)| *parent));
-            if keys.len() == before {
-                return keys;
-            }
-        }
-    }
-
-    fn lose(&mut self) {
-        let live = Self::live(&self.kept);
-        self.kept.retain(|(parent, _), _| live.contains(parent));
-        self.now = self.kept.clone();
-        self.ties.clear();
-        self.kept_bytes.retain(|id, _| live.contains(id));
-        self.bytes = self
-            .bytes
-            .keys()
-            .filter(|id| live.contains(id))
-            .map(|id| (*id, self.kept_bytes.get(id).cloned().unwrap_or_default()))
-            .collect();
-    }
-
-    fn sync_bytes(&mut self, id: u64) {
-        if let Some(bytes) = self.bytes.get(&id) {
-            self.kept_bytes.insert(id, bytes.clone());
-        }
-    }
 }
 
 struct Pair {
