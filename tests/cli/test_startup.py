@@ -61,6 +61,7 @@ DATA += ("--timestamp-start", "2016-01-01T00:00:00Z", "--timestamp-end", "2016-0
         ("scenarios",),
         ("ab", "--help"),
         ("compare", "--help"),
+        ("crash", "--help"),
         ("export", "--help"),
         ("history", "--help"),
         ("history", "add", "--help"),

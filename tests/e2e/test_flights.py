@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 NAMES = ["Sql1", "Sql2", "Sql3", "Sql4", "Sql5"]
-TARGETS = {"pg": "pg18", "duckdb:": "duckdb"}
+BRIEF = ("--set", "seconds=0.3")
+"""As long as clients query at the same time: many times as long as a query of these few rows."""
 
 
 def phases(ended: Ended, target: str, id_: str) -> list[dict[str, Any]]:
@@ -48,8 +49,9 @@ def rows_file(desk: Desk, name: str, *options: object, rows: int = 3000) -> Path
 
 def test_flights_is_whole_on_rows_and_on_columns(desk: Desk) -> None:
     ended = desk.measure(
-        "flights", "--target", "pg", "--target", "duckdb:", "--price", "pg=2.50/h", "--price", "duckdb:=0.5/h"
-    )
+        "flights", "--target", "pg", "--target", "duckdb:", "--price", "pg=2.50/h", "--price",
+        "duckdb:=0.5/h", *BRIEF,
+    )  # fmt: skip
     complete(ended)
     assert undescribed(ended.folder) == []
     assert {phase["state"] for phase in ended.summary["phases"]} == {"complete"}
@@ -76,7 +78,7 @@ def test_flights_is_whole_on_rows_and_on_columns(desk: Desk) -> None:
 
 
 def test_flights_asks_cold_and_warm_and_gets_equal_answers(desk: Desk) -> None:
-    ended = desk.measure("flights", "--target", "pg", "--target", "duckdb:", "--set", "round=1,2")
+    ended = desk.measure("flights", "--target", "pg", "--target", "duckdb:", "--set", "round=1,2", *BRIEF)
     complete(ended)
     ids = [target["id"] for target in ended.summary["targets"]]
     for target in ids:
@@ -107,7 +109,7 @@ def test_flights_is_whole_on_engines_behind_their_own_drivers(
     desk: Desk, database: Database, engine: str
 ) -> None:
     """Private servers that are started anew for each cold run, and answer many clients by threads of ours."""
-    ended = desk.measure("flights", "--target", database.url, "--target", f"{engine}:")
+    ended = desk.measure("flights", "--target", database.url, "--target", f"{engine}:", *BRIEF)
     complete(ended)
     ids = [target["id"] for target in ended.summary["targets"]]
     plain_queries = drive(ended, ids[1], "queries-round-1")["plain_queries"]
@@ -126,7 +128,7 @@ def test_flights_is_whole_on_engines_behind_their_own_drivers(
 
 def test_flights_takes_a_users_csv(desk: Desk, database: Database) -> None:
     path = rows_file(desk, "mine.csv", "--format", "csv", "--header")
-    ended = desk.measure("flights", "--target", database.url, "--set", f"files={path}")
+    ended = desk.measure("flights", "--target", database.url, "--set", f"files={path}", *BRIEF)
     complete(ended)
     (target,) = (target["id"] for target in ended.summary["targets"])
     assert drive(ended, target, "import")["load"]["rows"] == 3000
@@ -138,7 +140,7 @@ def test_flights_takes_a_users_parquet_on_every_engine(desk: Desk, database: Dat
     files = ",".join(map(str, paths))
     ended = desk.measure(
         "flights", "--target", database.url, "--target", "duckdb:", "--set", f"files={files}",
-        "--set", "format=parquet",
+        "--set", "format=parquet", *BRIEF,
     )  # fmt: skip
     complete(ended)
     assert {phase["state"] for phase in ended.summary["phases"]} == {"complete"}

@@ -85,7 +85,7 @@ def test_during_a_slow_statement_of_the_set_up(
 def test_during_calibration(desk: Desk, database: Database) -> None:
     running = desk.start("run", desk.inserts(), "--size", "tiny", "--out", "out", "--target", database.url)
     running.wait_for_words("Loadstone's own ceiling")
-    time.sleep(0.3)
+    running.wait_for(lambda: list(desk.tmp.iterdir()), "the built-in server's folder")
     running.send(signal.SIGINT)
     ended = running.finish(30)
     interrupted(ended, 130, "SIGINT")
@@ -180,7 +180,6 @@ def test_during_the_calibrate_command(desk: Desk, signum: int, code: int, name: 
     running = desk.start("calibrate", "--seconds", "5")
     running.wait_for_words("measurements of 5 s")
     wait_until(lambda: list(desk.tmp.iterdir()), "the built-in server's folder")
-    time.sleep(0.3)
     running.send(signum)
     ended = running.finish(20)
     assert ended.code == code, ended.err

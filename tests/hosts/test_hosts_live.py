@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     import psutil
     from support.sandbox import Database
 
-pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
+pytestmark = [
+    pytest.mark.slow,  # most tests start processes
+    pytest.mark.filterwarnings("default"),  # what Dask and its libraries warn of is not ours
+]
 HOSTS = 3
 CHOICES = "\\set value random(1, 1000000000)\ninsert into choices values (:client_id, :value);\n"
 SCENARIO = """

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import os
 import shutil
 import signal
 import subprocess
-import time
-from typing import TYPE_CHECKING
+import termios
+from array import array
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -177,11 +179,24 @@ def test_ctrl_c_leaves_nothing_behind(place: Place) -> None:
         assert list(place.folder.iterdir()) == []
 
 
+def waiting_bytes(pipe: IO[bytes] | None) -> int:
+    """Return what is in a pipe."""
+    assert pipe is not None
+    count = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
 def test_ctrl_c_ends_it_also_when_nobody_reads(place: Place) -> None:
     process = place.start(*LONG)
     assert process.stdout is not None
-    process.stdout.read(1)
-    time.sleep(0.5)  # until the pipe is full
+    seen = [-1, 0]
+
+    def is_full() -> bool:
+        seen[:] = [seen[1], waiting_bytes(process.stdout)]
+        return 0 < seen[0] == seen[1]
+
+    wait_until(is_full, "nothing more goes into the pipe")
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
     process.communicate()

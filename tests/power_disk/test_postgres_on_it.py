@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from loadstone.private_server.os_user import OsUser
 
 _REASON = available()
-pytestmark = pytest.mark.skipif(_REASON is not None, reason=f"no power disk here: {_REASON}")
+pytestmark = [
+    pytest.mark.slow,  # each test starts a server
+    pytest.mark.skipif(_REASON is not None, reason=f"no power disk here: {_REASON}"),
+]
 
 ROWS = 40
 

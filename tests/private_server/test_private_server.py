@@ -554,13 +554,17 @@ def test_an_interrupted_program_leaves_none_of_its_children(
 ) -> None:
     """The children would go on writing into the folder that is being removed."""
 
+    length = f"60.{os.getpid()}"
+
+    def children() -> list[list[str]]:
+        return [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+
     def interrupt(*_: object, **__: object) -> None:
-        time.sleep(0.3)  # let the child start
+        wait_until(lambda: ["sleep", length] in children())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
-    length = f"60.{os.getpid()}"
     with pytest.raises(KeyboardInterrupt):
         server_account().run(["sh", "-c", f"sleep {length} & wait"], Path("/"), 30)
     monkeypatch.undo()
-    assert ["sleep", length] not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+    assert ["sleep", length] not in children()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 STEP = 1_000_000
 SIMULATIONS = 200
+WITHOUT = 100
+"""Simulations of series that have no knee."""
 SHAPES = ("exponential", "linear", "power", "square", "saturating")
 PUBLISHED = {
     name: [float(value) for value in text.split()]
@@ -101,21 +103,21 @@ def test_the_interval_holds_the_known_knee_as_often_as_it_says() -> None:
 @pytest.mark.slow
 def test_flat_series_have_no_knee() -> None:
     rng = np.random.default_rng(42)
-    found = [found_in(course(rng, ["flat"]).seconds(rng)) for _ in range(SIMULATIONS)]
-    assert sum(isinstance(one, Knee) for one in found) < 0.05 * SIMULATIONS
+    found = [found_in(course(rng, ["flat"]).seconds(rng)) for _ in range(WITHOUT)]
+    assert sum(isinstance(one, Knee) for one in found) < 0.05 * WITHOUT
     flat = [one for one in found if isinstance(one, NoKnee) and one.outcome == "none"]
-    assert len(flat) >= 0.9 * SIMULATIONS
+    assert len(flat) >= 0.9 * WITHOUT
     assert all(one.flat_seconds == pytest.approx(10, rel=0.25) for one in flat)
 
 
 @pytest.mark.slow
 def test_steady_growth_is_no_knee() -> None:
     rng = np.random.default_rng(43)
-    courses = [course(rng, ["linear", "exponential"], at=(0, 0)) for _ in range(SIMULATIONS)]
+    courses = [course(rng, ["linear", "exponential"], at=(0, 0)) for _ in range(WITHOUT)]
     found = [found_in(one.seconds(rng)) for one in courses]
-    assert sum(isinstance(one, Knee) for one in found) < 0.05 * SIMULATIONS
+    assert sum(isinstance(one, Knee) for one in found) < 0.05 * WITHOUT
     steady = [one for one in found if isinstance(one, NoKnee) and one.outcome == "steady"]
-    assert len(steady) >= 0.9 * SIMULATIONS
+    assert len(steady) >= 0.9 * WITHOUT
     assert all("grows steadily from the beginning" in one.reason for one in steady)
 
 

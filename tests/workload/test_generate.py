@@ -9,13 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyarrow import parquet
-from support.sandbox import small_disk
+from support.sandbox import small_disk, wait_until
 
 from loadstone import _core
 
@@ -254,10 +253,8 @@ def test_what_is_there_stays_unless_told(tmp_path: Path, format_: str) -> None:
 def test_ctrl_c_leaves_nothing_incomplete(tmp_path: Path, format_: str, step_rows: str) -> None:
     arguments = ["import", "--rows", "900000000", "--format", format_, "--step-rows", step_rows]
     process = subprocess.Popen([LOADSTONE, "generate", *arguments, "--out", str(tmp_path / "rows")])
-    limit = time.monotonic() + 60
-    while not (tmp_path / "rows.part").exists() and time.monotonic() < limit:
-        time.sleep(0.05)
-    time.sleep(0.5)
+    part = tmp_path / "rows.part"  # a file, or a folder with one for each step
+    wait_until(lambda: any(file.stat().st_size for file in (part, *part.glob("*")) if file.is_file()), "rows")
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     assert names(tmp_path) == []
