@@ -1,11 +1,10 @@
-# The only entry for people and for CI. What it makes goes into .venv, target and fuzz/target.
+# The only entry for people and for CI. What it makes goes into .venv, target, fuzz/target and __pycache__.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FUZZ_SECONDS ?= 60
 WORKERS ?= auto
 FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict tsbs_text row_files bulk_inserts mysql_messages
-export PYTHONDONTWRITEBYTECODE = 1
 
 # Rust tests use the libraries that were compiled for the core; our own crates are compiled with their checks.
 OURS := gen wire script drive duckdb powerdisk
@@ -21,7 +20,9 @@ help:  ## what each target does
 run: build  ## measure concurrent writes on a private PostgreSQL; ends in a report
 	$(BIN)/loadstone run iot-feed --size small
 
+# Its modules are compiled as well: whoever starts the command a thousand times, as the tests do, does not wait for it.
 build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
+	@$(BIN)/python -m compileall -q python/loadstone
 
 test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser
 	$(BIN)/python tests/support/browser.py
@@ -78,6 +79,7 @@ fuzz:  ## every fuzz target, FUZZ_SECONDS each
 
 clean:  ## remove what was built
 	rm -rf $(VENV) target fuzz/target dist
+	find python -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.maturin: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
