@@ -14,7 +14,13 @@ from support.exposition_server import Reply, exposition
 from support.tsbs_data import END_NS, SCALE, START_NS, into_postgres
 from support.watchers import BUSY, Follower, moving
 
+from loadstone.live.serving import LiveOptions
 from loadstone.personalities import pgbench, sysbench, tsbs
+from loadstone.personalities.pgbench.options import parse as parse_pgbench
+from loadstone.personalities.sysbench.options import parse as sysbench_options
+from loadstone.personalities.tsbs import load_flags, run_queries
+from loadstone.personalities.tsbs.flags import parse
+from loadstone.personalities.tsbs.observed import observation_of
 from loadstone.workload.tsbs.queries import Order, generate, gob
 
 if TYPE_CHECKING:
@@ -148,6 +154,18 @@ def test_an_exporter_that_goes_away_is_said_and_missed(database: Database, tmp_p
         assert command.run(f"--watch={served.url}") == 0, command.noted
     assert "pgbench: warning: The counters of " in command.noted
     assert re.search(r"watched by .*: \d+ samples, [1-9] missed", command.printed)
+
+
+def test_several_machines_are_separated_by_commas_or_given_one_by_one() -> None:
+    urls = ["http://a:9100/metrics", "pg18=ssh://me@b"]
+    for flags in (load_flags.FLAGS, run_queries.FLAGS):
+        values = parse("tsbs", flags, [f"--watch={','.join(urls)}", "--live", "--live-port", "8080"])
+        seen = observation_of(values)
+        assert (seen.watch, seen.live_options) == (urls, LiveOptions(page=True, port=8080))
+    settings = sysbench_options([f"--watch={','.join(urls)}"], pytest.fail).settings
+    assert settings.listed("watch") == urls
+    pgbench_options = parse_pgbench([f"--watch={urls[0]}", "--watch", urls[1]], {})
+    assert (pgbench_options.seen.watch, pgbench_options.seen.given) == (urls, ["--watch"])
 
 
 def test_initialization_takes_none_of_them(database: Database) -> None:
