@@ -170,7 +170,7 @@ def test_the_report_has_tsbs_form(iot: tuple[Database, Path]) -> None:
     found = re.match(pattern, ran.out)
     assert found is not None, ran.out
     assert [int(count) for count in found.groups()] == [3] * 13 + [39]
-    assert "18 queries were translated into the target's SQL" in ran.beyond
+    assert "18 queries were translated into the target's SQL\n" in ran.beyond
 
 
 def test_intervals_are_reported_as_they_pass(database: Database, tmp_path: Path) -> None:

@@ -133,6 +133,8 @@ class Observer:
         from loadstone.live.figures import Place  # noqa: PLC0415 - as above
 
         self._entered = True
+        if not figures.now().phases:
+            figures.expect(1)
         figures.enter(Place(server.id, self._program, title, ""), f"{server.label}: {title}")
 
     def _take(self, progress: Mapping[str, Any]) -> None:

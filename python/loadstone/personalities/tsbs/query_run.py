@@ -367,7 +367,7 @@ def _dialect_lines(accounts: Sequence[Account]) -> list[str]:
     reasons: Counter[str] = Counter()
     for account in accounts:
         reasons.update(account["queries"]["translation"]["as_they_are"])
-    lines = [f" - {translated} queries were translated into the target's SQL"] if translated else []
+    lines = [f" - {translated} queries were translated into the target's SQL\n"] if translated else []
     lines += [f" - {count} queries were sent untranslated: {reason}\n" for reason, count in reasons.items()]
     return lines
 
