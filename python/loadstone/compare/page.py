@@ -117,6 +117,7 @@ def page(
         listings=listings,
         explanation=texts.explanation(document),
         heads=texts.heads(document.comparisons[0]),
+        version=document.loadstone,
         **assets(drawings),
     )
 

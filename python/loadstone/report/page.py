@@ -75,6 +75,7 @@ def _page(content: Content, drawings: Drawings) -> str:
     return page.render(
         **{part.name: getattr(content, part.name) for part in fields(content)},
         **assets(drawings),
+        version=content.run.loadstone,
         twice=formats.TWICE,
     )
 
