@@ -217,6 +217,7 @@ def drive(run: Path, phase: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_asks_plain_queries_from_all_hosts_and_says_what_one_host_does(
     database: Database, tmp_path: Path
 ) -> None:
@@ -245,6 +246,7 @@ def test_a_run_asks_plain_queries_from_all_hosts_and_says_what_one_host_does(
     assert "Load hosts" in (out / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_that_loses_a_host_keeps_what_was_asked(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def choices(rows: list[tuple[int, str, int, int]]) -> dict[int, list[int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--rate=300", "--load-threads=2")])
 def test_every_client_does_what_it_does_on_one_host(
     database: Database, far: Path, more: tuple[str, ...]
@@ -158,6 +159,7 @@ def test_every_client_does_what_it_does_on_one_host(
     assert agents() == []
 
 
+@pytest.mark.slow
 def test_intervals_figures_and_the_report_are_of_all_hosts(database: Database, own: Path) -> None:
     database.execute(TABLE)
     code, out, err = run(
