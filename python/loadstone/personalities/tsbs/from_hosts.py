@@ -10,7 +10,6 @@ from loadstone.errors import LoadstoneError
 from loadstone.hosts.driving import found, refuse_library
 from loadstone.hosts.loads import performer
 from loadstone.hosts.places import parse_hosts
-from loadstone.run.split_loads import refuse_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +29,8 @@ def refuse_hosts(load: Load, target: Target, values: Values) -> None:
     """Refuse what several hosts cannot share, before anything is touched. Raises LoadstoneError."""
     if not values.text("hosts"):
         return
+    from loadstone.run.split_loads import refuse_load  # noqa: PLC0415 - a second of imports
+
     parse_hosts(values.text("hosts"))
     refuse_library(engine_named(target.engine))
     refuse_load(load)
