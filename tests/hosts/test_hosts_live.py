@@ -257,7 +257,7 @@ def test_what_cannot_be_split_is_refused_before_anything_is_touched(client: Any,
         document = drive_document(drive(duration_s=1.0), connection, tmp_path)
         for changed, message in (
             ({"clients": 2}, "2 clients cannot be split over 3 load hosts"),
-            ({"scripts": None}, "only phases of scripts and loads"),
+            ({"scripts": None}, "only scripts, queries and loads can be split"),
             ({"log": {"prefix": "x"}}, "no log of transactions"),
         ):
             with pytest.raises(LoadstoneError, match=message):
