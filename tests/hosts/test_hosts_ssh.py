@@ -24,6 +24,8 @@ from loadstone.workload.drive import drive_document, perform
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.sandbox import Database
+
 pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
 OURS = ("distributed.cli.dask_spec", "loadstone.hosts.agent")
 
@@ -113,27 +115,17 @@ def test_unknown_hosts_wrong_logins_and_hosts_without_loadstone_are_refused(
     refused("ssh://127.0.0.1:1", "cannot be reached by ssh")
 
 
-def test_all_on_the_hosts_ends_when_the_command_is_killed(server: Sshd) -> None:
+def test_all_on_the_hosts_ends_when_the_command_is_killed(
+    server: Sshd, database: Database, tmp_path: Path
+) -> None:
     before = left()
     server.known.write_text(server.host_key)
-    with null_server(8) as (_, there):
-        arguments = [
-            "-n",
-            "-S",
-            "-T",
-            "60",
-            "-s",
-            "1",
-            "--hosts",
-            address(server),
-            "-h",
-            there.host,
-            "-p",
-            str(there.port),
-        ]
-        command = [str(COMMAND), "pgbench", *arguments, "-U", there.user, there.database]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            wait_until(lambda: len(left() - before) == 3 or process.poll(), "scheduler, worker and agent run")
-            assert process.poll() is None
-            process.kill()
-        wait_until(lambda: left() <= before, "they end with the connection", 20)
+    (tmp_path / "one.sql").write_text("select 1;\n")
+    command = [str(COMMAND), "pgbench", "-n", "-f", str(tmp_path / "one.sql"), "-T", "60", "-P", "1"]
+    command += ["--hosts", address(server), database.url]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("progress: ") for line in process.stderr)
+        assert len(left() - before) == 3  # scheduler, worker, agent
+        process.kill()
+    wait_until(lambda: left() <= before, "they end with the connection", 20)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MIB = 1 << 20
-FEW = {"index-import": {"rows": "200000"}, "tsbs-devops": {"native": "true", "fewer_devices": "1000"}}
+FEW = {"index-import": {"rows": "200000"}, "tsbs-devops": {"native": "true", "fewer_devices": "20"}}
 BILLION = {
     "index-import": {"rows": "1000000000", "rows_5": "0"},
     # 100 to 100,000 devices for up to ten days, a row every second: about a billion rows in each phase

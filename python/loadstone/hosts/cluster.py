@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadstone.hosts.places import Places
-    from loadstone.hosts.ssh import SshHost
+    from loadstone.hosts.ssh import Credentials, SshHost
 
 CONNECT_S = 10
 _TLS = (
@@ -79,38 +79,39 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _over_ssh(hosts: Sequence[SshHost]) -> Iterator[Any]:
     """Start a scheduler on the first host and a worker on each; they end with the context, and with us."""
     _refuse_without_ssh()
-    from distributed import Security, SSHCluster  # noqa: PLC0415
+    from distributed import Security  # noqa: PLC0415
 
     security = Security.temporary()
     credentials = ssh.credentials_of(security)
     ssh.prepare(hosts, credentials)
+    try:
+        with _started(hosts, credentials, security) as cluster:
+            yield cluster
+    finally:
+        ssh.remove(hosts, credentials)  # where a process ended before it had read them
+
+
+def _started(hosts: Sequence[SshHost], credentials: Credentials, security: Any) -> Any:
+    from distributed import SSHCluster  # noqa: PLC0415
+
     of_all = [hosts[0], *hosts]
     here = all(is_local(host.host) for host in hosts)
-    place = {"host": "127.0.0.1"} if here else {}
-    usual = {"preload": [ssh.PRELOAD], "dashboard_address": None, **place}
+    usual = {"preload": [ssh.PRELOAD], "dashboard_address": None} | ({"host": "127.0.0.1"} if here else {})
+    scheduler = {"port": 0, "security": credentials.options("scheduler"), **usual}
+    worker = {"nthreads": 1, "memory_limit": 0, "security": credentials.options("worker"), **usual}
     try:
-        cluster = SSHCluster(
+        return SSHCluster(
             [host.host for host in of_all],
             connect_options=[ssh.connect_options(host) for host in of_all],
             remote_python=[shlex.quote(host.python) for host in of_all],
             worker_class="distributed.Worker",
-            scheduler_options={"port": 0, "security": credentials.options("scheduler"), **usual},
-            worker_options={
-                "nthreads": 1,
-                "memory_limit": 0,
-                "security": credentials.options("worker"),
-                **usual,
-            },
+            scheduler_options=scheduler,
+            worker_options=worker,
             security=security,
             silence_logs=40,
         )
-    except BaseException as error:
-        ssh.remove(hosts, credentials)
-        if isinstance(error, RuntimeError | OSError):
-            raise LoadstoneError(f"Dask cannot be started on the load hosts: {error}") from error
-        raise
-    with cluster:
-        yield cluster
+    except (RuntimeError, OSError) as error:
+        raise LoadstoneError(f"Dask cannot be started on the load hosts: {error}") from error
 
 
 def _refuse_without_ssh() -> None:

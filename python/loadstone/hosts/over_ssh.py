@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,5 +41,6 @@ def _look(loop: asyncio.AbstractEventLoop, server: Any) -> None:
     if more:
         return
     loop.remove_reader(_INPUT)
+    shutil.rmtree(Path(server.security.tls_ca_file).parent, ignore_errors=True)
     loop.call_later(_IN_ORDER_S, os._exit, 1)
     _CLOSING.append(loop.create_task(server.close()))

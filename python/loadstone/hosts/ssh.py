@@ -166,10 +166,12 @@ def remove(hosts: Sequence[SshHost], credentials: Credentials) -> None:
 
 
 async def _remove(hosts: Sequence[SshHost], credentials: Credentials) -> None:
-    for host in hosts:
+    async def remove(host: SshHost) -> None:
         with contextlib.suppress(LoadstoneError):
             async with _connected(host) as connection:
                 await connection.run(f"rm -rf {shlex.quote(credentials.folder)}")
+
+    await asyncio.gather(*(remove(host) for host in hosts))
 
 
 @contextlib.asynccontextmanager
