@@ -21,7 +21,7 @@ def rows_of(ended: Ended) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.slow
 def test_a_setting_that_slows_down_one_phase_is_found(desk: Desk) -> None:
-    scenario = desk.scenario(("pause", PAUSE, "duration_s = 1"), ("select", SELECT, "duration_s = 1"))
+    scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.5"), ("select", SELECT, "duration_s = 1"))
     targets = [word for pause in (4, 12) for word in ("--target", f"pg18?setting.app.pause=0.0{pause:02d}")]
     ended = desk.measure(scenario, *targets, "--repeat", "3")
     assert ended.code == 0, ended.err

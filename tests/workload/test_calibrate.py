@@ -26,7 +26,7 @@ def test_each_mode_has_a_plausible_ceiling() -> None:
     assert 1 < found["record_ns"] < 10_000
     assert [row["mode"] for row in found["results"]] == list(MODES)
     for row in found["results"]:
-        assert row["tps"] == pytest.approx(row["transactions"] / 0.3, rel=0.2)
+        assert 0.28 < row["transactions"] / row["tps"] < 3, "0.3 s, longer where others keep the cores busy"
         assert row["tps"] > 1000
         assert 100 < row["cpu_ns_per_transaction"] < 1e6
         assert 100 < row["server_cpu_ns_per_transaction"] < 1e6
