@@ -57,7 +57,7 @@ def test_every_option_has_a_help_that_ends_in_a_full_stop() -> None:
         assert command is not None
         assert command.get_short_help_str()
         for option in [parameter for parameter in command.params if isinstance(parameter, click.Option)]:
-            assert (option.help or "").endswith("."), f"{command.name} {option.name}"
+            assert option.hidden or (option.help or "").endswith("."), f"{command.name} {option.name}"
 
 
 def test_scenarios_are_listed_with_their_titles() -> None:
