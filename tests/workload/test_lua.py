@@ -219,7 +219,8 @@ def test_a_loop_without_end_is_stopped_with_the_run(accounts: Database) -> None:
     drive.stop()
     text = drive.wait(20)
     assert text is not None
-    assert "interrupted" in json.loads(text)["reason"]
+    account = json.loads(text)
+    assert (account["state"], account["counts"]["failed"]) == ("interrupted", 1)
 
 
 def test_what_a_script_declares_is_told_before_anything_runs() -> None:

@@ -21,9 +21,12 @@ const STEP: Duration = Duration::from_secs(1);
 /// How long requests may go on after the last client has ended, while the server takes them.
 const AFTER_END_NS: u64 = 10_000_000_000;
 
+/// A session's key, and the turn by which its server is known.
+pub(crate) type Cancel<P> = (u32, <P as Protocol>::CancelKey);
+
 /// The thread, and the way to it.
 pub(crate) struct Canceller<P: Protocol> {
-    keys: Sender<P::CancelKey>,
+    keys: Sender<Cancel<P>>,
     /// When it has to end; [`u64::MAX`] while clients are at work.
     until_ns: Arc<AtomicU64>,
     thread: JoinHandle<()>,
@@ -46,7 +49,7 @@ impl<P: Protocol> Canceller<P> {
     }
 
     /// For a worker: takes keys without waiting.
-    pub(crate) fn sender(&self) -> Sender<P::CancelKey> {
+    pub(crate) fn sender(&self) -> Sender<Cancel<P>> {
         self.keys.clone()
     }
 
@@ -59,18 +62,14 @@ impl<P: Protocol> Canceller<P> {
     }
 }
 
-fn serve<P: Protocol>(
-    connector: &Connector<P>,
-    keys: &Receiver<P::CancelKey>,
-    until_ns: &AtomicU64,
-) {
-    for key in keys {
+fn serve<P: Protocol>(connector: &Connector<P>, keys: &Receiver<Cancel<P>>, until_ns: &AtomicU64) {
+    for (turn, key) in keys {
         if now_ns() >= until_ns.load(Ordering::Relaxed) {
             return;
         }
         // Best effort, as with libpq. While clients are at work a server that is back may take the next request;
         // at the end nobody waits for one that does not answer.
-        let failed = cancel(connector, &key).is_err();
+        let failed = cancel(connector.in_turn(turn), &key).is_err();
         if failed && until_ns.load(Ordering::Relaxed) != u64::MAX {
             return;
         }

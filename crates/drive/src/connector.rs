@@ -15,30 +15,60 @@ use crate::spec::Connection;
 pub(crate) struct Connector<P> {
     pub(crate) endpoint: Endpoint,
     pub(crate) protocol: P,
+    /// Other servers, which clients take in turns with this one.
+    others: Vec<Self>,
 }
 
 impl<P: Protocol> Connector<P> {
     /// Resolve the address, and check the settings.
     pub(crate) fn new(connection: &Connection) -> Result<Self, DriveError> {
-        let endpoint = Endpoint::resolve::<P>(connection)?;
-        let protocol = P::new(connection, endpoint.unix)?;
-        Ok(Self { endpoint, protocol })
+        Self::of_all(connection, Endpoint::resolve::<P>)
     }
 
     /// The same for clients that connect when they want to: that the address is unknown is theirs to hear.
     pub(crate) fn late(connection: &Connection) -> Result<Self, DriveError> {
-        let endpoint = match Endpoint::resolve::<P>(connection) {
-            Ok(endpoint) => endpoint,
-            Err(DriveError::Connect {
-                address, message, ..
-            }) => Endpoint {
-                unknown: Some(message),
-                ..Endpoint::unix(address)?
-            },
-            Err(error) => return Err(error),
+        Self::of_all(connection, |connection| {
+            match Endpoint::resolve::<P>(connection) {
+                Err(DriveError::Connect {
+                    address, message, ..
+                }) => Ok(Endpoint {
+                    unknown: Some(message),
+                    ..Endpoint::unix(address)?
+                }),
+                resolved => resolved,
+            }
+        })
+    }
+
+    fn of_all(
+        connection: &Connection,
+        resolve: impl Fn(&Connection) -> Result<Endpoint, DriveError>,
+    ) -> Result<Self, DriveError> {
+        let one = |connection: &Connection| -> Result<Self, DriveError> {
+            let endpoint = resolve(connection)?;
+            let protocol = P::new(connection, endpoint.unix)?;
+            let others = Vec::new();
+            Ok(Self {
+                endpoint,
+                protocol,
+                others,
+            })
         };
-        let protocol = P::new(connection, endpoint.unix)?;
-        Ok(Self { endpoint, protocol })
+        let mut connector = one(connection)?;
+        for (host, port) in &connection.also {
+            let mut connection = connection.clone();
+            (connection.host, connection.port) = (host.clone(), *port);
+            connector.others.push(one(&connection)?);
+        }
+        Ok(connector)
+    }
+
+    /// The server of those that take this turn.
+    pub(crate) fn in_turn(&self, turn: u32) -> &Self {
+        match turn as usize % (self.others.len() + 1) {
+            0 => self,
+            other => &self.others[other - 1],
+        }
     }
 }
 

@@ -85,6 +85,12 @@ impl Control {
         }
     }
 
+    /// The start is not awaited any longer: workers that are not ready stop.
+    pub(crate) fn give_up(&self, error: DriveError) {
+        self.lock().failure.get_or_insert(error);
+        self.stop();
+    }
+
     /// The owner lets the drive begin at this time.
     pub(crate) fn go(&self, at_ns: u64) {
         self.lock().go_at_ns = Some(at_ns);

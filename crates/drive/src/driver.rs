@@ -159,11 +159,13 @@ impl Drive {
             return Ok(());
         };
         let account = Arc::clone(&self.account);
+        let config = Arc::clone(&self.config);
         let spawned = thread::Builder::new()
             .name("supervisor".to_owned())
             .spawn(move || {
                 let result = catch_unwind(AssertUnwindSafe(|| supervise(files)))
                     .unwrap_or_else(|_| Err(broken("the supervisor")));
+                config.work.over();
                 *account.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 account.1.notify_all();
             });
@@ -212,7 +214,7 @@ impl Drive {
     /// Ask for an early end.
     pub fn stop(&self) {
         self.control.stop();
-        self.config.work.end_soon();
+        self.config.work.end_within(Duration::ZERO);
     }
 
     /// Let the next step of a load begin, if it waits for that word; to the first of several hosts that share a
@@ -308,8 +310,12 @@ impl<P: Protocol> Run<P> {
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
         drop(reports);
+        self.watch_start();
         let awaits_go = self.config.awaits_go;
         let met = (self.control).start_together(threads, awaits_go, |at| self.timeline(at));
+        if let Some(lua) = self.config.work.lua() {
+            lua.started();
+        }
         let collected = match met {
             Ok(timeline) => {
                 let timeline = timeline.unwrap_or_else(|| self.timeline(None));
@@ -375,7 +381,30 @@ impl<P: Protocol> Run<P> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .begin(&timeline);
+        self.watch_end(&timeline);
         timeline
+    }
+
+    /// Scripts have to get ready in time.
+    fn watch_start(&self) {
+        // Of several hosts each awaits the others.
+        if let (Some(lua), false) = (self.config.work.lua(), self.config.awaits_go) {
+            let control = Arc::clone(&self.control);
+            lua.watch_start(move |limit_s| {
+                let message =
+                    format!("Worker threads failed to initialize within {limit_s} seconds!");
+                control.give_up(DriveError::bad_spec(message, ""));
+            });
+        }
+    }
+
+    /// A script that holds up its thread is interrupted when what is in flight has to end.
+    fn watch_end(&self, timeline: &Timeline) {
+        if let (Some(deadline_ns), Some(_)) = (timeline.deadline_ns, self.spec.drain_s) {
+            let end_ns = deadline_ns.saturating_add(self.config.drain_ns);
+            let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+            self.config.work.end_within(left);
+        }
     }
 
     fn assignments(

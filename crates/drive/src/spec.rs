@@ -206,6 +206,9 @@ pub struct Connection {
     /// was requested, else what is wrong with it and how to mend that.
     #[serde(default)]
     pub session_check: Option<String>,
+    /// Host and port of servers that clients take in turns with this one, by their numbers.
+    #[serde(default)]
+    pub also: Vec<(String, u16)>,
 }
 
 /// A password: never shown.

@@ -25,6 +25,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use self::client::{Client, Phase};
 use self::punctual::Punctuality;
+use crate::cancel::Cancel;
 use crate::clock::{CpuTime, now_ns};
 use crate::collector::{Finish, Outage, Pauses, Report};
 use crate::config::Config;
@@ -55,7 +56,7 @@ pub(crate) struct Assignment<P: Protocol> {
     pub(crate) control: Arc<Control>,
     pub(crate) reports: Sender<Report>,
     /// Takes what the server is to give up.
-    pub(crate) cancels: Sender<P::CancelKey>,
+    pub(crate) cancels: Sender<Cancel<P>>,
     /// Empty records to write into.
     pub(crate) record_pool: Receiver<Box<Record>>,
     pub(crate) log: Option<Logbook>,
@@ -129,7 +130,7 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     cpu_at_measure: CpuTime,
     iterations: u64,
     reports: Sender<Report>,
-    cancels: Sender<P::CancelKey>,
+    cancels: Sender<Cancel<P>>,
     record_pool: Receiver<Box<Record>>,
     log: Option<Logbook>,
 }

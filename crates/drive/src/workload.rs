@@ -50,6 +50,8 @@ pub(crate) enum Step {
     Done,
     /// The transaction cannot go on.
     Failed(Failure),
+    /// The run has to end, and with it the transaction and its client.
+    CutOff,
 }
 
 /// What a client may do around its transactions, in no figure of them.

@@ -8,7 +8,7 @@ use crate::result::{Bulk, Parameters, ResultRows};
 use crate::script::Script;
 
 /// What a client's script wants next. Texts and values are in the client: [`Client::sql`], [`Client::parameters`].
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Request {
     /// Its next event: go on with [`Answer::Flag`], false when there is none.
     Next,
@@ -35,6 +35,8 @@ pub enum Request {
     Disconnect,
     /// A new one.
     Reconnect,
+    /// Go on after so many seconds.
+    Sleep(f64),
     /// Go on with whether `init()` is over.
     AwaitInit,
     /// Go on with whether all other clients have ended.
@@ -49,6 +51,8 @@ pub enum Request {
     Ended,
     /// The script has failed.
     Failed(Fault),
+    /// The script did not come back, and was interrupted from outside.
+    Interrupted,
 }
 
 /// With what a client goes on.

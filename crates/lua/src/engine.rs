@@ -1,16 +1,20 @@
 //! One state of LuaJIT for all clients of a thread.
 #![expect(unsafe_code, reason = "LuaJIT's interface is C's")]
 
+mod exchange;
+mod interrupt;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mlua_sys as lua;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::exchange::{numbered, push_answer, read_parameters, settings, small, statement};
+pub(crate) use self::interrupt::Interrupt;
 use crate::client::{Answer, Client, Fault, Request};
 use crate::natives::{Context, NATIVES};
 use crate::script::Script;
@@ -36,6 +40,7 @@ enum Op {
     AwaitInit,
     AwaitDone,
     Fail,
+    Sleep,
 }
 
 const OPS: &[(&CStr, Op)] = &[
@@ -56,16 +61,47 @@ const OPS: &[(&CStr, Op)] = &[
     (c"AWAIT_INIT", Op::AwaitInit),
     (c"AWAIT_DONE", Op::AwaitDone),
     (c"FAIL", Op::Fail),
+    (c"SLEEP", Op::Sleep),
 ];
 
-const CLIENT: &CStr = c"=client.lua";
-/// The parts of the prelude, in the order in which they build on each other.
-const PRELUDE: [(&CStr, &str); 4] = [
-    (CLIENT, include_str!("prelude/client.lua")),
-    (c"=api.lua", include_str!("prelude/api.lua")),
-    (c"=legacy.lua", include_str!("prelude/legacy.lua")),
-    (c"=reports.lua", include_str!("prelude/reports.lua")),
+/// The parts of the prelude with their names, in the order in which they build on each other: each has what those
+/// before it have returned.
+const PRELUDE: [(&CStr, &CStr, &str); 8] = [
+    (
+        c"=standard.lua",
+        c"standard",
+        include_str!("prelude/standard.lua"),
+    ),
+    (
+        c"=globals.lua",
+        c"globals",
+        include_str!("prelude/globals.lua"),
+    ),
+    (
+        c"=client.lua",
+        c"client",
+        include_str!("prelude/client.lua"),
+    ),
+    (c"=sql.lua", c"sql", include_str!("prelude/sql.lua")),
+    (
+        c"=statements.lua",
+        c"statements",
+        include_str!("prelude/statements.lua"),
+    ),
+    (c"=api.lua", c"api", include_str!("prelude/api.lua")),
+    (
+        c"=legacy.lua",
+        c"legacy",
+        include_str!("prelude/legacy.lua"),
+    ),
+    (
+        c"=reports.lua",
+        c"reports",
+        include_str!("prelude/reports.lua"),
+    ),
 ];
+/// Where they are on the stack, behind the functions of the core, our marker and the settings.
+const PRELUDE_AT: c_int = 4;
 
 thread_local! {
     static ENGINE: RefCell<Option<Engine>> = const { RefCell::new(None) };
@@ -90,43 +126,6 @@ pub(crate) fn resume(client: &mut Client, answer: Answer<'_>) -> Request {
         };
         engine.resume(client, answer)
     })
-}
-
-/// Ends from another thread what a script computes.
-#[derive(Debug)]
-pub(crate) struct Interrupt {
-    state: Mutex<AtomicPtr<lua::lua_State>>,
-    /// Odd while the script runs.
-    turn: AtomicU64,
-}
-
-impl Interrupt {
-    pub(crate) fn turn(&self) -> u64 {
-        self.turn.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn fire(&self) {
-        // The lock keeps the state alive.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = state.load(Ordering::Relaxed);
-        if !state.is_null() {
-            // SAFETY: LuaJIT lets another thread set a hook of a state at any time, as its manual says of signals.
-            unsafe {
-                lua::lua_sethook(
-                    state,
-                    Some(interrupted),
-                    lua::LUA_MASKCOUNT | lua::LUA_MASKCALL | lua::LUA_MASKRET,
-                    1,
-                );
-            }
-        }
-    }
-}
-
-unsafe extern "C-unwind" fn interrupted(state: *mut lua::lua_State, _: *mut lua::lua_Debug) {
-    Stack(state).push_bytes(b"interrupted: the run is over, and the script does not come back");
-    // SAFETY: a hook may throw; nothing here needs to be dropped.
-    unsafe { lua::lua_error(state) };
 }
 
 pub(crate) struct Engine {
@@ -155,10 +154,7 @@ impl Engine {
             client: ptr::null_mut(),
             scratch: Vec::new(),
         };
-        let interrupt = Arc::new(Interrupt {
-            state: Mutex::new(AtomicPtr::new(state)),
-            turn: AtomicU64::new(0),
-        });
+        let interrupt = Arc::new(Interrupt::new(state));
         script.watch(Arc::clone(&interrupt));
         let mut engine = Self {
             main: Stack(state),
@@ -197,21 +193,18 @@ impl Engine {
         }
         unsafe { lua::lua_pushlightuserdata(stack.0, self.marker()) };
         stack.push_json(&settings(&self.context.script));
-        for (name, text) in PRELUDE {
-            let before = stack.top();
-            self.run_text(name, text, before, 1)?;
-            if stack.kind(-1) == lua::LUA_TNIL {
-                stack.pop(1);
-            }
+        stack.new_table(0, PRELUDE.len());
+        for (chunk, name, text) in PRELUDE {
+            self.run_text(chunk, text, PRELUDE_AT, 1)?;
+            stack.set_field(name);
         }
-        // host, marker, settings, world, api
-        stack.push_copy(4);
-        self.world = self.kept();
-        stack.get_field(4, c"client");
+        stack.get_field(PRELUDE_AT, c"client");
+        stack.get_field(-1, c"client");
         self.body = self.kept();
-        stack.get_field(5, c"extend");
+        self.world = self.kept();
+        stack.get_field(PRELUDE_AT, c"api");
+        stack.get_field(-1, c"extend");
         self.extend = self.kept();
-        stack.push_copy(5);
         self.api = self.kept();
         stack.set_top(0);
         Ok(())
@@ -275,18 +268,22 @@ impl Engine {
             None => (self.begin(client.number), 2),
         };
         self.context.client = client;
-        self.interrupt.turn.fetch_add(1, Ordering::Relaxed);
+        self.interrupt.note_turn();
         // SAFETY: the coroutine waits, or has its function and arguments on its stack.
         let status = unsafe { lua::lua_resume_(stack.0, arguments) };
-        self.interrupt.turn.fetch_add(1, Ordering::Relaxed);
+        self.interrupt.note_turn();
         self.context.client = ptr::null_mut();
+        let was_interrupted = self.interrupt.take();
         let request = match status {
             lua::LUA_YIELD => self.request(stack, client),
             lua::LUA_OK => Request::Ended,
             _ => Request::Failed(died(stack)),
         };
         stack.set_top(0);
-        request
+        match request {
+            Request::Failed(_) if was_interrupted => Request::Interrupted,
+            other => other,
+        }
     }
 
     /// A coroutine with the body of a client, to be resumed with two arguments.
@@ -320,7 +317,10 @@ impl Engine {
         match op {
             Op::Next => Request::Next,
             Op::Query => statement(client, stack.bytes(3)),
-            Op::Rollback => statement(client, Some(b"ROLLBACK")).then_rollback(),
+            Op::Rollback => {
+                let _ = statement(client, Some(b"ROLLBACK"));
+                Request::Rollback
+            }
             Op::Bulk => {
                 client.sql.clear();
                 client.sql.extend_from_slice(&client.bulk.text);
@@ -347,6 +347,7 @@ impl Engine {
             Op::Last => Request::Last,
             Op::AwaitInit => Request::AwaitInit,
             Op::AwaitDone => Request::AwaitDone,
+            Op::Sleep => Request::Sleep(stack.number(3)),
             Op::Fail => Request::Failed(Fault {
                 function: stack.text(3),
                 message: stack.text(4),
@@ -366,146 +367,13 @@ pub(crate) fn push_kept(stack: Stack, reference: c_int) {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let state = self
-            .interrupt
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        state.store(ptr::null_mut(), Ordering::Relaxed);
-        drop(state);
+        self.interrupt.let_go();
         // SAFETY: nothing uses it any more; what the script collects now may still write.
         unsafe { lua::lua_close(self.main.0) };
     }
 }
 
-impl Request {
-    fn then_rollback(self) -> Self {
-        match self {
-            Self::Query => Self::Rollback,
-            other => other,
-        }
-    }
-}
-
-fn statement(client: &mut Client, text: Option<&[u8]>) -> Request {
-    let Some(text) = text else {
-        return Request::Failed(Fault::plain("bad argument to 'query' (string expected)"));
-    };
-    client.sql.clear();
-    client.sql.extend_from_slice(text);
-    Request::Query
-}
-
-/// The text of a statement with `$1`, `$2` and so on for each question mark, as sysbench does it: in quotes, too.
-fn numbered(sql: &mut Vec<u8>, text: &[u8]) {
-    sql.clear();
-    let mut number = 0;
-    for &byte in text {
-        if byte == b'?' {
-            number += 1;
-            sql.extend_from_slice(format!("${number}").as_bytes());
-        } else {
-            sql.push(byte);
-        }
-    }
-}
-
-fn read_parameters(stack: Stack, client: &mut Client) {
-    client.parameters.clear();
-    for index in 4..=stack.top() {
-        match stack.kind(index) {
-            lua::LUA_TNUMBER => client.parameters.number(stack.number(index)),
-            lua::LUA_TNIL => client.parameters.null(),
-            _ => client
-                .parameters
-                .text(stack.bytes(index).unwrap_or_default()),
-        }
-    }
-}
-
-/// Push what a coroutine is resumed with; returns how many values that are.
-fn push_answer(stack: Stack, client: &Client, answer: Answer<'_>) -> c_int {
-    match answer {
-        Answer::Nothing => 0,
-        Answer::Flag(flag) => {
-            stack.push_bool(flag);
-            1
-        }
-        Answer::Refused(why, state) => {
-            stack.push_nil();
-            stack.push_bytes(why.as_bytes());
-            stack.push_bytes(state.as_bytes());
-            3
-        }
-        Answer::Done { .. } if client.result.has_columns() => {
-            stack.push_number(1.0);
-            stack.push_number(count(client.result.rows()));
-            stack.push_number(count(client.result.columns()));
-            stack.push_number(f64::from(client.result.number()));
-            4
-        }
-        Answer::Done { .. } => {
-            stack.push_number(0.0);
-            1
-        }
-        Answer::Error {
-            is_ignorable,
-            number,
-            state,
-            message,
-            report,
-        } => {
-            stack.push_number(2.0);
-            stack.push_number(if is_ignorable { 1.0 } else { 2.0 });
-            stack.push_number(number.into());
-            stack.push_bytes(state.as_bytes());
-            stack.push_bytes(message.as_bytes());
-            stack.push_bytes(report.as_bytes());
-            6
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "rows and columns in memory")]
-fn count(number: usize) -> f64 {
-    number as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number that the prelude gave"
-)]
-fn small(number: f64) -> u32 {
-    number as u32
-}
-
 /// Why a coroutine has ended by itself: an error that nobody has caught.
 fn died(stack: Stack) -> Fault {
     Fault::plain(stack.text(-1))
-}
-
-/// What the prelude has to know of the run.
-fn settings(script: &Script) -> Value {
-    let spec = &script.spec;
-    let options: serde_json::Map<String, Value> = spec
-        .options
-        .iter()
-        .map(|(name, value)| (name.replace('-', "_"), value.clone()))
-        .collect();
-    json!({
-        "script": spec.script,
-        "source": spec.source,
-        "files": spec.files,
-        "path": spec.package_path(),
-        "cpath": "./?.so;/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so",
-        "command": spec.command,
-        "options": options,
-        "argv": spec.argv,
-        "driver": spec.driver,
-        "host": spec.host,
-        "place": spec.place,
-        "ps_mode": spec.ps_mode,
-        "parts": [],
-    })
 }

@@ -23,4 +23,4 @@ pub use self::describe::{ScriptFault, describe};
 pub use self::reports::Reports;
 pub use self::result::{Parameters, ResultRows};
 pub use self::script::{Output, Part, Script, Told};
-pub use self::spec::ScriptSpec;
+pub use self::spec::{ScriptSpec, Server};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::random::Settings;
@@ -55,18 +55,29 @@ pub struct ScriptSpec {
     /// Rows of bulk inserts go as data where the table is the same, in commands other than `run`.
     #[serde(default)]
     pub bulk_copy: bool,
-    /// The server's host, in messages.
+    /// The servers, which clients take in turns.
     #[serde(default)]
-    pub host: String,
-    /// Where the server is, in messages: "host 'h', port 1" or "socket '/s'".
-    #[serde(default)]
-    pub place: String,
+    pub servers: Vec<Server>,
     /// There is no server: every statement goes well, without a result.
     #[serde(default)]
     pub dry_run: bool,
+    /// Seconds that clients have to get ready once `init()` is over; without it there is no limit.
+    #[serde(default)]
+    pub init_s: Option<f64>,
     /// Distributions of random numbers.
     #[serde(default)]
     pub rand: Settings,
+}
+
+/// What messages call a server.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its host.
+    pub host: String,
+    /// Where it is: "host 'h', port 1" or "socket '/s'".
+    #[serde(default)]
+    pub place: String,
 }
 
 fn run() -> String {
@@ -89,6 +100,13 @@ impl ScriptSpec {
             return Err(format!(
                 "ps_mode is {:?}: use auto or disable",
                 self.ps_mode
+            ));
+        }
+        if let Some(limit_s) = self.init_s
+            && !(limit_s > 0.0 && limit_s < 1e9)
+        {
+            return Err(format!(
+                "init_s is {limit_s}: use a number of seconds above 0"
             ));
         }
         self.rand.check()

@@ -1,6 +1,8 @@
 //! Scripts against a made-up database: what they ask for, in order, and what they print.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+mod endless;
+mod globals;
+
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -385,35 +387,28 @@ fn commands_run_once_and_coroutines_of_a_script_may_query() {
 }
 
 #[test]
-fn a_loop_without_end_is_interrupted_from_outside() {
-    let script = Script::new(
-        spec("function event() while true do end end", &json!({})),
-        1,
-        Box::new(|_, _| {}),
-    )
-    .unwrap();
-    let mut client = Client::new(&script, 0, Stream::of_clients(1, 1)[0]);
-    let ended = Arc::new(AtomicBool::new(false));
-    let (other, seen) = (Arc::clone(&script), Arc::clone(&ended));
-    let watcher = std::thread::spawn(move || {
-        // Long enough for the loop to be compiled: then only a check inside compiled code ends it.
-        while !seen.load(Ordering::Relaxed) {
-            let before = other.turns();
-            std::thread::park_timeout(std::time::Duration::from_millis(100));
-            other.interrupt(&before);
-        }
-    });
-    let mut request = client.resume(Answer::Nothing);
-    while !matches!(request, Request::Failed(_)) {
-        request = client.resume(Answer::Flag(true));
+fn parameters_must_be_as_many_as_the_statement_has() {
+    let source = format!(
+        "{CONNECTED} function event()
+            local s = con:prepare('SELECT ?, ?')
+            print(pcall(s.execute, s))
+            local a = s:bind_create(sysbench.sql.type.INT)
+            s:bind_param(a)
+            print(pcall(s.execute, s))
+            s:bind_param(a, a)
+            print(s:execute() ~= nil)
+            return true
+        end"
+    );
+    let played = played(&source);
+    assert_eq!(played.fault, None);
+    for wanted in [
+        "2 parameters, and 0 are bound",
+        "2 parameters, and 1 are bound",
+        "\ntrue\n",
+    ] {
+        assert!(played.printed.contains(wanted), "{}", played.printed);
     }
-    ended.store(true, Ordering::Relaxed);
-    watcher.thread().unpark();
-    watcher.join().unwrap();
-    let Request::Failed(fault) = request else {
-        unreachable!()
-    };
-    assert!(fault.message.contains("interrupted"), "{fault:?}");
 }
 
 #[test]

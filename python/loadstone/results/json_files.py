@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from loadstone.errors import RunFailedError
 from loadstone.results.redact import has_hints, redact, redact_document, redact_known
 
@@ -34,8 +32,12 @@ def to_json(value: object, indent: int | None = None) -> str:
     except UnicodeEncodeError:  # a path that is not UTF-8 arrives as lone surrogates
         text = json.dumps(value, ensure_ascii=True, **options)
         encoded = text.encode()
+    if indent is None:
+        return text
+    import msgspec  # noqa: PLC0415 - 2 MiB, which a run without files does without
+
     # Python's own encoder is written in Python where it indents.
-    return text if indent is None else msgspec.json.format(encoded, indent=indent).decode()
+    return msgspec.json.format(encoded, indent=indent).decode()
 
 
 def redact_json(text: str) -> str:

@@ -133,7 +133,12 @@ def _await(
 ) -> dict[str, Any]:
     seen = 0
     while True:
-        account = _account(drive.wait(_POLL_S), out_dir)
+        try:
+            account = _account(drive.wait(_POLL_S), out_dir)
+        except _core.DriveError:
+            if on_messages is not None:  # what was said of it
+                on_messages(json.loads(drive.progress()).get("messages") or [])
+            raise
         progress: Progress = json.loads(drive.progress())
         if on_step is not None:
             steps = progress.get("steps", [])[seen:]

@@ -44,7 +44,8 @@ def prepare(database: Database, *arguments: str) -> tuple[int, str, int]:
     """Run `prepare`; return its status, what it printed, and how many rows it says were sent by COPY."""
     out: list[str] = []
     err: list[str] = []
-    code = sysbench.main((*options(database), *arguments, "prepare"), out.append, err.append)
+    told = (*options(database), "--verbosity=4", *arguments, "prepare")
+    code = sysbench.main(told, out.append, err.append)
     copied = re.search(r"^sysbench: (\d+) rows were sent by COPY", "".join(err), re.MULTILINE)
     return code, "".join(out), int(copied[1]) if copied else 0
 

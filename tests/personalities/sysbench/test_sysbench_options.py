@@ -35,6 +35,7 @@ REFUSED = {
     "--thread-stack-size=1q": "FATAL: Invalid value for thread-stack-size: 0.\n\n",
     "--forced-shutdown=x": "FATAL: Invalid value for --forced-shutdown: 'x'\n",
     "--report-checkpoints=1,a": "FATAL: Invalid value for --report-checkpoints: 'a'\n",
+    "--verbosity=-1": "Invalid value for verbosity: 255\n",
     "--percentile=abc": "Invalid value for the 'percentile' option: 'abc'\n",
     "--histogram --percentile=0": "FATAL: --histogram cannot be used with --percentile=0\n",
 }

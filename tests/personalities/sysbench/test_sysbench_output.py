@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+
+import pytest
+
 from loadstone.personalities.sysbench.banner import banner
 from loadstone.personalities.sysbench.limits import limits_of
 from loadstone.personalities.sysbench.log import Log
@@ -136,7 +142,7 @@ def test_what_a_script_prints_first_comes_before_the_run() -> None:
 
 
 def test_a_failure_is_in_the_log_and_its_traceback_beside_it() -> None:
-    said, out, err = messages()
+    said, out, err = messages(verbosity=4)
     said.write([{"kind": "fatal", "text": "x.lua:3: no\n"}, {"kind": "detail", "text": "stack traceback:"}])
     assert ("".join(out), "".join(err), said.has_fatal) == (
         "FATAL: x.lua:3: no\n",
@@ -145,7 +151,19 @@ def test_a_failure_is_in_the_log_and_its_traceback_beside_it() -> None:
     )
 
 
-def test_a_quiet_run_shows_no_traceback() -> None:
-    said, _, err = messages(verbosity=0)
-    said.write([{"kind": "detail", "text": "stack traceback:"}])
-    assert err == []
+@pytest.mark.parametrize("verbosity", [2, 3])
+def test_a_usual_run_says_what_sysbench_says(verbosity: int) -> None:
+    said, out, err = messages(verbosity=verbosity)
+    said.write([{"kind": "error", "text": "client 1: no"}, {"kind": "detail", "text": "stack traceback:"}])
+    assert (out, err) == (["FATAL: no\n"], [])
+
+
+def test_a_traceback_is_for_terminals() -> None:
+    parent, child = pty.openpty()
+    with os.fdopen(child, "w") as terminal, contextlib.redirect_stderr(terminal):
+        said, _, err = messages()
+        said.write([{"kind": "detail", "text": "stack traceback:"}])
+        quiet, _, _ = messages(verbosity=2)
+        quiet.write([{"kind": "detail", "text": "stack traceback:"}])
+    os.close(parent)
+    assert err == ["stack traceback:\n"]

@@ -59,7 +59,7 @@ def test_a_workload_is_prepared_run_and_cleaned_up(database: Database) -> None:
 
 def test_an_error_names_file_line_and_client(tmp_path: Path) -> None:
     own = script(tmp_path, "function event()\n  local none\n  return none.x\nend\n")
-    code, out, err = run(own, "run")
+    code, out, err = run(own, "--verbosity=4", "run")
     assert code == 1
     assert re.search(
         r"^FATAL: `thread_run' function failed: .*own\.lua:3: attempt to index", out, re.MULTILINE
@@ -178,6 +178,41 @@ def test_a_script_may_use_the_database_while_it_is_loaded(database: Database, tm
     own = script(tmp_path, "print(sysbench.sql.driver():connect():query_row('SELECT 42'))")
     code, out, _ = run(*place(database)[:-1], "--verbosity=1", own)
     assert (code, out) == (0, "42\n")
+
+
+def test_a_script_that_sleeps_holds_up_nobody_else(tmp_path: Path) -> None:
+    text = """
+    ffi.cdef("int usleep(unsigned int); int poll(void *, unsigned long, int);")
+    function event()
+       assert(ffi.C.usleep(200000) == 0 and ffi.C.poll(nil, 0, 200) == 0 and os.execute("sleep 0.2") == 0)
+    end
+    """
+    options = ("--mysql-dry-run", "--threads=20", "--load-threads=1", "--events=20")
+    code, out, _ = run(*options, script(tmp_path, text), "run")
+    assert code == 0
+    (least,), (total,) = (re.findall(rf"{name}: +([0-9.]+)", out) for name in ("min", "total time"))
+    assert float(least) >= 600
+    assert float(total) < 5
+
+
+KIB = """
+require("oltp_point_select")
+local ready = thread_init
+function thread_init()
+   ready()
+   collectgarbage() collectgarbage()
+   print("KiB", collectgarbage("count"))
+end
+"""
+
+
+def test_a_client_takes_little_memory(tmp_path: Path) -> None:
+    options = ("--mysql-dry-run", "--threads=101", "--load-threads=1", "--events=1")
+    code, out, _ = run(*options, script(tmp_path, KIB), "run")
+    assert code == 0
+    taken = [float(text) for text in re.findall(r"^KiB\t([0-9.]+)$", out, re.MULTILINE)]
+    assert len(taken) == 101
+    assert (taken[-1] - taken[0]) / 100 < 11
 
 
 def test_what_a_script_computes_is_in_its_latency(tmp_path: Path) -> None:

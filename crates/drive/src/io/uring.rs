@@ -20,7 +20,7 @@ use io_uring::types::{Fixed, SubmitArgs, TimeoutFlags, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use nix::sys::socket::{MsgFlags, send};
 
-use self::buffers::BufferRing;
+use self::buffers::{BufferRing, buffers_for};
 use super::{Chunk, Event, Poller, Sending, Slot};
 
 const GROUP: u16 = 0;
@@ -219,7 +219,7 @@ impl Poller for UringPoller {
         let ring = build_ring(entries)?;
         ring.submitter()
             .register_files_sparse(u32::try_from(slots.max(1)).unwrap_or(u32::MAX))?;
-        let buffers = BufferRing::new(slots.saturating_mul(2).next_power_of_two().clamp(64, 4096))?;
+        let buffers = BufferRing::new(buffers_for(slots))?;
         // SAFETY: the buffer ring's memory is freed only after the ring that uses it (field order, and Drop).
         unsafe {
             ring.submitter().register_buf_ring_with_flags(

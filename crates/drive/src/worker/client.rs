@@ -196,6 +196,11 @@ impl<P: Protocol> Client<P> {
         }
     }
 
+    /// By which its present connection finds its server, where there are several.
+    pub(crate) fn turn(&self) -> u32 {
+        self.number.wrapping_add(self.connection)
+    }
+
     /// It waits for the server, for so long and no longer.
     pub(crate) fn waits(&self) -> bool {
         matches!(

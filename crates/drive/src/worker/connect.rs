@@ -56,7 +56,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.connecting += 1;
         client.phase = Phase::Connecting;
         client.until_ns = client.connect_ns + self.config.connect_timeout_ns;
-        let socket = match self.connector.endpoint.connect() {
+        let socket = match (self.connector.in_turn(client.turn()).endpoint).connect() {
             Ok(Attempt::Started(socket)) => socket,
             Ok(Attempt::Busy) if now < client.until_ns => {
                 self.connecting -= 1;
@@ -87,8 +87,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 return self.lose(slot, now, connection_failure(&error));
             }
         }
+        let connector = self.connector.in_turn(client.turn());
         let fallback = client.fallback.as_deref();
-        match fallback.unwrap_or(&self.connector.protocol).session() {
+        match fallback.unwrap_or(&connector.protocol).session() {
             Ok(session) => client.session = Some(session),
             Err(failure) => return self.lose(slot, now, failure),
         }
@@ -136,8 +137,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     /// The bytes were not the protocol, or the server refused the log-in.
     pub(super) fn session_failed(&mut self, slot: Slot, now: u64, failure: Failure) {
         let client = &mut self.clients[slot as usize];
+        let connector = self.connector.in_turn(client.turn());
         let retry = match (&client.session, &client.fallback, client.phase) {
-            (Some(session), None, Phase::LoggingIn) => self.connector.protocol.second_try(session),
+            (Some(session), None, Phase::LoggingIn) => connector.protocol.second_try(session),
             _ => None,
         };
         if let Some(settings) = retry {
@@ -169,7 +171,8 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             return self.advance(slot, now);
         }
         if self.stage == Stage::Connecting {
-            let address = self.connector.endpoint.text.clone();
+            let turn = self.clients[slot as usize].turn();
+            let address = self.connector.in_turn(turn).endpoint.text.clone();
             let hint = Config::connect_hint(&failure);
             self.fatal.get_or_insert(DriveError::Connect {
                 address,
@@ -217,7 +220,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         let key = client.session.as_ref().and_then(Session::cancel_key);
         if let (true, Some(key)) = (awaited, key) {
             // The other end is there as long as any worker is.
-            let _ = self.cancels.send(key);
+            let _ = self.cancels.send((client.turn(), key));
         }
     }
 

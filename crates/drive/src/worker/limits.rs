@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::client::{Client, Phase};
-use super::{SWEEP_NS, Worker};
+use super::{SWEEP_NS, Stage, Worker};
 use crate::clock::now_ns;
 use crate::error::DriveError;
-use crate::io::{EVENTS_MAX, Poller};
+use crate::io::{EVENTS_MAX, Poller, Slot};
 use crate::protocol::{Failure, Protocol};
 use crate::record::ErrorClass;
 
@@ -14,6 +14,7 @@ use crate::record::ErrorClass;
 const PAUSE_NS: u64 = 50_000_000;
 /// A wait that ends so much later than asked is late by more than the kernel's usual wake-up.
 const LATE_WAKE_NS: u64 = 1_000_000;
+const INTERRUPTED: &str = "interrupted: it had not ended when the run had to end";
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Book the time that the loop was busy, from the moment at which it should have woken.
@@ -64,10 +65,19 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 let message = format!("no answer within {} s", limit.as_secs_f64());
                 self.lose(slot, now, Failure::new(ErrorClass::Timeout, message));
             } else if client.transaction.active && now >= self.drained_by(client) {
-                let message = "interrupted: it had not ended when the run had to end";
-                self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, message));
+                self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, INTERRUPTED));
             }
         }
+    }
+
+    /// A program has held up its thread until somebody interrupted it: the end of the run has gone by unnoticed.
+    pub(super) fn cut_off_late(&mut self, slot: Slot) {
+        let now = now_ns();
+        if self.stage != Stage::Connecting {
+            self.check_stop(now);
+            self.drain_until_ns = 0; // all others are as late, and our own pause excuses none of them
+        }
+        self.cut_off(slot, now, &Failure::new(ErrorClass::Timeout, INTERRUPTED));
     }
 
     /// The time limit that applies in a phase.

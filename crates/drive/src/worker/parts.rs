@@ -36,6 +36,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
     fn begin_parts(&mut self, part: Part, now: u64) {
         self.idle.clear();
         for index in 0..self.clients.len() {
+            if self.control.stop_asked() {
+                return; // while the one before held up its thread, perhaps
+            }
             let slot = u32::try_from(index).unwrap_or(u32::MAX);
             let client = &mut self.clients[slot as usize];
             if client.phase == Phase::Gone {

@@ -37,6 +37,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
 
     /// Nothing must be done in this session: the whole drive ends.
     fn refuse_session(&mut self, slot: Slot, now: u64, message: String, hint: String) {
+        let turn = self.clients[slot as usize].turn();
         if self.stage == Stage::Connecting {
             self.detach(slot);
         } else {
@@ -45,7 +46,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             self.control.stop();
         }
         self.fatal.get_or_insert(DriveError::Connect {
-            address: self.connector.endpoint.text.clone(),
+            address: (self.connector.in_turn(turn).endpoint.text).clone(),
             message,
             hint,
         });

@@ -227,6 +227,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 }
                 Step::Done => return self.end_done(slot, now),
                 Step::Failed(failure) => return self.fail_in_script(slot, now, failure),
+                Step::CutOff => return self.cut_off_late(slot),
             }
         }
     }

@@ -4,6 +4,7 @@ mod ahead;
 mod answer;
 mod copying;
 mod fairness;
+mod watch;
 mod work;
 
 use std::fmt::Write as _;
@@ -17,6 +18,7 @@ use self::copying::{Copying, Way};
 pub(crate) use self::work::LuaWork;
 use self::work::Shared;
 use super::{End, LoadCount, Part, Place, Program, Readiness, Step};
+use crate::clock::ns;
 use crate::messages::{Kind, Line};
 use crate::protocol::{Failure, Frontend, Message, Protocol, Unencodable};
 use crate::record::Operations;
@@ -211,7 +213,8 @@ impl LuaProgram {
     /// What the script has asked for meanwhile; where the rows were refused, it hears of that instead.
     fn catch_up(&mut self) -> Request {
         let asked = self.ahead.take();
-        if !self.heard.has_failed() || matches!(asked, Request::Failed(_)) {
+        let has_ended = matches!(asked, Request::Failed(_) | Request::Interrupted);
+        if has_ended || !self.heard.has_failed() {
             return asked;
         }
         match asked {
@@ -310,6 +313,7 @@ impl LuaProgram {
                 self.end();
                 Some(Step::Done)
             }
+            Request::Sleep(seconds) => Some(Step::Sleep { ns: ns(seconds) }),
             Request::AwaitInit => {
                 self.next = Next::Init;
                 None
@@ -319,6 +323,10 @@ impl LuaProgram {
                 None
             }
             Request::Failed(fault) => Some(self.fail(fault)),
+            Request::Interrupted => {
+                self.end();
+                Some(Step::CutOff)
+            }
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What a drive is to do: scripts, a load, or queries. Behind this enum the worker knows only programs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loadstone_script::QueryMode;
 use serde_json::{Map, Value};
@@ -142,10 +143,25 @@ impl Work {
         matches!(self, Self::Lua(_)).then_some(OnError::AbortClient)
     }
 
-    /// The run is to end, and with it what computes without end.
-    pub(crate) fn end_soon(&self) {
-        if let Self::Lua(lua) = self {
-            lua.end_soon();
+    /// The script whose clients and whose end are to be watched.
+    pub(crate) fn lua(&self) -> Option<&LuaWork> {
+        match self {
+            Self::Lua(lua) => Some(lua),
+            _ => None,
+        }
+    }
+
+    /// The run is to end after this time, and with it what computes without end.
+    pub(crate) fn end_within(&self, time: Duration) {
+        if let Some(lua) = self.lua() {
+            lua.end_within(time);
+        }
+    }
+
+    /// The run is over: all that was done for it ends.
+    pub(crate) fn over(&self) {
+        if let Some(lua) = self.lua() {
+            lua.over();
         }
     }
 

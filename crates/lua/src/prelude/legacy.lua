@@ -1,13 +1,14 @@
 -- The interface of sysbench 0.5, which 1.0 still offers: global functions, and one connection for each client.
 
-local host, _, settings = ...
+local host, _, settings, prelude = ...
+local makers, parts = prelude.globals.makers, prelude.api.parts
 
-local function legacy(globals, sysbench, tid)
+-- A client's functions, with the one connection behind them.
+local function functions(sysbench)
    local con
    local db = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
 
    function db.connect()
-      globals.db_driver = settings.driver
       if not con then
          con = sysbench.sql.driver():connect()
       end
@@ -91,29 +92,45 @@ local function legacy(globals, sysbench, tid)
       handle.statement:close()
    end
 
-   sysbench.db = db
-   for name, value in pairs(db) do
-      globals[type(value) == "function" and "db_" .. name or name] = value
-   end
-   local rand = sysbench.rand
-   globals.thread_id = tid
-   globals.test = settings.script
-   globals.sb_rand, globals.sb_rand_str, globals.sb_rand_uniform = rand.default, rand.string, rand.uniform
-   globals.sb_rand_gaussian, globals.sb_rand_special = rand.gaussian, rand.special
-   function globals.sb_rnd()
-      local _, low = host.bits()
-      return low
-   end
-   function globals.sb_rand_uniq(low, high)
-      low, high = low or 0, high or 4294967295
-      local drawn
-      repeat
-         drawn = host.unique()
-      until drawn >= low and drawn <= high
-      return drawn
-   end
-   globals.mysql_table_engine = globals.mysql_table_engine or "innodb"
-   globals.myisam_max_rows = 1000000
+   return db
 end
 
-settings.parts[#settings.parts + 1] = legacy
+local names = {
+   "connect", "disconnect", "query", "bulk_insert_init", "bulk_insert_next", "bulk_insert_done", "prepare", "bind_param",
+   "bind_result", "execute", "store_results", "free_results", "close",
+}
+for _, name in ipairs(names) do
+   makers["db_" .. name] = function(globals)
+      return globals.sysbench.db[name]
+   end
+end
+
+function parts.db(sysbench)
+   return functions(sysbench)
+end
+
+function makers.thread_id(globals)
+   return globals.sysbench.tid
+end
+
+local common, rand = prelude.standard.common, prelude.api.shared.rand
+common.DB_ERROR_NONE, common.DB_ERROR_RESTART_TRANSACTION, common.DB_ERROR_FAILED = 0, 1, 2
+common.db_driver = settings.driver
+common.test = settings.script
+common.sb_rand, common.sb_rand_str, common.sb_rand_uniform = rand.default, rand.string, rand.uniform
+common.sb_rand_gaussian, common.sb_rand_special = rand.gaussian, rand.special
+common.mysql_table_engine, common.myisam_max_rows = "innodb", 1000000
+
+function common.sb_rnd()
+   local _, low = host.bits()
+   return low
+end
+
+function common.sb_rand_uniq(low, high)
+   low, high = low or 0, high or 4294967295
+   local drawn
+   repeat
+      drawn = host.unique()
+   until drawn >= low and drawn <= high
+   return drawn
+end

@@ -1,6 +1,7 @@
 -- Histograms and the forms of reports that a script's hooks can choose.
 
-local host, _, settings, _, api = ...
+local host, _, _, prelude = ...
+local say, parts = prelude.standard.say, prelude.api.parts
 
 local Histogram = { __tostring = function() return "<sb_histogram>" end }
 Histogram.__index = Histogram
@@ -36,8 +37,7 @@ function Histogram:print()
    host.write(table.concat(lines, "\n") .. "\n")
 end
 
-local shared = api.shared
-shared.histogram = { new = new_histogram }
+prelude.api.shared.histogram = { new = new_histogram }
 
 local function rates(stat)
    local seconds = stat.time_interval
@@ -45,20 +45,36 @@ local function rates(stat)
       stat.writes / seconds, stat.other / seconds, stat.latency_pct * 1000, stat.errors / seconds, stat.reconnects / seconds
 end
 
-local function reports(globals, sysbench)
-   function sysbench.report_default(stat)
+function parts.report_default(sysbench)
+   return function(stat)
       local tps, qps, reads, writes, others, latency, errors, reconnects = rates(stat)
-      globals.print(string.format(
+      say(string.format(
          "[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f err/s %4.2f reconn/s: %4.2f",
          stat.time_total, stat.threads_running, tps, qps, reads, writes, others, sysbench.opt.percentile or 95, latency, errors, reconnects))
    end
-   function sysbench.report_csv(stat)
+end
+
+function parts.report_csv()
+   return function(stat)
       local tps, qps, reads, writes, others, latency, errors, reconnects = rates(stat)
-      globals.print(string.format("%.0f,%u,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f",
+      say(string.format("%.0f,%u,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f",
          stat.time_total, stat.threads_running, tps, qps, reads, writes, others, latency, errors, reconnects))
    end
+end
+
+local LINES = table.concat({
+   "  {",
+   '    "time": %4.0f,', '    "threads": %u,', '    "tps": %4.2f,',
+   '    "qps": {',
+   '      "total": %4.2f,', '      "reads": %4.2f,', '      "writes": %4.2f,', '      "other": %4.2f',
+   "    },",
+   '    "latency": %4.2f,', '    "errors": %4.2f,', '    "reconnects": %4.2f',
+   "  }",
+}, "\n")
+
+function parts.report_json()
    local open
-   function sysbench.report_json(stat)
+   return function(stat)
       local tps, qps, reads, writes, others, latency, errors, reconnects = rates(stat)
       if open then
          host.write(",\n")
@@ -67,19 +83,7 @@ local function reports(globals, sysbench)
          -- The list is closed when this state is.
          open = newproxy(true)
          getmetatable(open).__gc = function() host.write("\n]\n") end
-         globals.gobj = open
       end
-      local lines = {
-         "  {",
-         '    "time": %4.0f,', '    "threads": %u,', '    "tps": %4.2f,',
-         '    "qps": {',
-         '      "total": %4.2f,', '      "reads": %4.2f,', '      "writes": %4.2f,', '      "other": %4.2f',
-         "    },",
-         '    "latency": %4.2f,', '    "errors": %4.2f,', '    "reconnects": %4.2f',
-         "  }",
-      }
-      host.write(string.format(table.concat(lines, "\n"), stat.time_total, stat.threads_running, tps, qps, reads, writes, others, latency, errors, reconnects))
+      host.write(string.format(LINES, stat.time_total, stat.threads_running, tps, qps, reads, writes, others, latency, errors, reconnects))
    end
 end
-
-settings.parts[#settings.parts + 1] = reports

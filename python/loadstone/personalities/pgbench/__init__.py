@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
-from loadstone.personalities.pgbench.options import parse
 from loadstone.signals import InterruptedRun, Signals
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
 
     Returns the exit status: 0, 1 (nothing was run), 2 (the run was aborted), 130 or 143 (a signal).
     """
+    from loadstone.personalities.pgbench.options import parse  # noqa: PLC0415 - sysbench has parts of ours
+
     try:
         options = parse(arguments, os.environ)
         if options.seed_given:

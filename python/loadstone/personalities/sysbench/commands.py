@@ -9,7 +9,7 @@ from loadstone.errors import ExitCode
 from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
 from loadstone.personalities.sysbench.definitions import lines
 from loadstone.personalities.sysbench.limits import limits_of
-from loadstone.personalities.sysbench.log import Log
+from loadstone.personalities.sysbench.log import Log, explains
 from loadstone.personalities.sysbench.options import finish
 from loadstone.personalities.sysbench.running import Job, call, run
 from loadstone.personalities.sysbench.scripts import STDIN, Found, Script, find, load, read_stdin
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Write = Callable[[str], object]
 
 _BUILT_IN_COMMANDS = ("prepare", "cleanup")
-_SHOWS_TRACEBACK = 3
 
 
 def perform_command(line: CommandLine, signals: Signals, out: Write, err: Write) -> int:
@@ -65,7 +64,7 @@ def _loaded(found: Found, line: CommandLine, log: Log, err: Write) -> Script:
         message, file, number, _, traceback, output = error.args
         log.plain(output)
         log.text(f"{file}:{number}: {message}" if number else str(message), "fatal")
-        if traceback and line.settings.integer("verbosity") >= _SHOWS_TRACEBACK:
+        if traceback and explains(line.settings.integer("verbosity")):
             err(f"{traceback}\n")
         raise EndedError(ExitCode.BAD_INPUT) from error
 

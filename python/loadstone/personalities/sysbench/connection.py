@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,22 +17,44 @@ if TYPE_CHECKING:
 
 SOCKETS = (Path("/run/mysqld/mysqld.sock"), Path("/var/lib/mysql/mysql.sock"), Path("/tmp/mysql.sock"))  # noqa: S108
 """Where servers of MySQL's family put their sockets."""
-_PORT_MAX = 65535
+_PORT, _PORT_MAX = 3306, 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One of the servers that connections take in turns."""
+
+    host: str
+    """Its name, or the path of its socket."""
+    port: int
+    named: str
+    """The host as it was given."""
+
+    @property
+    def place(self) -> str:
+        """How messages of MySQL's client name it."""
+        if self.host.startswith("/"):
+            return f"socket '{self.host}'"
+        return f"host '{self.named}', port {self.port}"
 
 
 def connection_of(settings: Settings, driver: str) -> Connection:
-    """Return how to reach the server; raises LoadstoneError."""
+    """Return how to reach the server, of several the first; raises LoadstoneError."""
     return _mysql(settings) if driver == "mysql" else _pgsql(settings)
 
 
-def place_of(settings: Settings, driver: str) -> dict[str, str]:
-    """Return how messages of MySQL's client name the server (`place`), and its host."""
+def servers_of(settings: Settings, driver: str) -> tuple[Server, ...]:
+    """Return the servers in the order in which connections take them; raises LoadstoneError.
+
+    As in sysbench: sockets if there are any, else each host with all ports.
+    """
     if driver == "pgsql":
-        return {"host": settings.string("pgsql-host") or ""}
-    host, port = settings.string("mysql-host") or "localhost", settings.string("mysql-port") or "3306"
-    reached = _place(host, _single(settings, "mysql-socket"))
-    place = f"socket '{reached}'" if reached.startswith("/") else f"host '{host}', port {port}"
-    return {"host": host, "place": place}
+        return (Server("", _PORT, settings.string("pgsql-host") or ""),)
+    if sockets := settings.listed("mysql-socket"):
+        return tuple(Server(socket, _PORT, "localhost") for socket in sockets)
+    ports = [_port(text) for text in _some(settings, "mysql-port", "ports")]
+    hosts = _some(settings, "mysql-host", "hosts")
+    return tuple(Server(_place(host), port, host) for host in hosts for port in ports)
 
 
 def _pgsql(settings: Settings) -> Connection:
@@ -55,11 +78,11 @@ def _pgsql(settings: Settings) -> Connection:
 
 def _mysql(settings: Settings) -> Connection:
     password = settings.string("mysql-password")
-    host = _single(settings, "mysql-host") or "localhost"
-    remember(password, (host,))
+    servers = servers_of(settings, "mysql")
+    remember(password, tuple(server.named for server in servers))
     return Connection(
-        host=_place(host, _single(settings, "mysql-socket")),
-        port=_port(_single(settings, "mysql-port") or "3306"),
+        host=servers[0].host,
+        port=servers[0].port,
         user=settings.string("mysql-user") or "",
         database=settings.string("mysql-db") or "",
         password=password,
@@ -68,15 +91,11 @@ def _mysql(settings: Settings) -> Connection:
     )
 
 
-def _single(settings: Settings, name: str) -> str | None:
+def _some(settings: Settings, name: str, what: str) -> list[str]:
     parts = settings.listed(name)
-    if len(parts) > 1:
-        raise ComplaintError(
-            f"--{name} names {len(parts)} servers",
-            "A run has one server here: start one run for each, or name a proxy.",
-            fatal=True,
-        )
-    return parts[0] if parts else None
+    if not parts:
+        raise ComplaintError(f"No MySQL {what} specified, aborting", fatal=True)
+    return parts
 
 
 def _port(text: str) -> int:
@@ -85,10 +104,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _place(host: str, socket: str | None) -> str:
+def _place(host: str) -> str:
     """Return the socket for the local host, as MySQL's client library does, where there is one."""
     if host != "localhost":
         return host
-    if socket:
-        return socket
     return next((str(path) for path in SOCKETS if path.is_socket()), host)

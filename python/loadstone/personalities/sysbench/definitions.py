@@ -141,6 +141,12 @@ BEYOND = OptionGroup(
         Option("percentiles", "print these percentiles below the results, e.g. 50,99,99.9", None, "list"),
         Option("hosts", "drive run from load hosts: local:N, ssh://H1,H2, tcp://HOST:8786", None, "string"),
         Option("warmup", "seconds before the measured time", None, "double"),
+        Option(
+            "thread-init-timeout",
+            "seconds in which all clients must get ready after init(); 0: no limit",
+            "30",
+            "int",
+        ),
         Option("load-threads", "threads of the driver; 0: one for each free core", "0", "int"),
         Option(
             "bulk-copy",

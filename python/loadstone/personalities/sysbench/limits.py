@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadstone.personalities.sysbench.complaint import ComplaintError
+from loadstone.errors import ExitCode
+from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
 from loadstone.personalities.sysbench.log import VERBOSITY_MAX
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Limits:
     percentiles: tuple[float, ...]
     warmup_s: float
     load_threads: int
+    init_s: int
+    """Seconds in which clients must get ready; 0: no limit."""
 
 
 def limits_of(settings: Settings, out: Write) -> Limits:
@@ -72,12 +75,13 @@ def limits_of(settings: Settings, out: Write) -> Limits:
         checkpoints_s=_checkpoints(settings),
         debug=settings.flag("debug"),
         validate=settings.flag("validate"),
-        verbosity=_verbosity(settings),
+        verbosity=_verbosity(settings, out),
         percentile=_percentile(settings),
         histogram=_histogram(settings),
         percentiles=_percentiles(settings),
         warmup_s=_positive(settings, "warmup"),
         load_threads=max(settings.integer("load-threads"), 0),
+        init_s=max(settings.integer("thread-init-timeout"), 0),
     )
 
 
@@ -143,12 +147,13 @@ def _checkpoints(settings: Settings) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _verbosity(settings: Settings) -> int:
+def _verbosity(settings: Settings, out: Write) -> int:
     if settings.flag("debug"):
         settings.assign("verbosity", str(VERBOSITY_MAX), "int")
-    verbosity = settings.integer("verbosity")
+    verbosity = settings.integer("verbosity") & 0xFF  # a byte in sysbench
     if verbosity > VERBOSITY_MAX:
-        raise ComplaintError(f"Invalid value for verbosity: {verbosity}")
+        out(f"Invalid value for verbosity: {verbosity}\n")
+        raise EndedError(ExitCode.BAD_INPUT)
     return verbosity
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -14,6 +15,16 @@ LEVELS: tuple[Level, ...] = ("fatal", "alert", "warning", "notice", "info", "deb
 """From the one that every verbosity shows to the one that only 5 does."""
 _PREFIXES = {"fatal": "FATAL: ", "alert": "ALERT: ", "warning": "WARNING: ", "debug": "DEBUG: "}
 VERBOSITY_MAX = len(LEVELS) - 1
+_USUAL = LEVELS.index("notice")
+
+
+def explains(verbosity: int) -> bool:
+    """Whether to say what sysbench does not: tracebacks, and how rows were sent.
+
+    On a terminal, and elsewhere where more than sysbench's usual log is asked for: programs that read
+    both of its streams know sysbench's lines, and no others.
+    """
+    return verbosity > _USUAL or (verbosity == _USUAL and sys.stderr.isatty())
 
 
 class Log:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from loadstone.personalities.sysbench.log import explains
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -22,7 +24,6 @@ _LEVELS: dict[str, Level] = {
     "info": "info",
     "debug": "debug",
 }
-_SHOWS_TRACEBACK = 3
 _NOT_SAID = "Run was aborted due to an error"
 """The driver's own summary, which pgbench has and sysbench does not."""
 _CLIENT = re.compile(r"client ([0-9]+): ")
@@ -37,7 +38,7 @@ class Messages:
         """Whether an error was shown; the script may have caught it."""
         self._log = log
         self._err = err
-        self._verbosity = verbosity
+        self._explains = explains(verbosity)
         self._banner: list[str] | None = list(banner) or None
 
     def write(self, lines: Sequence[Mapping[str, str]]) -> None:
@@ -60,7 +61,7 @@ class Messages:
             if not text:
                 self.begin()  # so the core marks the end of init()
         elif kind == "detail":
-            if self._verbosity >= _SHOWS_TRACEBACK:
+            if self._explains:
                 self._err(f"{text.rstrip()}\n")
         else:
             level = _LEVELS.get(kind, "notice")
@@ -68,10 +69,10 @@ class Messages:
             self._log.text(self.without_client(text.removesuffix("\n")), level)
 
     def without_client(self, text: str) -> str:
-        """Return a message as sysbench has it; which client it was goes to standard error."""
+        """Return a message as sysbench has it; which client it was may go to standard error."""
         found = _CLIENT.match(text)
         if found is None:
             return text
-        if self._verbosity >= _SHOWS_TRACEBACK:
+        if self._explains:
             self._err(f"sysbench: client {found[1]} has failed:\n")
         return text[found.end() :]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from loadstone.personalities.pgbench.reporting.folder import Reported
 from loadstone.personalities.pgbench.server import Address
 from loadstone.personalities.sysbench.complaint import PROGRAM, ComplaintError
-from loadstone.personalities.sysbench.connection import connection_of
+from loadstone.personalities.sysbench.connection import connection_of, servers_of
 from loadstone.personalities.sysbench.texts import VERSION
 from loadstone.plan.model import Plan, PlannedPhase, PlannedScenario, PlannedTarget, ScriptWorkload
 
@@ -43,6 +43,8 @@ def address_of(job: Job, option: str) -> AnyAddress:
             f"{option} needs a server, which --mysql-dry-run has none of", "Leave out one of both."
         )
     connection = connection_of(job.settings, job.driver)
+    if (count := len(servers_of(job.settings, job.driver))) > 1:
+        raise ComplaintError(f"{option} observes one server, and {count} are named", "Name one server.")
     return MysqlAddress(connection) if job.driver == "mysql" else Address(connection)
 
 

@@ -15,7 +15,7 @@ from loadstone.model import Drive, Pace
 from loadstone.personalities.pgbench.results_folder import driver_folder
 from loadstone.personalities.sysbench.banner import banner
 from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
-from loadstone.personalities.sysbench.connection import connection_of, place_of
+from loadstone.personalities.sysbench.connection import connection_of, servers_of
 from loadstone.personalities.sysbench.definitions import DRIVERS
 from loadstone.personalities.sysbench.hooks import Hooks
 from loadstone.personalities.sysbench.load_hosts import (
@@ -25,6 +25,7 @@ from loadstone.personalities.sysbench.load_hosts import (
     refuse_impossible,
     sent_of,
 )
+from loadstone.personalities.sysbench.log import explains
 from loadstone.personalities.sysbench.messages import Messages
 from loadstone.personalities.sysbench.observed import observation_of, observed, observing_of
 from loadstone.personalities.sysbench.progress import Progress, driver_interval_s
@@ -103,7 +104,7 @@ def call(job: Job, command: str, *, is_parallel: bool) -> int:
 
 def _note_copied(job: Job, account: dict[str, Any]) -> None:
     """Say which rows went to the server in another way than the script says."""
-    if rows := account["copied_rows"]:
+    if (rows := account["copied_rows"]) and explains(job.limits.verbosity):
         job.err(f"sysbench: {rows} rows were sent by COPY instead of INSERT (--bulk-copy=off sends INSERT)\n")
 
 
@@ -230,12 +231,15 @@ def _drive(job: Job) -> Drive:
 
 
 def _document(job: Job, drive: Drive, folder: Path | None, command: str) -> dict[str, Any]:
-    document = drive_document(drive, _connection(job, command), folder) | {
+    connection = _connection(job, command)
+    _, *others = servers_of(job.settings, job.driver)
+    document = drive_document(drive, connection, folder) | {
         "lua": _lua(job, command, drive.seed),
         "interval_s": driver_interval_s(job.limits),
         "drain_s": _drain_s(job.limits),
         "messages": {"errors": True, "steps": False, "counts": True, "times": False},
     }
+    document["connection"]["also"] = [(server.host, server.port) for server in others]
     del document["scripts"]
     return document
 
@@ -267,12 +271,13 @@ def _lua(job: Job, command: str, seed: int) -> dict[str, Any]:
     return (
         script_document(job.script.found, job.line)
         | ignored
-        | place_of(settings, job.driver)
         | {
+            "servers": [{"host": s.named, "place": s.place} for s in servers_of(settings, job.driver)],
             "command": command,
             "driver": job.driver,
             "dry_run": job.driver == "mysql" and settings.flag("mysql-dry-run"),
             "events": job.limits.events,
+            "init_s": job.limits.init_s or None,
             "percentile": float(job.limits.percentile) or None,
             "seed": seed,
             "ps_mode": job.ps_mode,

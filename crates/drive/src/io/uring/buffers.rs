@@ -1,8 +1,7 @@
 //! The memory that receives draw from, shared with the kernel.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::types::BufRingEntry;
@@ -11,10 +10,21 @@ use super::super::Chunk;
 
 const BUFFER_BYTES: u32 = 4096;
 
+/// Buffers of one ring at most. They are given back within the turn that reads them, and taken in turns, so that each
+/// of them is touched sooner or later; what finds none is received a little later.
+const BUFFERS_MAX: usize = 512;
+
+/// How many buffers so many connections share.
+pub(super) fn buffers_for(slots: usize) -> usize {
+    (slots.saturating_mul(2))
+        .next_power_of_two()
+        .clamp(64, BUFFERS_MAX)
+}
+
 /// A ring of buffer descriptions followed by the buffers.
 pub(super) struct BufferRing {
     memory: NonNull<u8>,
-    layout: Layout,
+    len: usize,
     pub(super) entries: u16,
     tail: u16,
 }
@@ -24,17 +34,12 @@ unsafe impl Send for BufferRing {}
 
 impl BufferRing {
     pub(super) fn new(entries: usize) -> io::Result<Self> {
-        let bytes = entries * (size_of::<BufRingEntry>() + BUFFER_BYTES as usize);
-        let layout = Layout::from_size_align(bytes, 4096).map_err(io::Error::other)?;
-        // SAFETY: the layout's size is not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else {
-            handle_alloc_error(layout)
-        };
+        let len = entries * (size_of::<BufRingEntry>() + BUFFER_BYTES as usize);
+        let memory = mapped(len)?;
         let entries = u16::try_from(entries).map_err(io::Error::other)?;
         let mut ring = Self {
             memory,
-            layout,
+            len,
             entries,
             tail: 0,
         };
@@ -84,9 +89,44 @@ impl BufferRing {
     }
 }
 
+/// Memory of zeros that is taken when it is touched: an allocator would write the zeros.
+fn mapped(len: usize) -> io::Result<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a mapping of its own, at no given address.
+    let memory = unsafe { libc::mmap(ptr::null_mut(), len, access, kind, -1, 0) };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(memory.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+}
+
 impl Drop for BufferRing {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `new`.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
+        // SAFETY: mapped with this length in `new`, and the kernel has let go of it.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_that_nobody_has_used_take_no_memory() {
+        let ring = BufferRing::new(4096).unwrap();
+        let mut pages = vec![0_u8; ring.len.div_ceil(4096)];
+        // SAFETY: the mapping is there, and there is a byte for each of its pages.
+        let asked =
+            unsafe { libc::mincore(ring.memory.as_ptr().cast(), ring.len, pages.as_mut_ptr()) };
+        assert_eq!(asked, 0);
+        let resident = pages.iter().filter(|page| **page & 1 == 1).count();
+        assert_eq!(resident, 16, "pages of {}", pages.len());
+    }
+
+    #[test]
+    fn connections_share_a_limited_number_of_buffers() {
+        let shared = [1, 100, 513, 100_000].map(buffers_for);
+        assert_eq!(shared, [64, 256, 512, 512]);
     }
 }

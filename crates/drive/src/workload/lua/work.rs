@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use loadstone_lua::random::Stream;
@@ -13,14 +12,12 @@ use serde_json::{Map, Value, json};
 use super::LuaProgram;
 use super::copying::{Copying, Dialect};
 use super::fairness::Fairness;
+use super::watch::Watch;
 use crate::error::DriveError;
 use crate::messages::{Kind, Line, Messages};
 use crate::protocol::Protocol;
 use crate::spec::DriveSpec;
 use crate::workload::{Labels, Program, ScriptLabel};
-
-/// How long a script may compute after the run was asked to end.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the programs share.
 #[derive(Debug)]
@@ -94,6 +91,7 @@ pub(crate) struct LuaWork {
     streams: Vec<Stream>,
     /// Rows of bulk inserts that went as data.
     copied: Arc<AtomicU64>,
+    watch: Arc<Watch>,
 }
 
 impl LuaWork {
@@ -125,6 +123,7 @@ impl LuaWork {
             shared: Arc::new(shared),
             streams: Stream::of_clients(lua.seed, spec.clients),
             copied: Arc::default(),
+            watch: Arc::default(),
         })
     }
 
@@ -219,22 +218,28 @@ impl LuaWork {
             .clone()
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a thread of its own, which has nothing else to do"
-    )]
-    /// The run is to end: so is what the script does not come back from within a short time.
-    pub(crate) fn end_soon(&self) {
-        let script = Arc::clone(&self.shared.script);
-        let watch = move || {
-            let before = script.turns();
-            thread::sleep(PATIENCE);
-            script.interrupt(&before);
-        };
-        // Without a thread for it, the script goes on until it comes back.
-        let _ = thread::Builder::new()
-            .name("lua-end".to_owned())
-            .spawn(watch);
+    /// Clients must be ready soon after `init()`, if a limit is set: `give_up` is told which in seconds.
+    pub(crate) fn watch_start(&self, give_up: impl FnOnce(f64) + Send + 'static) {
+        let script = &self.shared.script;
+        if let (true, Some(limit_s)) = (self.shared.is_run, script.spec().init_s) {
+            let limit = Duration::from_secs_f64(limit_s);
+            (self.watch).start_within(script, limit, move || give_up(limit_s));
+        }
+    }
+
+    /// The clients are ready, or it is known that they will not be.
+    pub(crate) fn started(&self) {
+        self.watch.started();
+    }
+
+    /// The run is to end after this time: so is what the script does not come back from soon after.
+    pub(crate) fn end_within(&self, time: Duration) {
+        self.watch.end_within(&self.shared.script, time);
+    }
+
+    /// The run is over.
+    pub(crate) fn over(&self) {
+        self.watch.over();
     }
 }
 

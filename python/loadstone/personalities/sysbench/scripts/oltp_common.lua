@@ -145,55 +145,76 @@ sysbench.cmdline.commands = {
 
 -- Statements -----------------------------------------------------------------------------------------
 
-local INT = {sysbench.sql.type.INT}
-local C = {sysbench.sql.type.CHAR, 120}
-local PAD = {sysbench.sql.type.CHAR, 60}
 local BETWEEN = " FROM sbtest%u WHERE id BETWEEN ? AND ?"
 
--- Text, then types of the parameters.
+-- Every client has what is made here, so that it is kept small: few tables, few functions with variables around.
+
+-- Types of the parameters (i: whole number, c and p: text as long as column c, or pad), then the text.
 local statements = {
-  point_selects = {"SELECT c FROM sbtest%u WHERE id=?", INT},
-  simple_ranges = {"SELECT c" .. BETWEEN, INT, INT},
-  sum_ranges = {"SELECT SUM(k)" .. BETWEEN, INT, INT},
-  order_ranges = {"SELECT c" .. BETWEEN .. " ORDER BY c", INT, INT},
-  distinct_ranges = {"SELECT DISTINCT c" .. BETWEEN .. " ORDER BY c", INT, INT},
-  index_updates = {"UPDATE sbtest%u SET k=k+1 WHERE id=?", INT},
-  non_index_updates = {"UPDATE sbtest%u SET c=? WHERE id=?", C, INT},
-  deletes = {"DELETE FROM sbtest%u WHERE id=?", INT},
-  inserts = {"INSERT INTO sbtest%u (id, k, c, pad) VALUES (?, ?, ?, ?)", INT, INT, C, PAD},
+  point_selects = "i:SELECT c FROM sbtest%u WHERE id=?",
+  simple_ranges = "ii:SELECT c" .. BETWEEN,
+  sum_ranges = "ii:SELECT SUM(k)" .. BETWEEN,
+  order_ranges = "ii:SELECT c" .. BETWEEN .. " ORDER BY c",
+  distinct_ranges = "ii:SELECT DISTINCT c" .. BETWEEN .. " ORDER BY c",
+  index_updates = "i:UPDATE sbtest%u SET k=k+1 WHERE id=?",
+  non_index_updates = "ci:UPDATE sbtest%u SET c=? WHERE id=?",
+  deletes = "i:DELETE FROM sbtest%u WHERE id=?",
+  inserts = "iicp:INSERT INTO sbtest%u (id, k, c, pad) VALUES (?, ?, ?, ?)",
 }
+
+local function parameter(prepared, kind)
+  if kind == "i" then
+    return prepared:bind_create(sysbench.sql.type.INT)
+  end
+  return prepared:bind_create(sysbench.sql.type.CHAR, kind == "c" and 120 or 60)
+end
 
 -- Prepares one statement for every table: stmt[table][key], with its parameters in param[table][key].
 function prepare_for_each_table(key)
-  local text = statements[key][1]
+  local kinds, text = statements[key]:match("(%a+):(.*)")
   for number = 1, sysbench.opt.tables do
     local prepared = con:prepare(string.format(text, number))
     local parameters = {}
-    for place = 2, #statements[key] do
-      parameters[place - 1] = prepared:bind_create(unpack(statements[key][place]))
+    for place = 1, #kinds do
+      parameters[place] = parameter(prepared, kinds:sub(place, place))
     end
     prepared:bind_param(unpack(parameters))
     stmt[number][key], param[number][key] = prepared, parameters
   end
 end
 
-local function preparing(...)
-  local keys = {...}
-  return function()
-    for _, key in ipairs(keys) do
-      prepare_for_each_table(key)
-    end
-  end
+function prepare_point_selects()
+  prepare_for_each_table("point_selects")
 end
 
-prepare_point_selects = preparing("point_selects")
-prepare_simple_ranges = preparing("simple_ranges")
-prepare_sum_ranges = preparing("sum_ranges")
-prepare_order_ranges = preparing("order_ranges")
-prepare_distinct_ranges = preparing("distinct_ranges")
-prepare_index_updates = preparing("index_updates")
-prepare_non_index_updates = preparing("non_index_updates")
-prepare_delete_inserts = preparing("deletes", "inserts")
+function prepare_simple_ranges()
+  prepare_for_each_table("simple_ranges")
+end
+
+function prepare_sum_ranges()
+  prepare_for_each_table("sum_ranges")
+end
+
+function prepare_order_ranges()
+  prepare_for_each_table("order_ranges")
+end
+
+function prepare_distinct_ranges()
+  prepare_for_each_table("distinct_ranges")
+end
+
+function prepare_index_updates()
+  prepare_for_each_table("index_updates")
+end
+
+function prepare_non_index_updates()
+  prepare_for_each_table("non_index_updates")
+end
+
+function prepare_delete_inserts()
+  prepare_for_each_table("deletes")
+  prepare_for_each_table("inserts")
+end
 
 function prepare_begin()
   stmt.begin = con:prepare("BEGIN")
@@ -249,18 +270,6 @@ local function any_id()
   return sysbench.rand.default(1, sysbench.opt.table_size)
 end
 
--- Returns what runs a statement so many times on one table; `bind` sets its parameters.
-local function executing(key, bind)
-  return function()
-    local number = any_table()
-    local prepared, parameters = stmt[number][key], param[number][key]
-    for _ = 1, sysbench.opt[key] do
-      bind(parameters)
-      prepared:execute()
-    end
-  end
-end
-
 local function bind_id(parameters)
   parameters[1]:set(any_id())
 end
@@ -276,13 +285,43 @@ local function bind_c(parameters)
   parameters[2]:set(any_id())
 end
 
-execute_point_selects = executing("point_selects", bind_id)
-execute_simple_ranges = executing("simple_ranges", bind_range)
-execute_sum_ranges = executing("sum_ranges", bind_range)
-execute_order_ranges = executing("order_ranges", bind_range)
-execute_distinct_ranges = executing("distinct_ranges", bind_range)
-execute_index_updates = executing("index_updates", bind_id)
-execute_non_index_updates = executing("non_index_updates", bind_c)
+-- Runs a statement so many times on one table; `bind` sets its parameters.
+local function execute(key, bind)
+  local number = any_table()
+  local prepared, parameters = stmt[number][key], param[number][key]
+  for _ = 1, sysbench.opt[key] do
+    bind(parameters)
+    prepared:execute()
+  end
+end
+
+function execute_point_selects()
+  execute("point_selects", bind_id)
+end
+
+function execute_simple_ranges()
+  execute("simple_ranges", bind_range)
+end
+
+function execute_sum_ranges()
+  execute("sum_ranges", bind_range)
+end
+
+function execute_order_ranges()
+  execute("order_ranges", bind_range)
+end
+
+function execute_distinct_ranges()
+  execute("distinct_ranges", bind_range)
+end
+
+function execute_index_updates()
+  execute("index_updates", bind_id)
+end
+
+function execute_non_index_updates()
+  execute("non_index_updates", bind_c)
+end
 
 function execute_delete_inserts()
   local number = any_table()
@@ -304,28 +343,6 @@ end
 
 -- Reads, writes and transactions, as the workloads combine them ---------------------------------------
 
-local function call_all(functions)
-  for _, name in ipairs(functions) do
-    _G[name]()
-  end
-end
-
-local parts = {
-  ranges = {"simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"},
-  writes = {"index_updates", "non_index_updates", "delete_inserts"},
-}
-
-local function with_prefix(prefix, names)
-  local full = {}
-  for place, name in ipairs(names) do
-    full[place] = prefix .. name
-  end
-  return full
-end
-
-local prepare_ranges, execute_ranges = with_prefix("prepare_", parts.ranges), with_prefix("execute_", parts.ranges)
-local prepare_writes, execute_writes = with_prefix("prepare_", parts.writes), with_prefix("execute_", parts.writes)
-
 function prepare_transaction()
   if not sysbench.opt.skip_trx then
     prepare_begin()
@@ -335,22 +352,32 @@ end
 
 function prepare_all_ranges()
   if sysbench.opt.range_selects then
-    call_all(prepare_ranges)
+    prepare_simple_ranges()
+    prepare_sum_ranges()
+    prepare_order_ranges()
+    prepare_distinct_ranges()
   end
 end
 
 function prepare_all_writes()
-  call_all(prepare_writes)
+  prepare_index_updates()
+  prepare_non_index_updates()
+  prepare_delete_inserts()
 end
 
 function execute_all_ranges()
   if sysbench.opt.range_selects then
-    call_all(execute_ranges)
+    execute_simple_ranges()
+    execute_sum_ranges()
+    execute_order_ranges()
+    execute_distinct_ranges()
   end
 end
 
 function execute_all_writes()
-  call_all(execute_writes)
+  execute_index_updates()
+  execute_non_index_updates()
+  execute_delete_inserts()
 end
 
 -- Calls functions between BEGIN and COMMIT.
@@ -367,10 +394,12 @@ function in_transaction(...)
 end
 
 -- MySQL's errors of a lost connection: statements have to be prepared again on the new one.
-local lost = {[2006] = true, [2011] = true, [2013] = true, [2055] = true}
+local function is_lost(number)
+  return number == 2006 or number == 2011 or number == 2013 or number == 2055
+end
 
 function sysbench.hooks.before_restart_event(trouble)
-  if lost[trouble.sql_errno] then
+  if is_lost(trouble.sql_errno) then
     close_statements()
     prepare_statements()
   end
