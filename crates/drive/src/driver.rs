@@ -310,12 +310,7 @@ impl<P: Protocol> Run<P> {
             .filter_map(|assignment| spawn(assignment, self.spec.io))
             .collect::<Vec<_>>();
         drop(reports);
-        self.watch_start();
-        let awaits_go = self.config.awaits_go;
-        let met = (self.control).start_together(threads, awaits_go, |at| self.timeline(at));
-        if let Some(lua) = self.config.work.lua() {
-            lua.started();
-        }
+        let met = self.meet(threads);
         let collected = match met {
             Ok(timeline) => {
                 let timeline = timeline.unwrap_or_else(|| self.timeline(None));
@@ -383,6 +378,17 @@ impl<P: Protocol> Run<P> {
             .begin(&timeline);
         self.watch_end(&timeline);
         timeline
+    }
+
+    /// Wait for all workers, and let them begin.
+    fn meet(&self, workers: usize) -> Result<Option<Timeline>, DriveError> {
+        self.watch_start();
+        let awaits_go = self.config.awaits_go;
+        let met = (self.control).start_together(workers, awaits_go, |at| self.timeline(at));
+        if let Some(lua) = self.config.work.lua() {
+            lua.started();
+        }
+        met
     }
 
     /// Scripts have to get ready in time.
