@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from loadstone.errors import LoadstoneError
-from loadstone.hosts.ssh import SshHost, parse_ssh
+
+if TYPE_CHECKING:
+    from loadstone.hosts.ssh import SshHost
 
 LOCAL_MAX = 64
 """Most processes of `local:N`: beyond, they measure how a machine shares its cores."""
@@ -35,6 +38,8 @@ def parse_hosts(text: str) -> Places:
     if colon and kind in _SCHEDULERS:
         return _scheduler(text)
     if kind == "ssh" and rest.startswith("//"):
+        from loadstone.hosts.ssh import parse_ssh  # noqa: PLC0415 - asyncio and ssl: 7 MiB
+
         return Places(text, ssh=parse_ssh(text))
     raise LoadstoneError(f"'{text}' does not name load hosts", _FORMS)
 
