@@ -17,6 +17,7 @@ from loadstone.errors import HostLostError, LoadstoneError
 from loadstone.hosts.addresses import is_local
 from loadstone.hosts.agent import Agent
 from loadstone.hosts.clocks import best
+from loadstone.hosts.fleet import sent_of
 from loadstone.hosts.joint import POLL_S, JointDrive
 from loadstone.hosts.loads import JointSteps
 from loadstone.hosts.outcome import folder_name, said_of
@@ -234,6 +235,10 @@ def test_a_host_that_waits_for_the_end_of_others_is_looked_at_often() -> None:
     assert joint.first_awaits_others()
     first.running = False
     assert not joint.first_awaits_others()
+
+
+def test_the_smallest_host_decides_how_many_threads_each_has() -> None:
+    assert sent_of({"clients": 9, "out_dir": "/here"}, [64, 8, 16]) == {"clients": 9, "cores": 8}
 
 
 def test_names_of_hosts_are_names_of_folders_and_differ() -> None:

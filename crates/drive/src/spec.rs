@@ -49,6 +49,9 @@ pub struct DriveSpec {
     /// Event-loop threads; chosen from the machine when absent.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// Cores from which that is chosen, instead of this machine's: those of the smallest of several hosts.
+    #[serde(default)]
+    pub cores: Option<usize>,
     /// Length of the measured window.
     #[serde(default)]
     pub duration_s: Option<f64>,
@@ -297,13 +300,13 @@ impl DriveSpec {
         })
     }
 
-    /// Threads to use: as asked, else one for every eight cores, never more than clients.
+    /// Threads to use: as asked, else one for every eight cores, never more than clients. `cores` are this machine's.
     #[must_use]
     pub fn threads_or(&self, cores: usize) -> usize {
         // The same number on every host: schedules belong to threads.
         let fewest = self.clients / usize::try_from(self.share().of).unwrap_or(1);
         self.threads
-            .unwrap_or_else(|| cores.div_ceil(8))
+            .unwrap_or_else(|| self.cores.unwrap_or(cores).div_ceil(8))
             .clamp(1, fewest.max(1))
     }
 

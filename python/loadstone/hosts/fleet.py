@@ -19,7 +19,7 @@ from loadstone.hosts.progress import JointProgress
 from loadstone.results.json_files import to_json, write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from loadstone.hosts.places import Places
     from loadstone.signals import Signals
@@ -127,7 +127,7 @@ class Fleet:
             for share in shares:
                 share.ceiling = self._ceilings[mode_clients][share.name]
         unknown = mode_clients if mode_clients not in self._ceilings else None
-        sent = {name: value for name, value in document.items() if name != "out_dir"}
+        sent = sent_of(document, [about["cpus"] for about in self._abouts.values()])
         with drive.ending():
             begun = drive.begin(sent, unknown, on_messages)
             if mode_clients is not None and begun:
@@ -205,6 +205,14 @@ class Fleet:
                 "Name the server by an address that every load host can reach: "
                 "--target postgres://user@ADDRESS/database",
             )
+
+
+def sent_of(document: Document, cores: Iterable[int]) -> Document:
+    """Return what hosts with so many cores each get of a document.
+
+    The number of threads comes from the smallest of them: each thread has its own part of a rate's starts.
+    """
+    return {name: value for name, value in document.items() if name != "out_dir"} | {"cores": min(cores)}
 
 
 def _ends_with_one(document: Document) -> bool:

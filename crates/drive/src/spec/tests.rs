@@ -82,3 +82,9 @@ fn threads_are_chosen_by_cores_and_never_exceed_the_clients() {
     assert_eq!(threads(3, json!(0), 2), 1);
     assert_eq!(threads(3, json!(2), 2), 2);
 }
+
+#[test]
+fn hosts_with_other_cores_have_as_many_threads_as_the_smallest() {
+    let spec = spec(&json!({"clients": 100, "cores": 24})).unwrap();
+    assert_eq!([2, 24, 64].map(|own| spec.threads_or(own)), [3, 3, 3]);
+}
