@@ -396,7 +396,7 @@ fn parameters_must_be_as_many_as_the_statement_has() {
             s:bind_param(a)
             print(pcall(s.execute, s))
             s:bind_param(a, a)
-            print(s:execute() ~= nil)
+            print(s:execute() == nil)
             return true
         end"
     );
