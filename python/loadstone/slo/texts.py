@@ -159,7 +159,7 @@ def notes(document: Slo) -> Iterator[str]:
     if is_ours(document) and (document.top or 0) < (document.capacity or 0) and document.found != "all kept":
         yield f"Loads above {formats.rate(document.top)}/s were not tried: Loadstone may be the limit there."
     if not document.restored:
-        yield "Nothing was restored between trials: tables have grown by what all trials wrote."
+        yield "Nothing was restored between trials: what one of them wrote was there in the next."
     yield from _lateness(document)
     if document.irregular:
         loads = ", ".join(f"{formats.rate(load)}/s" for load in document.irregular)
