@@ -123,6 +123,13 @@ def test_the_log_shows_what_the_verbosity_lets_through() -> None:
     assert "".join(out) == "FATAL: fatal!\nALERT: alert!\nprinted\n"
 
 
+def test_notices_of_the_server_go_to_standard_error_each_time() -> None:
+    shows, out, err = messages()
+    warning = {"kind": "server", "text": "WARNING:  there is no transaction in progress"}
+    shows.write([warning, warning])
+    assert (out, err) == ([], 2 * ["WARNING:  there is no transaction in progress\n"])
+
+
 def test_a_run_begins_with_its_options() -> None:
     arguments = "--threads=2 --rate=2.5 --report-interval=3 --report-checkpoints=5,4 --rand-seed=9 --time=60"
     limits = limits_of(parse([*arguments.split(), "--forced-shutdown"], print).settings, print)

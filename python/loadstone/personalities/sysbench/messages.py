@@ -60,6 +60,8 @@ class Messages:
             self._log.plain(text)
             if not text:
                 self.begin()  # so the core marks the end of init()
+        elif kind == "server":
+            self._err(f"{text.rstrip()}\n")  # where libpq writes a server's notices and warnings
         elif kind == "detail":
             if self._explains:
                 self._err(f"{text.rstrip()}\n")
