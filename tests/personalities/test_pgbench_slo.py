@@ -128,7 +128,7 @@ def test_a_real_server_keeps_all_that_was_not_named(database: Database) -> None:
     Path("own.sql").write_text("insert into named (at) values (now());\n", encoding="utf-8")
     given = [*OWN, "-T", "1", "--slo", "p90=30s", "--slo-require", "1/s", "--slo-max-trials", "18"]
     code = pgbench.main((*given, database.url), out.append, err.append)
-    assert code == 0, (out, err)
+    assert code in {0, 5}, (out, err)  # 5: not decided
     assert "p90=30s" in "".join(out)
     assert "Nothing was restored between trials" in "".join(out)
     assert database.value("select count(*) from named") > 100
