@@ -103,7 +103,10 @@ def test_one_client_that_does_not_get_ready_ends_the_run_before_it_begins(tmp_pa
 
 def test_a_server_that_takes_fewer_clients_than_there_are_ends_the_run(database: Database) -> None:
     there = database.server.connection
+    # With the table there, a client that does get in has nothing to complain of before the third is refused.
+    database.execute("create table sbtest1 (id int primary key, k int, c text, pad text)")
     database.execute("drop role if exists few; create role few login connection limit 2")
+    database.execute("grant select on sbtest1 to few")
     where = (f"--pgsql-host={there.host}", f"--pgsql-port={there.port}", "--pgsql-user=few")
     try:
         code, out, _ = run(
@@ -115,7 +118,7 @@ def test_a_server_that_takes_fewer_clients_than_there_are_ends_the_run(database:
             "run",
         )
     finally:
-        database.execute("drop role few")
+        database.execute("drop owned by few; drop role few")
     assert code == 1
     assert "FATAL: Connection to database failed: " in out
     assert 'too many connections for role "few"' in out
