@@ -72,6 +72,17 @@ def test_a_drive_counts_against_all_that_should_have_begun(tmp_path: Path) -> No
     assert set(over.misses(limits, 0.01)) == {"errors", "p90=150ms", "p50=1us"}
 
 
+def test_what_the_warm_up_carried_over_is_no_miss(tmp_path: Path) -> None:
+    drive = Drive((Script("s", SELECT),), clients=32, duration_s=0.2, warmup_s=0.2, pace=Pace("fixed", 200.0))
+    service = {"time": {"kind": "constant", "ms": 50.0}, "workers": 32}
+    with null_server(40, service=service) as (_, connection):
+        perform(drive_document(drive, connection, tmp_path), None)
+    result = read_document(tmp_path / "drive.json", DriveResult)
+    assert result.counts.carried, "transactions of 50 ms are under way at any moment"
+    found, _ = observed(tmp_path / "drive.json", (limit("p99=60s"),))
+    assert (found.in_time, found.failed) == ((found.should,), 0)
+
+
 def document(**changes: Any) -> Slo:
     values: dict[str, Any] = {
         "format": 1, "loadstone": "0", "id": "x", "state": "complete", "started_at": "", "command": [],

@@ -48,7 +48,10 @@ def counted(drive: Path, plan: TrialPlan, limits: tuple[Limit, ...], errors: flo
 
 
 def observed(drive: Path, limits: tuple[Limit, ...]) -> tuple[Observed, Histogram]:
-    """Return what a drive counted, and its response times; a bucket counts as in time if all of it is."""
+    """Return what a drive counted, and its response times; a bucket counts as in time if all of it is.
+
+    What the warm-up carried into the window should have begun before it, and has no latency: it is left out.
+    """
     counts = read_document(drive, Drive).counts
     histogram = Histogram()
     for line in read_log(drive.with_name("latency.hlog")):
@@ -56,8 +59,7 @@ def observed(drive: Path, limits: tuple[Limit, ...]) -> tuple[Observed, Histogra
             histogram.add(line.first, line.counts)
     in_time = tuple(_within(histogram, one.ns) for one in limits)
     failed = counts.failed + counts.skipped + counts.dropped
-    should = counts.scheduled + (counts.carried or 0)
-    return Observed(should, in_time, failed), histogram
+    return Observed(counts.scheduled, in_time, failed), histogram
 
 
 def _within(histogram: Histogram, ns: int) -> int:
