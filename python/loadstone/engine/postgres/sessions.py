@@ -73,12 +73,13 @@ def refuse_other(
 def _pid(opened: PostgresControl) -> int | None:
     """Return the process that serves the session; None where the server does not know such a thing."""
     try:
-        row = opened.execute(statements.PID).fetchone()
+        row = opened.execute(statements.PID).fetchone() or {"pid": None}
     except psycopg.OperationalError:
         raise
     except psycopg.Error:
         return None
-    return int(row["pid"]) if row else None
+    pid = str(row["pid"])
+    return int(pid) if pid.isdecimal() else None
 
 
 def _lost(opened: PostgresControl, connection: model.Connection) -> Mapping[str, str] | None:

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from loadstone import _core
 from loadstone.engine import waits
@@ -185,11 +185,22 @@ def mariadbs(connection: Control) -> MariaControl:
     return connection
 
 
+class MariaRow(dict[str, Any]):
+    """One row: column name -> value; a proxy may answer with other columns than were asked for."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        """Say that the answer is another than was requested."""
+        raise ServerError(f"the server's answer has no column '{name}'")
+
+
 def _row(columns: list[dict[str, Any]], values: list[str | None]) -> Row:
-    return {
-        column["name"]: _number(value) if column["numeric"] and value is not None else value
-        for column, value in zip(columns, values, strict=True)
-    }
+    try:
+        return MariaRow(
+            (column["name"], _number(value) if column["numeric"] and value is not None else value)
+            for column, value in zip(columns, values, strict=True)
+        )
+    except ValueError as error:
+        raise ServerError(f"the server's answer cannot be read: {error}") from error
 
 
 def _number(text: str) -> int | float:

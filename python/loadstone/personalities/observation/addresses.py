@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from loadstone.errors import UNREADABLE
 from loadstone.personalities.observation.observer import Served
 from loadstone.target import server_target
 
@@ -27,7 +28,7 @@ def served_at(address: Address) -> Served:
         try:
             with closing(address.dial("loadstone")) as control:
                 return engine.backend_pid(control)
-        except engine.troubles:
+        except (*engine.troubles, *UNREADABLE):
             return None  # the source then looks for the server's processes by their name
 
     return Served(target.id, target.label, backend)

@@ -16,6 +16,8 @@ from loadstone.personalities.pgbench.plain_control import StatementError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from psycopg.pq.abc import PGresult
+
     from loadstone.engine.postgres.sessions import Needs
     from loadstone.personalities.pgbench.plain_control import Rows
     from loadstone.personalities.pgbench.server import Address
@@ -32,21 +34,24 @@ class LibpqControl:
     def ask(self, sql: str) -> Rows:
         """Run a statement and return its rows as texts; raises StatementError."""
         try:
-            cursor = self._control.execute(sql)
-            rows = cursor.fetchall() if cursor.description else []
+            result = self._control.execute(sql).pgresult
         except psycopg.OperationalError:
             raise
         except psycopg.Error as error:
             words = f"{error.diag.severity or 'ERROR'}:  {str(error).strip()}"
             is_undefined_table = isinstance(error, psycopg.errors.UndefinedTable)
             raise StatementError(words, is_undefined_table=is_undefined_table) from error
-        return [[_text(value) for value in row.values()] for row in rows]
+        return _texts(result) if result else []
 
 
-def _text(value: object) -> str | None:
-    if value is None:
-        return None
-    return value.decode() if isinstance(value, bytes) else str(value)
+def _texts(result: PGresult) -> Rows:
+    """Return all values by their places: a server may give two columns one name."""
+    columns = range(result.nfields)
+    return [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")
 
 
 @contextmanager

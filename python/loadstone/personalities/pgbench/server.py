@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from loadstone.engine.postgres.conninfo import refuse_unescaped, resolve, resolve_values
 from loadstone.engine.postgres.plain_conninfo import plain_parameters
 from loadstone.errors import LoadstoneError
+from loadstone.personalities.pgbench.answers import number_of, rows_of
 from loadstone.personalities.pgbench.complaint import NO_SETUP, PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.plain_control import PlainControl, StatementError, open_plain
 
@@ -179,18 +180,22 @@ def _look(control: Control, options: Options, database: str) -> ServerFacts:
         return ServerFacts(control.version, options.scale or 1)
     advice = f'Perhaps you need to do initialization ("pgbench -i") in database "{database}".'
     try:
-        rows = control.ask("select count(*) from pgbench_branches")
+        scale = _count_branches(control)
     except StatementError as error:
         raise ComplaintError(f"could not count number of branches: {error}", advice) from error
-    scale = int(rows[0][0] or 0) if rows else 0
     if scale < 1:
         raise ComplaintError("the table pgbench_branches is empty", advice)
     return _with_partitions(control, ServerFacts(control.version, scale), advice)
 
 
+def _count_branches(control: Control) -> int:
+    rows = rows_of(control, "select count(*) from pgbench_branches", 1)
+    return number_of(rows[0][0]) if rows else 0
+
+
 def _with_partitions(control: Control, found: ServerFacts, advice: str) -> ServerFacts:
     try:
-        rows = control.ask(_PARTITIONS)
+        rows = rows_of(control, _PARTITIONS, 2)
     except StatementError as error:
         if not error.is_undefined_table:
             raise ComplaintError(str(error)) from error
@@ -200,7 +205,8 @@ def _with_partitions(control: Control, found: ServerFacts, advice: str) -> Serve
     code, partitions = rows[0]
     if code is None:
         return found
-    return ServerFacts(found.server_version, found.scale, _METHODS.get(code, code), int(partitions or 0))
+    method = _METHODS.get(code, code)
+    return ServerFacts(found.server_version, found.scale, method, number_of(partitions))
 
 
 def _vacuumed(

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.errors import UNREADABLE
 from loadstone.personalities.observation.observer import Observer, Served, observing
 from loadstone.personalities.observation.options import ObservationOptions
 from loadstone.personalities.tsbs.flags import Flag
@@ -68,7 +69,7 @@ def served(opened: OpenTarget) -> Served:
         try:
             with closing(opened.connect("loadstone")) as control:
                 return opened.engine.backend_pid(control)
-        except opened.engine.troubles:
+        except (*opened.engine.troubles, *UNREADABLE):
             return None  # the source then looks for the server's processes by their name
 
     return Served(opened.id, opened.label, backend)

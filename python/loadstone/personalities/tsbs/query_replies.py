@@ -72,11 +72,15 @@ def ask_postgres(control: Control, sql: str) -> Reply:
         cursor.execute(sql.encode())
         described = cursor.description or []
         readers = [_reader(column.type_code) for column in described]
-        rows = [
-            [None if value is None else read(value) for read, value in zip(readers, row, strict=True)]
-            for row in cursor
-        ]
+        rows = [_row(readers, row) for row in cursor]
         return Reply([column.name for column in described], rows)
+
+
+def _row(readers: Sequence[Callable[[str], Any]], row: Sequence[str | None]) -> list[Any]:
+    try:
+        return [None if value is None else read(value) for read, value in zip(readers, row, strict=True)]
+    except ValueError as error:
+        raise psycopg.DataError(f"the server's answer cannot be read: {error}") from error
 
 
 def of_table(table: pa.Table) -> Reply:
@@ -95,8 +99,8 @@ def response(sql: str, reply: Reply) -> str:
 
 
 def plan_text(sql: str, reply: Reply) -> str:
-    """Return what TSBS prints of a query's plan: the last column of each row."""
-    lines = "".join(f"{row[-1]}\n" for row in reply.rows)
+    """Return what TSBS prints of a query's plan: the last column of each row, if it has any."""
+    lines = "".join(f"{row[-1]}\n" for row in reply.rows if row)
     return f"{explained(sql)}\n\n{lines}\n-----\n\n"
 
 

@@ -75,10 +75,17 @@ def _recognised(target: Target) -> Target:
     if engine is None or connection is None:
         return target
     with closing(engine.connect(connection)) as control:
-        if control.execute(_EXTENSION).fetchone() is None:
+        if not _has_timescale(control, engine):
             return target
     timescale = wire_engine("timescaledb")
     return replace(target, engine=timescale.name, url=timescale.shown_url(connection))
+
+
+def _has_timescale(control: Control, engine: WireEngine) -> bool:
+    try:
+        return control.execute(_EXTENSION).fetchone() is not None
+    except engine.errors:
+        return False  # a relative that has no list of extensions
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,9 @@ class Session:
         """Return whether a table is no partitioned one, nor of another kind."""
         try:
             row = self.control.execute(_RELATION.format(f"'{table}'")).fetchone()
+            return row is not None and row["kind"] == "r"
         except psycopg.Error as error:
             raise ComplaintError(f"query failed: {words(error)}") from error
-        return row is not None and row["kind"] == "r"
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from loadstone.errors import words_of
+from loadstone.errors import UNREADABLE, words_of
 from loadstone.host.monitor import Monitor, Watched
 from loadstone.results.labels import name_document
 from loadstone.target import is_local
@@ -129,6 +129,9 @@ class ReportedServer:
                 return read(self._control)
         except self._engine.troubles as error:
             self._tell("info", f"{what} could not be read: {words_of(error)}", "")
+            return otherwise
+        except UNREADABLE as error:
+            self._tell("info", f"{what} could not be read: the server answered oddly ({error!r})", "")
             return otherwise
 
     def _make_monitor(self) -> Monitor:
