@@ -84,6 +84,23 @@ def test_an_error_that_the_script_catches_ends_nothing(database: Database, tmp_p
     assert "total number of events:              1" in out
 
 
+REPEATING = """
+function event()
+   tries = (tries or 0) + 1
+   sysbench.sql.driver():connect():query("INSERT INTO once VALUES (" .. (tries < 3 and 1 or tries) .. ")")
+end
+"""
+
+
+def test_what_was_ignored_is_counted_by_its_sqlstate(database: Database, tmp_path: Path) -> None:
+    database.execute("create table once (id int primary key); insert into once values (1)")
+    own = script(tmp_path, REPEATING)
+    code, out, err = run(*place(database)[:-1], own, "--events=1", "--verbosity=4", "run")
+    assert code == 0, out
+    assert re.search(r"ignored errors: +2 ", out)
+    assert "sysbench: ignored errors: 23505 (x 2): duplicate key" in err
+
+
 def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     where = ("--db-driver=pgsql", f"--pgsql-host={tmp_path}", "--pgsql-port=1")
     code, out, _ = run(*where, "oltp_point_select", "run")

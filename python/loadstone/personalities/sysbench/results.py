@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from loadstone.personalities.sysbench.log import explains
 from loadstone.personalities.sysbench.statistics import block, histogram
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def print_beyond(limits: Limits, account: Account, log: Log, err: Write, folder:
             value_ns = found.percentile_ns(percentile) if found.supports(percentile) else None
             value = "-" if value_ns is None else f"{value_ns / 1e6:.3f}"
             log.text(f"p{percentile:g} (ms): {value:>37}")
+    if explains(limits.verbosity):
+        for error in account["operations"]["ignored"]:
+            said = error["message"].split("\n", 1)[0].rstrip()
+            err(f"sysbench: ignored errors: {error['sqlstate']} (x {error['count']}): {said}\n")
     dropped = account["counts"]["dropped"]
     if dropped and limits.rate_per_s:
         err(
