@@ -17,12 +17,11 @@ def _limit() -> None:
     ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
 
 
-def test_too_many_clients_for_the_open_files_are_refused_with_what_mends_it() -> None:
+def test_too_many_clients_for_the_open_files_are_refused_before_tables_are_touched() -> None:
     program = (
         "import sys; from loadstone.personalities import pgbench; "
         "from loadstone.personalities.pgbench import running; "
-        "from loadstone.personalities.pgbench.server import ServerFacts; "
-        "running.prepare = lambda *_: ServerFacts('17.0', 1); "
+        "running.prepare = lambda *_: sys.exit('tables were touched'); "
         "sys.exit(pgbench.main(sys.argv[1:], sys.stdout.write, sys.stderr.write))"
     )
     arguments = ["-n", "-S", "-c10000", "-h/nowhere", "-Utester", "base"]
@@ -31,6 +30,6 @@ def test_too_many_clients_for_the_open_files_are_refused_with_what_mends_it() ->
         capture_output=True, text=True, check=False, preexec_fn=_limit,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "pgbench: error: 10000 clients need 10" in ended.stderr
+    assert "pgbench: error: 10000 connections need 10" in ended.stderr
     assert " open files" in ended.stderr
-    assert "pgbench: hint: raise the limit first: ulimit -n 10" in ended.stderr
+    assert "pgbench: hint: Raise the limit before the run: ulimit -n 10" in ended.stderr

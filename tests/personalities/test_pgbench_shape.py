@@ -87,6 +87,17 @@ def test_one_number_is_pgbench_s_own_rate() -> None:
     assert parsed("-R", "1..2/3s", "-R", "7").varying is None
 
 
+@pytest.mark.parametrize("text", ["10000001", "1e9", "1e300"])
+def test_a_rate_that_no_driver_keeps_is_refused_before_anything_is_touched(text: str) -> None:
+    with pytest.raises(ComplaintError) as caught:
+        parsed("-R", text)
+    assert (caught.value.message, caught.value.detail) == (
+        f'invalid rate limit: "{text}"',
+        "It is above ten million.",
+    )
+    assert parsed("-R", "1e7").rate_per_s == 1e7
+
+
 def test_the_options_of_the_shape_have_their_values() -> None:
     options = parsed("-T", "10", "--warmup=2.5", "--ramp-up", "12", "--connect-rate=0.5")
     assert (options.warmup_s, options.ramp_up_s, options.connect_rate_per_s) == (2.5, 12.0, 0.5)

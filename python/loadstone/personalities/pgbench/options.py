@@ -275,6 +275,7 @@ def _rate(options: Options, text: str) -> None:
     options.rate_per_s = (
         options.varying.rate_per_s if options.varying else _positive("invalid rate limit", text)
     )
+    rates.refuse_impossible(text, options.rate_per_s)
 
 
 def _above_zero(what: str, text: str, most: float) -> float:

@@ -48,6 +48,16 @@ def varying(text: str) -> Pace:
     return Pace("varying", max(max(p.from_per_s, p.to_per_s) for p in pieces), pieces)
 
 
+def refuse_impossible(text: str, rate_per_s: float) -> None:
+    """Raise ComplaintError for a rate that the driver refuses: later, tables would be vacuumed before."""
+    if rate_per_s > _MOST:
+        raise ComplaintError(
+            f'invalid rate limit: "{text}"',
+            "No server reaches that: leave -R out, and transactions follow each other as fast as they can.",
+            detail="It is above ten million.",
+        )
+
+
 def _times(text: str, pieces: list[re.Match[str]]) -> list[float]:
     """Seconds of each piece."""
     times: list[float] = []

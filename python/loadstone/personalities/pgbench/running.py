@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import ExitCode, RunFailedError
+from loadstone.host.open_files import make_room_for
 from loadstone.hosts.driving import driver
 from loadstone.model import Drive, Pace
 from loadstone.model import Script as DriveScript
@@ -49,6 +50,8 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     variables = ["scale", "client_id", "default_seed", "random_seed", *options.variables]
     commands = [commands_of(script, options.mode, variables) for script in options.scripts]
     address = address_of(options, os.environ, err)
+    if options.hosts is None:
+        make_room_for(options.clients)
     if options.slo.limits:
         from loadstone.personalities.pgbench.slo.searching import search  # noqa: PLC0415 - few runs need it
 
