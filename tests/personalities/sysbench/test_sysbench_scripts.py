@@ -41,6 +41,18 @@ RUNS = (
     ("select_random_ranges", "--number-of-ranges=2", "--delta=9"),
     ("bulk_insert",),
 )
+LEGACY_RUNS = (
+    ("oltp",),
+    ("oltp", "--oltp-skip-trx=on", "--oltp-range-selects=off", "--oltp-delete-inserts=2"),
+    ("oltp_simple",),
+    ("select",),
+    ("insert",),
+    ("delete",),
+    ("update_index",),
+    ("select_random_points", "--random-points=3"),
+    ("select_random_ranges", "--number-of-ranges=2", "--delta=9"),
+)
+"""Workloads of the interface of sysbench 0.5."""
 COMMANDS = (
     ("oltp_read_write", "prepare"),
     ("oltp_read_write", "prepare", "--auto-inc=off", "--create-secondary=off"),
@@ -108,17 +120,31 @@ def test_a_run_sends_the_same_statements(database: Database, run: tuple[str, ...
     assert ours == theirs
 
 
-@pytest.mark.parametrize("run", RUNS[:-1], ids=" ".join)
-def test_a_run_of_ours_draws_what_sysbench_draws(database: Database, run: tuple[str, ...]) -> None:
-    script, *options = run
+def drawn_by_both(
+    database: Database, folder: Path, script: str, *options: str
+) -> tuple[list[str], list[str]]:
+    """What sysbench and we send of a script of ours."""
     sent = []
     for program in ((), (str(Path(sys.executable).with_name("loadstone")), "sysbench")):
         recreate(database, bulk=False)
-        sent.append(
-            statements(database, SCRIPTS, script, "run", *options, "--events=5", *SMALL, program=program)
-        )
-    theirs, ours = sent
+        sent.append(statements(database, folder, script, "run", *options, "--events=5", program=program))
+    return sent[0], sent[1]
+
+
+@pytest.mark.parametrize("run", RUNS[:-1], ids=" ".join)
+def test_a_run_of_ours_draws_what_sysbench_draws(database: Database, run: tuple[str, ...]) -> None:
+    theirs, ours = drawn_by_both(database, SCRIPTS, *run, *SMALL)
     assert len(theirs) > 0
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("run", LEGACY_RUNS, ids=" ".join)
+def test_a_run_by_the_old_interface_draws_what_sysbench_draws(
+    database: Database, run: tuple[str, ...]
+) -> None:
+    small = ("--oltp-tables-count=2", "--oltp-table-size=60")
+    theirs, ours = drawn_by_both(database, SCRIPTS / "oltp_legacy", *run, *small)
+    assert len(theirs) >= 5
     assert ours == theirs
 
 
