@@ -82,15 +82,17 @@ def test_initialization_refuses_an_answer_of_another_form(tmp_path: Path) -> Non
 
 
 def test_what_a_server_answers_oddly_is_left_out_of_the_report(tmp_path: Path) -> None:
-    odd = Answer(["version_text", "version", "number", "standby"], [["", "", None, None]])
-    with fake_postgres(tmp_path, {"version()": odd}) as server:
+    version = Answer(["version_text", "version", "number", "standby"], [["", "", None, None]])
+    processes = Answer(["pid", "by_socket", "data_directory"], [["none", "t", None]])
+    with fake_postgres(tmp_path, {"version()": version, "inet_server_addr": processes}) as server:
         folder = RunFolder.create(tmp_path / "run", "run")
         address = Address(server.connection)
         with closing(ReportedServer(address, target_at(address), folder)) as reported:
             assert reported.describe()["version"] is None
-        told = [event["message"] for event in folder.read_events()]
+        told = [event.message for event in folder.read_events()]
         folder.close()
-    assert any("the server's version could not be read: the server answered oddly" in text for text in told)
+    assert "the server's version could not be read: the server does not say which version it is" in told
+    assert any("the server's processes could not be read: the server answered oddly" in text for text in told)
 
 
 def test_a_server_without_processes_is_watched_by_name(tmp_path: Path) -> None:

@@ -139,10 +139,16 @@ class PostgresFamily(WireEngine):
     def version(self, connection: Control) -> Identity:
         """Ask the server what it is."""
         row = one(connection, statements.IDENTITY)
+        words, number = str(row["version"] or "").split(), row["number"]
+        if not words or not isinstance(number, int):
+            raise LoadstoneError(
+                "the server does not say which version it is",
+                "Check that a PostgreSQL server, or a relative of it, is at this address.",
+            )
         return {
-            "version": str(row["version"]).split()[0],
+            "version": words[0],
             "version_text": row["version_text"],
-            "version_number": row["number"],
+            "version_number": number,
             "standby": row["standby"],
         }
 
