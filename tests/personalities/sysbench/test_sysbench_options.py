@@ -203,9 +203,10 @@ def test_rates_and_percentiles_can_have_decimals() -> None:
 
 
 @pytest.mark.parametrize(
-    "argument", ["--percentiles=0", "--percentiles=101", "--percentiles=x", "--warmup=-1"]
+    "argument",
+    ["--percentiles=0", "--percentiles=101", "--percentiles=x", "--warmup=-1", "--rate=10000001"],
 )
-def test_options_of_ours_are_checked(argument: str) -> None:
+def test_values_that_sysbench_does_not_have_are_checked(argument: str) -> None:
     with pytest.raises(ComplaintError, match="Invalid value for --"):
         limited(argument)
 

@@ -21,6 +21,7 @@ CHECKPOINTS_MAX = 256
 PERCENTILE_MAX = 100
 DISTRIBUTIONS = ("uniform", "gaussian", "special", "pareto")
 _OLD = {"max-requests": "events", "max-time": "time"}
+_RATE_MAX_PER_S = 1e7
 _DEFAULT_PART = 20
 """Without a value, --forced-shutdown is this part of the time."""
 
@@ -130,7 +131,10 @@ def _rate(settings: Settings, out: Write) -> float:
     text = settings.string("rate") or "0"
     if not re.fullmatch(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)", text):
         settings.integer("rate")  # complains, in sysbench's words
-    return max(settings.double("rate"), 0.0)
+    rate_per_s = max(settings.double("rate"), 0.0)
+    if rate_per_s > _RATE_MAX_PER_S:
+        raise ComplaintError(f"Invalid value for --rate: {text}", "It is at most ten million.", fatal=True)
+    return rate_per_s
 
 
 def _checkpoints(settings: Settings) -> tuple[int, ...]:
