@@ -11,12 +11,12 @@ RESERVE = 256
 """Descriptors beside the clients': files of the run folder, rings, control connections."""
 
 
-def make_room_for(connections: int) -> None:
-    """See that so many connections can be open at once, beside what is open already.
+def make_room_for(connections: int, reserve: int = RESERVE) -> None:
+    """See that so many connections can be open at once, beside what is open already and `reserve` files.
 
     The soft limit is raised as far as it must be. Raises LoadstoneError where the hard limit is in the way.
     """
-    need = _open_now() + connections + RESERVE
+    need = _open_now() + connections + reserve
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _holds(soft, need):
         return

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
 
+_FILES = 128
+"""Open files that the driver asks for beside its clients': who has no more is not refused sooner."""
+
 _UNLIMITED = 2**32 - 1
 
 
@@ -51,7 +54,7 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     commands = [commands_of(script, options.mode, variables) for script in options.scripts]
     address = address_of(options, os.environ, err)
     if options.hosts is None:
-        make_room_for(options.clients)
+        make_room_for(options.clients, _FILES)
     if options.slo.limits:
         from loadstone.personalities.pgbench.slo.searching import search  # noqa: PLC0415 - few runs need it
 
