@@ -44,13 +44,11 @@ RUNS = (
 LEGACY_RUNS = (
     ("oltp",),
     ("oltp", "--oltp-skip-trx=on", "--oltp-range-selects=off", "--oltp-delete-inserts=2"),
-    ("oltp_simple",),
     ("select",),
     ("insert",),
     ("delete",),
     ("update_index",),
     ("select_random_points", "--random-points=3"),
-    ("select_random_ranges", "--number-of-ranges=2", "--delta=9"),
 )
 """Workloads of the interface of sysbench 0.5."""
 COMMANDS = (
