@@ -67,7 +67,13 @@ class WrongAnswerError(LoadstoneError):
     exit_code = ExitCode.WRONG_ANSWER
 
 
-UNREADABLE = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
+UNREADABLE: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    LookupError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
 """What it raises to make a figure of a server's answer with other columns, types or NULLs than requested."""
 
 _LONGEST_SHOWN = 80

@@ -116,7 +116,8 @@ def test_rows_of_mariadb_without_a_column_are_an_error_of_the_servers() -> None:
     assert row == {"one": 1}
     with pytest.raises(mariadb.ServerError, match="no column 'two'"):
         row["two"]
-    for values in (["many"], ["1", "2"]):
+    answers: tuple[list[str | None], ...] = (["many"], ["1", "2"])
+    for values in answers:
         with pytest.raises(mariadb.ServerError, match="cannot be read"):
             mariadb._row([{"name": "one", "numeric": True}], values)
 

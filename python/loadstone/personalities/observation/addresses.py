@@ -28,7 +28,7 @@ def served_at(address: Address) -> Served:
         try:
             with closing(address.dial("loadstone")) as control:
                 return engine.backend_pid(control)
-        except (*engine.troubles, *UNREADABLE):
+        except engine.troubles + UNREADABLE:
             return None  # the source then looks for the server's processes by their name
 
     return Served(target.id, target.label, backend)

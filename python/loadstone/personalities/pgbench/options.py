@@ -272,9 +272,8 @@ def _positive(complaint: str, text: str) -> float:
 
 def _rate(options: Options, text: str) -> None:
     options.varying = rates.varying(text) if rates.changes(text) else None
-    options.rate_per_s = (
-        options.varying.rate_per_s if options.varying else _positive("invalid rate limit", text)
-    )
+    rate = options.varying.rate_per_s if options.varying else None
+    options.rate_per_s = rate or _positive("invalid rate limit", text)
     rates.refuse_impossible(text, options.rate_per_s)
 
 

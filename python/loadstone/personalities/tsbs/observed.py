@@ -69,7 +69,7 @@ def served(opened: OpenTarget) -> Served:
         try:
             with closing(opened.connect("loadstone")) as control:
                 return opened.engine.backend_pid(control)
-        except (*opened.engine.troubles, *UNREADABLE):
+        except opened.engine.troubles + UNREADABLE:
             return None  # the source then looks for the server's processes by their name
 
     return Served(opened.id, opened.label, backend)
