@@ -194,7 +194,14 @@ def test_the_charts_show_what_the_limits_allow_and_the_bounds() -> None:
             "has 3 variants: set index with --set",
         ),
         (["flights", "--limit", "p99=1s"], "the scenario has no phase of scripts"),
-        (["session-oltp", "--limit", "p99=1s", "--target", "postgres://h/d"], "is not a private server"),
+        (
+            ["session-oltp", "--limit", "p99=1s", "--target", "postgres://h/d"],
+            "loadstone: postgres://h:5432/d is not a private server",
+        ),
+        (
+            ["session-oltp", "--limit", "p99=1s", "--target", "postgres://h/d"],
+            "search on another server with `loadstone pgbench --slo`",
+        ),
         (["session-oltp", "--limit", "p99=1s", "--require", "fast"], "is not a rate above 0"),
         (
             ["session-oltp", "--limit", "p99=1s", "--watch", "ssh://db1"],
@@ -214,6 +221,16 @@ def test_refused_before_anything_starts(
     assert result.exit_code == 1
     assert words in " ".join(result.stderr.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_does_not_start_is_no_arm_and_leaves_nothing(desk: Desk) -> None:
+    scenario = desk.scenario(("select", SELECT, "duration_s = 0.3"))
+    given = ("--limit", "p99=50ms", "--target", "pg18", "--setting", "shared_buffers=much", "--out", "out")
+    ended = desk.start("slo", scenario, *given).finish()
+    assert ended.code == 1, ended.err
+    assert "shared_buffers" in ended.err
+    assert "arm " not in ended.err
+    assert not ended.folder.exists()
 
 
 @pytest.mark.slow

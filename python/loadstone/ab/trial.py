@@ -93,7 +93,7 @@ class Bench:
         except LoadstoneError as error:
             error.message = f"arm {arm.name}: {error.message}"
             raise
-        refuse_failed(arm, outcome)
+        refuse_failed(f"arm {arm.name}", outcome)
 
 
 def _shared(found: Mapping[str, PhaseValues], ignored: Collection[str]) -> dict[str, PhaseValues]:

@@ -17,7 +17,6 @@ from loadstone.crash.moments import Moment, late_moments, moments
 from loadstone.crash.session import NotUpError, Session
 from loadstone.crash.verdict import exit_of, verdict_of
 from loadstone.errors import ExitCode, RunFailedError, words_of
-from loadstone.experiment.arms import A, Arm
 from loadstone.experiment.experiment import Experiment
 from loadstone.experiment.runs import refuse_failed
 from loadstone.plan.model import ScriptWorkload
@@ -65,7 +64,7 @@ class Bench:
             self.request, out=self.folder / "template", provision=Provision(save_to=place),
             part=self.parts.loading,
         )  # fmt: skip
-        refuse_failed(Arm(A, self.request.targets[0]), execute(request, self.listener))
+        refuse_failed("loading the data", execute(request, self.listener))
         if not place.is_dir():
             raise RunFailedError(
                 "the server did not stop in order after the load, so its data cannot be used",

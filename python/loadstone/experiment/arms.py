@@ -50,11 +50,22 @@ def arm(name: str, target: str, settings: Mapping[str, str], parameters: Mapping
     if twice:
         raise LoadstoneError(f"the setting '{twice[0]}' of arm {name} is given twice", "Set it once.")
     text = with_settings(place, {**own, **settings})
-    if parse_target(text).embedded is None:
-        raise LoadstoneError(
-            f"arm {name}: {parse_target(text).url} is not a private server: trials need a fresh server on a "
-            "fresh copy of its data each time",
-            "Use pg, pg10 to pg18 or pg:/path/to/bin, or compare other servers by `loadstone run --repeat` "
-            "and `loadstone compare`.",
-        )
+    instead = "compare other servers by `loadstone run --repeat` and `loadstone compare`"
+    _refuse_others(text, f"arm {name}: ", instead)
     return Arm(name, text, dict(parameters))
+
+
+def alone(target: str) -> Arm:
+    """Return the only server of an experiment. Raises LoadstoneError as `arm` does."""
+    text = with_settings(*split_settings(target.strip()))
+    _refuse_others(text, "", "search on another server with `loadstone pgbench --slo`")
+    return Arm(A, text)
+
+
+def _refuse_others(target: str, whose: str, instead: str) -> None:
+    if parse_target(target).embedded is None:
+        raise LoadstoneError(
+            f"{whose}{parse_target(target).url} is not a private server: trials need a fresh server on a "
+            "fresh copy of its data each time",
+            f"Use pg, pg10 to pg18 or pg:/path/to/bin, or {instead}.",
+        )

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from loadstone.experiment.arms import Arm
     from loadstone.plan.model import Plan, PlannedPhase
     from loadstone.run import Outcome
     from loadstone.scenario.scenario import Scenario
@@ -70,15 +69,15 @@ def sized_for(plan: Plan, folder: Path, storage: Path | None) -> dict[str, str]:
     return sized_settings(max(clients, 1), storage or folder)
 
 
-def refuse_failed(arm: Arm, outcome: Outcome) -> None:
-    """Raise what ended a run of an arm before its end."""
+def refuse_failed(what: str, outcome: Outcome) -> None:
+    """Raise what ended a run before its end; `what` it was comes first in the message."""
     code = outcome.exit_code
     if code in _SIGNALS:
         raise InterruptedRun(_SIGNALS[code])
     if code is not ExitCode.OK:
         trouble = outcome.trouble
         error = LoadstoneError(
-            f"arm {arm.name}: {trouble.message if trouble else 'the run failed'}",
+            f"{what}: {trouble.message if trouble else 'the run failed'}",
             f"{trouble.hint if trouble else ''} The run is in {outcome.folder.path}.".strip(),
         )
         error.exit_code = code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.arms import arm
+from loadstone.experiment.arms import alone
 from loadstone.experiment.parts import Parts
 from loadstone.experiment.runs import Quiet, begun_of, new_folder, request_of, sized_for
 from loadstone.host.environment import read_clocks
@@ -36,7 +36,7 @@ def prepare(
     """
     if not given["limits"]:
         raise LoadstoneError("there is no limit to keep", "Add --limit, such as --limit p99=20ms.")
-    side = arm("A", given["target"], {}, {})
+    side = alone(given["target"])
     request = request_of(given, find_scenario(given["scenario"]), [side.target], arguments)
     parts = Parts((given["phase"],) if given["phase"] else ())
     plan = plan_of(request, parse_targets(request.targets))
@@ -45,7 +45,7 @@ def prepare(
     started_at = read_clocks().started_at
     folder = new_folder(given["out"], "slo", plan.scenarios[0].id, started_at)
     bench = Bench(
-        request, parts, side, folder, free_port(), sized_for(parts.measuring(plan), folder, given["storage"]),
+        request, parts, folder, free_port(), sized_for(parts.measuring(plan), folder, given["storage"]),
         tuple(given["limits"]), given["errors"], listener or Quiet(), drive_of(phase),
     )  # fmt: skip
     document = begun_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from loadstone.errors import ExitCode
+from loadstone.errors import ExitCode, RunFailedError
 from loadstone.experiment.runs import refuse_failed
 from loadstone.live.figures import LiveTrial, announce
 from loadstone.private_server import PrivateFolder, Provision
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from loadstone.experiment.arms import Arm
     from loadstone.experiment.parts import Parts
     from loadstone.model import Drive
     from loadstone.results.documents.summary import PhaseFigures
@@ -40,7 +39,6 @@ class Bench:
 
     request: Request
     parts: Parts
-    arm: Arm
     folder: Path
     port: int
     sized: Mapping[str, str]
@@ -64,7 +62,12 @@ class Bench:
         request = replace(
             self.request, out=self.folder / "template", provision=provision, part=self.parts.loading
         )
-        refuse_failed(self.arm, execute(request, self.listener))
+        refuse_failed("loading the data", execute(request, self.listener))
+        if not place.is_dir():
+            raise RunFailedError(
+                "the server did not stop in order after the load, so its data cannot be used",
+                f"Look at {request.out}/report.html and the server's settings.",
+            )
 
     def trial(self, template: Path, signals: Signals, planned: TrialPlan) -> Trial:
         """Drive a load on a fresh copy of the data. Raises LoadstoneError, or InterruptedRun for a signal.
@@ -81,7 +84,7 @@ class Bench:
         drives = sorted(out.glob("targets/*/phases/*/drive.json"))
         complete = [path for path in drives if exists(path.with_name("latency.hlog"))]
         if outcome.exit_code is not ExitCode.FAILED or not complete:
-            refuse_failed(self.arm, outcome)
+            refuse_failed(f"trial {planned.number}", outcome)
         trial = counted(complete[-1], planned, self.limits, self.errors)
         trial.folder = name
         trial.note = outcome.trouble.message if outcome.trouble else None
