@@ -3,65 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.simulated_queues import CAPACITY, P99, TRUTH, Queue, Watched
 
 from loadstone.slo.grid import STEP, grid
 from loadstone.slo.limits import Limit, Observed, limit
 from loadstone.slo.search import MOST_TRIALS, Answer, Search
 
-P99 = limit("p99=20ms")
-CAPACITY = 1000.0
-"""Of an M/M/1 queue, transactions per second."""
-TRUTH = CAPACITY - math.log(100) / 0.020
-"""Its response times are exponential with the rate that is left: p99 = ln 100 / (capacity - load)."""
 REPEATS = 60
 
 
-@dataclass
-class Queue:
-    """One worker, exponential service times: the times by Lindley's recursion, as sums and running maxima."""
+def answer(queue: Queue) -> tuple[Answer, Watched]:
+    watched = Watched((P99,))
 
-    rng: np.random.Generator
-    noise: float = 0.0
-    """Spread of the capacity from trial to trial."""
-    growth: float = 0.0
-    """What a trial takes from the capacity of all later ones."""
-    stall_s: float = 0.0
-    """Every ten seconds it stands still for so long."""
-    capacity: float = CAPACITY
-    rates: list[float] = field(default_factory=list)
+    def keeps(rate: float, *, whole: bool) -> bool:
+        seen = queue.observe(rate, max(30.0, P99.seconds_for(rate)) / (1 if whole else 3))
+        return not watched.add(rate, seen, whole=whole).misses
 
-    def observe(self, rate: float, seconds: float, limits: tuple[Limit, ...] = (P99,)) -> Observed:
-        capacity = self.capacity * math.exp(self.rng.normal(0, self.noise))
-        count = self.rng.poisson(rate * seconds)
-        arrivals = np.sort(self.rng.uniform(0, seconds, count))
-        service = self.rng.exponential(1 / capacity, count)
-        if self.stall_s:
-            ends = np.flatnonzero(np.diff(arrivals // 10) > 0)
-            service[ends] += self.stall_s
-        worked = np.cumsum(service)
-        done = worked + np.maximum.accumulate(arrivals - (worked - service))
-        self.capacity *= 1 - self.growth
-        self.rates.append(rate)
-        response = (done - arrivals) * 1e9
-        return Observed(count, tuple(int((response <= one.ns).sum()) for one in limits))
-
-    def answer(self) -> Answer:
-        def keeps(rate: float, *, whole: bool) -> bool:
-            seconds = max(30.0, P99.seconds_for(rate)) / (1 if whole else 3)
-            return self.observe(rate, seconds).keeps((P99,), None)
-
-        return Search(grid(CAPACITY), keeps).run()
+    return Search(grid(CAPACITY), keeps).run(), watched
 
 
 def answers(noise: float = 0.0, growth: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return by how many steps of the grid answers are off the truth, and how many trials they took."""
-    found = [Queue(np.random.default_rng(seed), noise, growth).answer() for seed in range(REPEATS)]
+    made = [answer(Queue(np.random.default_rng(seed), noise, growth)) for seed in range(REPEATS)]
+    assert sum(watched.is_changed for _, watched in made) <= 1, "it is always the same server"
+    found = [one for one, _ in made]
     steps = [math.log(one.lower / TRUTH) / math.log(STEP) for one in found if one.lower]
     assert len(steps) >= 0.75 * REPEATS
     return np.array(steps), np.array([one.trials for one in found])
@@ -89,7 +59,7 @@ def test_growth_between_trials_lowers_the_answer_by_no_more_than_it_takes() -> N
 
 def test_stalls_that_cost_more_than_the_limit_allows_are_seen() -> None:
     """A stall of 0.3 s every ten seconds holds up about 3 % of the transactions: no load keeps p99."""
-    found = Queue(np.random.default_rng(1), stall_s=0.3).answer()
+    found, _ = answer(Queue(np.random.default_rng(1), stall_s=0.3))
     assert found.state in ("none kept", "not decided")
     assert found.lower is None or found.lower < 0.1 * TRUTH
 

@@ -18,6 +18,7 @@ class Trial(Struct, kw_only=True):
 
     number: int
     kind: Annotated[Kind, Meta(description="only whole ones decide")]
+    started_at: Annotated[str | None, Meta(description="UTC")] = None
     rate: Annotated[Figure | None, Meta(description="transactions per second, Poisson; null: closed loop")]
     seconds: Annotated[Figure, Meta(description="measured window")]
     folder: Annotated[
@@ -48,6 +49,20 @@ class Trial(Struct, kw_only=True):
     note: str | None = None
 
 
+class Changed(Struct, kw_only=True):
+    """Trials that show that the server became slower during the search."""
+
+    before: Annotated[
+        list[int], Meta(description="trials that kept the limits, or had over half of the share in time")
+    ]
+    before_at: Annotated[str | None, Meta(description="UTC, when the last of them began")]
+    since: Annotated[
+        list[int],
+        Meta(description="later trials at no higher load that had less than half of the share in time"),
+    ]
+    since_at: Annotated[str | None, Meta(description="UTC, when the first of them began")]
+
+
 class Slo(PhaseHead, kw_only=True):
     """slo.json: every trial, and the bounds that they give; replaced as a whole after each trial."""
 
@@ -66,6 +81,9 @@ class Slo(PhaseHead, kw_only=True):
     found: Annotated[
         Literal["found", "all kept", "none kept", "not decided"], Meta(description="how far the bounds go")
     ] = "not decided"
+    changed: Annotated[
+        Changed | None, Meta(description="why it is not decided: the server became slower; no bounds then")
+    ] = None
     lower: Annotated[Figure | None, Meta(description="highest load found to keep the limits")] = None
     upper: Annotated[Figure | None, Meta(description="next load, found not to keep them")] = None
     binds: Annotated[str | None, Meta(description="the limit that `upper` misses most")] = None

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.experiment.experiment import Experiment
+from loadstone.host.environment import read_clocks
 from loadstone.slo import texts
 from loadstone.slo.ceiling import drivable
+from loadstone.slo.changed import change_of
 from loadstone.slo.counting import TrialPlan
 from loadstone.slo.documents import NAME, Slo
 from loadstone.slo.grid import ABOVE, grid
 from loadstone.slo.lateness import Repeats
-from loadstone.slo.search import Search
+from loadstone.slo.search import Answer, Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,21 +97,34 @@ class SloSearch(Experiment[Slo]):
             return trial.should > 0 and not trial.misses if trial.counted else None
 
         self.search = Search(loads, keeps, self.most - 1)
-        self.search.run()
+        if self.search.run().state == "not decided" and self.document.changed is None:
+            # Nothing is cut short now by comparing trials of any length.
+            self.document.changed = change_of(self.document.trials, self.bench.limits, any_length=True)
 
     def _trial(self, make: MakeTrial, kind: Kind, rate: float | None, seconds: float) -> Trial:
+        began = read_clocks().started_at
         found = make(TrialPlan(len(self.document.trials) + 1, kind, rate, seconds))
+        found.started_at = began
         if rate is not None and found.client_late:
             found.counted = not self.repeats.grant()
         self.document.trials.append(found)
+        self._note_change()
         self.after(texts.after_trial(found, self.document.limits))
         return found
 
+    def _note_change(self) -> None:
+        """End the search where the server became slower: trials before and since cannot be put together."""
+        self.document.changed = change_of(self.document.trials, self.bench.limits)
+        if self.search is not None and self.document.changed is not None:
+            self.search.ended = True
+
     def settle(self) -> None:
-        """Put the bounds as far as they go into the document."""
+        """Put the bounds as far as they go into the document; none where the server became slower."""
         if self.search is None:
             return
         answer, document = self.search.answer(), self.document
+        if document.changed is not None:
+            answer = Answer("not decided", None, None, [], answer.trials)
         document.found, document.lower, document.upper = answer.state, answer.lower, answer.upper
         document.irregular = list(answer.irregular)
         deciding = [one for one in document.trials if one.counted and one.kind == "whole"]
@@ -119,6 +134,8 @@ class SloSearch(Experiment[Slo]):
     def required(self) -> ExitCode:
         """Return what `--require` asks for: 4 if that load does not keep the limits, 5 if undecided."""
         document = self.document
+        if document.required is not None and document.changed is not None:
+            return ExitCode.UNDECIDED
         if document.required is None or (document.lower is not None and document.lower >= document.required):
             return ExitCode.OK
         too_low = document.upper is not None and document.upper <= document.required

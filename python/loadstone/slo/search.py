@@ -57,6 +57,8 @@ class Search:
     keeps: Keeps
     most: int = MOST_TRIALS - 1
     trials: int = 0
+    ended: bool = False
+    """Set by who makes the trials, where more of them would decide nothing."""
     votes: dict[int, list[bool]] = field(default_factory=dict)
     _belief: Belief = field(init=False)
 
@@ -68,14 +70,17 @@ class Search:
         """Search until the boundary is decided, or the trials are used up."""
         self._try(self.grid.closed - _FIRST_BELOW, whole=False)
         at = self._approached()
-        while self.trials < self.most and not self._is_decided(at):
+        while self._has_more() and not self._is_decided(at):
             self._try(self._turn(at), whole=True)
             at = self._moved(at)
         return self.answer()
 
+    def _has_more(self) -> bool:
+        return not self.ended and self.trials < self.most
+
     def _approached(self) -> int:
         """Return where short trials put the boundary."""
-        while self.trials < self.most and self._belief.within(1, self._belief.middle()) < _SURE:
+        while self._has_more() and self._belief.within(1, self._belief.middle()) < _SURE:
             self._try(self._belief.question(), whole=False)
         return max(self._belief.middle(), 0)
 

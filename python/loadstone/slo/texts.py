@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from loadstone.slo.documents import Slo, Trial
+    from loadstone.slo.documents import Changed, Slo, Trial
 
 HEADS = ("Load, 1/s", "Trials", "Kept", "In time", "Done, 1/s", "p50, ms", "p99, ms", "p99.9, ms", "Failed",
          "Server CPU", "Client CPU")  # fmt: skip
@@ -67,10 +68,43 @@ def answer(document: Slo) -> str:
         return f"{limits} is kept at {lower}, {_top(document)}"
     if document.found == "none kept":
         return f"{limits} is not kept at any load from {upper} on"
+    if document.changed is not None:
+        return f"{limits}: not decided: {changed(document, document.changed)}"
     known = [f"kept at {lower}"] if lower else []
     known += [f"not kept at {upper}"] if upper else []
     ended = f" ({document.reason})" if document.reason else ""
     return f"{limits}: not decided{ended}{'; ' if known else ''}{', '.join(known)}"
+
+
+def changed(document: Slo, found: Changed) -> str:
+    """Say what was seen at which loads before and since the server became slower, with both times."""
+    before, since = ([document.trials[number - 1] for number in one] for one in (found.before, found.since))
+    at = min(range(len(document.limits)), key=lambda one: max(_part(trial, one) for trial in since))
+    least, most = min(_part(one, at) for one in before), max(_part(one, at) for one in since)
+    low, high = min(one.rate or 0 for one in before), max(one.rate or 0 for one in since)
+    within = document.limits[at].partition("=")[2].strip()
+    return (
+        f"the server became slower during the search, or something else uses its machine. Within {within} "
+        f"were {_percent(least)} or more at {formats.rate(low)}/s or more until {_time(found.before_at)} "
+        f"({_named(found.before)}), and {_percent(most)} or less at {formats.rate(high)}/s or less from "
+        f"{_time(found.since_at)} on ({_named(found.since)})"
+    )
+
+
+def _part(trial: Trial, limit: int) -> float:
+    return trial.in_time[limit] / max(trial.should, 1)
+
+
+def _percent(share: float) -> str:
+    return f"{formats.digits(100 * share, 4)} %"
+
+
+def _named(trials: Sequence[int]) -> str:
+    return f"trials {', '.join(map(str, trials[:-1]))} and {trials[-1]}"
+
+
+def _time(iso: str | None) -> str:
+    return f"{datetime.fromisoformat(iso):%H:%M:%S} UTC" if iso else formats.NONE
 
 
 def is_ours(document: Slo) -> bool:
