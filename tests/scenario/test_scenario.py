@@ -156,6 +156,7 @@ BROKEN = [
     (*_finding('compare = "rates"\nparameter = "clients"'), "finding[0].parameter: no phase sweeps", "index"),
     (*_finding('compare = "rates"'), "finding[0].parameter: only", "Add it"),
     (*_finding('compare = "knee"\nparameter = "index"'), "finding[0].parameter: only", "remove it"),
+    (*_finding('compare = "phases"\nphases = ["prepare"]'), "finding[0].phases: compare", "prepare, go"),
     (*_finding('compare = "rate"'), 'finding[0].compare: "rate" is not', "rates, sizes: of the values"),
     (
         *_finding('compare = "knee"\nphases = ["gone"]'),

@@ -54,6 +54,7 @@ _ONLY = {
 
 _OF_VALUES = ("rates", "sizes")
 """What a finding compares between the values of a parameter."""
+_OF_PHASES = "phases"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +300,11 @@ def _finding_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
         elif of_values and parameter not in swept:
             known = ", ".join(sorted(swept)) or "none"
             yield Problem(where, f"no phase sweeps `{parameter}`", f"Swept: {known}.")
+        if finding["compare"] == _OF_PHASES and len(finding.get("phases", ())) < 2:  # noqa: PLR2004 - one and another
+            where = key_path(("finding", index, "phases"))
+            yield Problem(
+                where, f'compare = "{_OF_PHASES}" needs two phases or more', f"Phases: {', '.join(ids)}."
+            )
         for place, phase in enumerate(finding.get("phases", ())):
             if phase not in ids:
                 at = key_path(("finding", index, "phases", place))

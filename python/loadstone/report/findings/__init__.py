@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loadstone.report.findings import curves, queries, swept, targets
+from loadstone.report.findings import curves, phases, queries, swept, targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 MOST = 7
 """Sentences of one run: what a reader takes in before looking at figures."""
 ENOUGH_REPEATS = 3
-_REPEATED = ("rates", "targets")
+_REPEATED = ("rates", "phases", "targets")
 """Comparisons whose unit is the repeat."""
 
 _ANSWERS: dict[str, Callable[[Summary, str | None, PlannedFinding], Iterator[Sentence]]] = {
     "rates": swept.rates,
     "sizes": swept.sizes,
+    "phases": phases.rates,
     "targets": targets.rates,
     "queries": queries.times,
     "knee": curves.knees,

@@ -68,7 +68,7 @@ class PlannedFinding(Struct, frozen=True):
 
     question: str
     compare: Annotated[
-        str, Meta(description="what answers it: rates, sizes, targets, queries, knee or scaling")
+        str, Meta(description="what answers it: rates, sizes, phases, targets, queries, knee or scaling")
     ]
     parameter: Annotated[str | None, Meta(description="of rates and sizes: the swept parameter")] = None
     phases: Annotated[list[str], Meta(description="ids of those that count; empty: all")] = msgspec.field(

@@ -14,11 +14,11 @@ class Finding(Table):
 
     question: Annotated[Text, Meta(description="What a reader wants to know, as a question.")]
     compare: Annotated[
-        Literal["rates", "sizes", "targets", "queries", "knee", "scaling"],
+        Literal["rates", "sizes", "phases", "targets", "queries", "knee", "scaling"],
         Meta(
-            description="rates, sizes: of the values of a swept parameter; targets: rates of each target "
-            "and of the first; queries: their times on each target and on the first; knee: of loads in "
-            "steps; scaling: the law over clients."
+            description="rates, sizes: of the values of a swept parameter; phases: rates of each of `phases` "
+            "and of the first of them; targets: rates of each target and of the first; queries: their times "
+            "on each target and on the first; knee: of loads in steps; scaling: the law over clients."
         ),
     ]
     parameter: Annotated[
@@ -26,5 +26,5 @@ class Finding(Table):
     ] = UNSET
     phases: Annotated[
         Annotated[list[Id], Meta(min_length=1, extra_json_schema=UNIQUE)] | UnsetType,
-        Meta(description="Ids of the phases that count; all, where left out."),
+        Meta(description="Ids of the phases that count; all, where left out. Needed for phases."),
     ] = UNSET
