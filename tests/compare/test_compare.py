@@ -121,6 +121,34 @@ def test_under_three_repeats_a_verdict_is_indicative(tmp_path: Path) -> None:
     assert "--repeat 6" in json.loads(result.stdout)["comparisons"][0]["advice"]
 
 
+@pytest.mark.parametrize(
+    ("other", "command"),
+    [
+        (
+            "pg17?setting.jit=off",
+            "ab iot-feed --size small --set index=btree --a pg18 --b 'pg17?setting.jit=off'",
+        ),
+        (
+            "postgres://me@h/d",
+            "run iot-feed --size small --set index=btree --target pg18 --target postgres://me@h/d --repeat 6",
+        ),
+    ],
+)
+def test_what_would_decide_is_an_experiment_where_servers_are_private(
+    tmp_path: Path, other: str, command: str
+) -> None:
+    targets = (Target(), Target(id="pg17", label="PostgreSQL 17.11 (embedded)", speed=0.93))
+    folder = run_of(tmp_path / "run", repeats=2, targets=targets)
+    asked = {
+        "scenarios": ["iot-feed"],
+        "targets": ["pg18", other],
+        "overrides": {"index": "btree", "k": "***"},
+    }
+    write(folder / "run.json", json.loads((folder / "run.json").read_text()) | {"asked": asked})
+    found = json.loads(compare(folder, "--format", "json").stdout)["comparisons"][0]
+    assert found["advice"] == f"loadstone {command}"
+
+
 def test_what_is_undecided_says_what_would_decide_it(tmp_path: Path) -> None:
     a, b = run_of(tmp_path / "a", repeats=3), run_of(tmp_path / "b", 0.985, repeats=3)
     result = compare(a, b, "--format", "json", "--matters", "1%")

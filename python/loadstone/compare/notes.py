@@ -112,17 +112,34 @@ def advice_of(pair: Pair, comparison: Comparison) -> str | None:
 
 
 def _command(pair: Pair, repeats: int) -> str:
-    """Return the command of one run with both targets, or by which to run each side of one target again."""
+    """Return the command of an experiment with two private servers, else of one run with both targets.
+
+    Of one target it is that by which to run each side again.
+    """
     summary = pair.a.summary
     asked = _asked(pair.a).get("scenarios")
     names = asked if isinstance(asked, list) else [scenario.id or "?" for scenario in summary.scenarios]
-    given = [_given(side) for side in (pair.a, pair.b)]
-    if not pair.paired:
-        given = list(dict.fromkeys(given))
-    targets = [target for name in given for target in ("--target", name)]
+    given = list(dict.fromkeys(_given(side) for side in (pair.a, pair.b)))
     size = ["--size", str(summary.plan.size)] if summary.plan.size else []
-    words = ["loadstone", "run", *map(str, names), *size, *targets, "--repeat", str(repeats)]
-    return shlex.join(words)
+    more = [*map(str, names), *size, *_parameters(pair.a)]
+    if len(names) == 1 and len(given) > 1 and all(map(_is_private, given)):
+        return shlex.join(["loadstone", "ab", *more, "--a", given[0], "--b", given[1]])
+    targets = [target for name in given for target in ("--target", name)]
+    return shlex.join(["loadstone", "run", *more, *targets, "--repeat", str(repeats)])
+
+
+def _is_private(target: str) -> bool:
+    from loadstone.private_server import is_short_name  # noqa: PLC0415 - few comparisons need it
+
+    return is_short_name(target.partition("?")[0])
+
+
+def _parameters(side: RunSide) -> list[str]:
+    """Return the options that set the parameters of the run, as far as run.json keeps them."""
+    given = _asked(side).get("overrides")
+    shown = given if isinstance(given, dict) else {}
+    known = (f"{name}={value}" for name, value in shown.items() if HIDDEN not in str(value))
+    return [word for one in known for word in ("--set", one)]
 
 
 def _asked(side: RunSide) -> dict[str, Any]:
