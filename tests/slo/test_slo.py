@@ -129,6 +129,13 @@ def test_answers_in_a_sentence(changes: dict[str, Any], words: str) -> None:
     assert words in texts.markdown(document(**changes))
 
 
+def test_trials_that_were_used_up_say_what_would_help() -> None:
+    words = "Longer trials, more of them or a quieter machine decide."
+    assert words in texts.markdown(document(lower=700.0))
+    assert words not in texts.markdown(document(lower=700.0, state="interrupted", reason="stopped"))
+    assert words not in texts.markdown(document(found="found", lower=700.0, upper=735.0))
+
+
 def test_the_page_has_the_curve_once_for_each_load() -> None:
     def trial(number: int, rate: float | None, in_time: int) -> Trial:
         return Trial(

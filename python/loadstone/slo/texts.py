@@ -192,6 +192,11 @@ def notes(document: Slo) -> Iterator[str]:
     """Yield what a reader must know beside the answer."""
     if is_ours(document) and (document.top or 0) < (document.capacity or 0) and document.found != "all kept":
         yield f"Loads above {formats.rate(document.top)}/s were not tried: Loadstone may be the limit there."
+    if document.found == "not decided" and document.state == "complete" and document.changed is None:
+        yield (
+            "The trials were used up: they differ too much from each other. Longer trials, more of them or a "
+            "quieter machine decide."
+        )
     if not document.restored:
         yield "Nothing was restored between trials: what one of them wrote was there in the next."
     yield from _lateness(document)
