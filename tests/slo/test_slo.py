@@ -21,6 +21,7 @@ from loadstone.errors import ExitCode
 from loadstone.model import Drive, Pace, Script
 from loadstone.results.documents import Drive as DriveResult
 from loadstone.results.reading import read_document
+from loadstone.signals import InterruptedRun
 from loadstone.slo import texts
 from loadstone.slo.ceiling import _exchanges, own_ceiling
 from loadstone.slo.counting import observed
@@ -314,6 +315,39 @@ def test_no_load_is_tried_that_we_could_not_drive(
     assert found.lower == pytest.approx(top)
     assert words in texts.answer(found)
     assert search.required() is code
+
+
+@dataclass
+class Interrupted(Steady):
+    """Ctrl-C comes in one of the trials; in 0, while the data are loaded."""
+
+    at: int = 0
+
+    @contextmanager
+    def prepared(self, signals: Signals) -> Iterator[MakeTrial]:
+        if not self.at:
+            raise InterruptedRun(signal.SIGINT)
+        with super().prepared(signals) as make:
+            yield make
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        if plan.number == self.at:
+            raise InterruptedRun(signal.SIGINT)
+        return super().trial(plan)
+
+
+@pytest.mark.parametrize(
+    ("at", "last"), [(0, None), (1, None), (2, "closed loop"), (6, "short"), (10, "whole")]
+)
+def test_ctrl_c_in_every_stage_leaves_what_is_known(at: int, last: str | None) -> None:
+    found = document(capacity=None, required=500.0, state="running")
+    search = SloSearch(found, print, Interrupted(None, boundary=700, at=at), window_s=1, most=25)
+    search.run()
+    assert search.exit_code is ExitCode.INTERRUPTED
+    assert (found.state, found.reason, found.found) == ("interrupted", "stopped by SIGINT", "not decided")
+    assert [trial.kind for trial in found.trials][-1:] == ([last] if last else [])
+    assert len(found.trials) == max(at - 1, 0)
+    assert "not decided (stopped by SIGINT)" in texts.markdown(found)
 
 
 def test_a_closed_loop_that_was_disturbed_hides_no_higher_load() -> None:

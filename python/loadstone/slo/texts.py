@@ -194,8 +194,8 @@ def notes(document: Slo) -> Iterator[str]:
         yield f"Loads above {formats.rate(document.top)}/s were not tried: Loadstone may be the limit there."
     if document.found == "not decided" and document.state == "complete" and document.changed is None:
         yield (
-            "The trials were used up: they differ too much from each other. Longer trials, more of them or a "
-            "quieter machine decide."
+            "The trials were used up before they decided. Longer trials, more of them or a quieter machine "
+            "decide."
         )
     if not document.restored:
         yield "Nothing was restored between trials: what one of them wrote was there in the next."
