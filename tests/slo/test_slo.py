@@ -203,11 +203,11 @@ def test_the_charts_show_what_the_limits_allow_and_the_bounds() -> None:
         ),
         (["flights", "--limit", "p99=1s"], "the scenario has no phase of scripts"),
         (
-            ["session-oltp", "--limit", "p99=1s", "--target", "postgres://h/d"],
-            "loadstone: postgres://h:5432/d is not a private server",
+            ["session-oltp", "--limit", "p99=1s", "--target", "postgres://me@h/d"],
+            "loadstone: postgres://me@h:5432/d is not a private server",
         ),
         (
-            ["session-oltp", "--limit", "p99=1s", "--target", "postgres://h/d"],
+            ["session-oltp", "--limit", "p99=1s", "--target", "postgres://me@h/d"],
             "search on another server with `loadstone pgbench --slo`",
         ),
         (["session-oltp", "--limit", "p99=1s", "--require", "fast"], "is not a rate above 0"),
