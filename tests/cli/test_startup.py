@@ -17,6 +17,7 @@ HEAVY = (
     "numpy",
     "scipy",
     "pyarrow",
+    "pandas",
     "psycopg",
     "jinja2",
     "rich",
@@ -30,6 +31,8 @@ HEAVY = (
     "distributed",
     "cloudpickle",
 )
+PLANNING = {"numpy", "pyarrow", "cloudpickle", "psycopg", "psutil", "jinja2"}
+"""What a plan is made with: templates, the engines, and a look at the first rows (Arrow has cloudpickle)."""
 OBSERVING = ("loadstone.watch", "loadstone.live.figures", "loadstone.live.openmetrics", "loadstone.live.page")
 """What `--watch`, `--live` and `--openmetrics` need, and nothing else."""
 CALLED = """
@@ -80,6 +83,16 @@ def test_a_command_loads_no_library_that_it_does_not_need(arguments: tuple[str, 
     command = [sys.executable, "-c", CALLED, ",".join(HEAVY), *arguments]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "imported:"
+
+
+def test_a_plan_of_a_billion_rows_loads_nothing_that_measures_or_reports() -> None:
+    arguments = ("plan", "index-import", "--set", "rows=1000000000", "--set", "workers=8")
+    heavy = sorted({*HEAVY, "loadstone.report", "loadstone.summary.document"} - PLANNING)
+    command = [sys.executable, "-c", CALLED, ",".join(heavy), *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    assert '"rows": 1000000000' in done.stdout
     assert done.stderr.splitlines()[-1] == "imported:"
 
 

@@ -20,7 +20,6 @@ def command(**given: Any) -> None:
 
     The output is plan.json.
     """
-    from loadstone.cli import terminal
     from loadstone.plan.plan import estimated_seconds, plan_to_json
     from loadstone.results.json_files import redact_json
     from loadstone.run import plan_of
@@ -31,4 +30,4 @@ def command(**given: Any) -> None:
 
     made = with_consent(request_of(given), planned)
     click.echo(redact_json(plan_to_json(made)), nl=False)
-    terminal.say(f"about {estimated_seconds(made):.0f} s of measuring")
+    click.echo(f"about {estimated_seconds(made):.0f} s of measuring", err=True)

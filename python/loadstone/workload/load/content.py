@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from loadstone import _core
 from loadstone.engine.dialect.tables import TableDialect, TableFacts
@@ -173,7 +172,8 @@ def _word(value: object) -> str:
 def _width(column: pa.Array) -> float:
     """Return how many bytes a value has on average."""
     if pa.types.is_string(column.type):
-        return float(pc.mean(pc.fill_null(pc.binary_length(column), 0)).as_py() or 0.0)
+        # Not by fill_null: whatever becomes a scalar has Arrow import pandas, where there is one.
+        return float((pc.sum(pc.binary_length(column)).as_py() or 0) / max(1, len(column)))
     return max(1.0, float(column.type.bit_width) / 8)
 
 
@@ -294,6 +294,8 @@ def _refuse_count(content: Content, columns: Sequence[Mapping[str, Any]], owner:
 
 
 def _parquet(rows: Rows, paths: list[Path]) -> Content:
+    from pyarrow import parquet  # noqa: PLC0415 - for files only
+
     begins = [_begin_of(path) for path in paths]
     made = _set_table(rows) if rows.set else None
     data = {
