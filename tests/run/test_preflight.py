@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,6 +12,7 @@ from loadstone.cli.terminal import Quiet
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.plan.plan import PlanTarget, make_plan
 from loadstone.run import Request, execute, plan_of
+from loadstone.run.few_clients import refuse_too_few
 from loadstone.run.preflight import refuse_idle
 from loadstone.run.targets import Opener
 from loadstone.scenario.scenario import find_scenario, load_scenario
@@ -18,6 +20,9 @@ from loadstone.target import parse_targets
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from loadstone.plan.model import Plan
+    from loadstone.scenario.scenario import Scenario
 
 FLIGHTS = find_scenario("flights")
 FILES_ONLY = "duckdb does not support import of CSV, text or binary files"
@@ -127,3 +132,48 @@ def test_a_statement_that_may_change_a_table_of_the_users_is_refused(tmp_path: P
 def test_a_statement_that_names_its_schema_is_planned(tmp_path: Path, statement: str) -> None:
     request = changing(tmp_path, statement)
     assert plan_of(request, parse_targets(request.targets)).targets[0].phases[0].skip is None
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "message", "hint"),
+    [
+        ("index-import", 3, "phase 'import': 1 client cannot", "--set workers=3,"),
+        ("count-loop", 5, "phase 'fill': 2 clients cannot", "--set load_workers=5,"),
+        ("session-oltp", 5, "phase 'log-out': 2 clients cannot", "--set clients=5,"),
+        # The values of a sweep that suffice; and a number that no parameter changes.
+        ("pgbench-grid", 3, "phase 'grid': 1 client cannot", "--set clients=4,8,"),
+        ("pgbench-grid", 9, "phase 'protocols': 8 clients cannot", "Use at least 9 clients in this phase"),
+    ],
+)
+def test_fewer_clients_than_load_hosts_name_the_parameter_and_the_value_that_fits(
+    tmp_path: Path, name: str, hosts: int, message: str, hint: str
+) -> None:
+    scenarios = [find_scenario(name)]
+    request = Request(scenarios, ["pg"], "tiny", out=tmp_path / "out", hosts=f"local:{hosts}")
+    with pytest.raises(LoadstoneError) as caught:
+        execute(request, Quiet())
+    assert caught.value.message.startswith(f"{name}: {message}")
+    assert caught.value.message.endswith(f"be split over {hosts} load hosts")
+    assert hint in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+    if mended := re.search(r"--set (\w+)=([\d,]*\d)", caught.value.hint):
+        overrides = {mended[1]: mended[2]}
+        plan = plan_of(Request(scenarios, ["pg"], "tiny", overrides), parse_targets(["pg"]))
+        assert message.partition(":")[0] not in _refused(plan, scenarios, hosts)
+
+
+def _refused(plan: Plan, scenarios: list[Scenario], hosts: int) -> str:
+    try:
+        refuse_too_few(plan, scenarios, hosts)
+    except LoadstoneError as error:
+        return error.message
+    return ""
+
+
+def test_with_several_scenarios_the_parameter_is_named_with_its_scenario() -> None:
+    scenarios = [find_scenario("index-import"), find_scenario("session-oltp")]
+    request = Request(scenarios, ["pg"], "tiny", {"workers": "3"})
+    message = "cannot be split over 3 load hosts"
+    with pytest.raises(LoadstoneError, match=message) as caught:
+        refuse_too_few(plan_of(request, parse_targets(["pg"])), scenarios, 3)
+    assert "--set session-oltp.clients=3," in caught.value.hint

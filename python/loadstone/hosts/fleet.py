@@ -187,13 +187,13 @@ class Fleet:
         self.refuse_too_few(document["clients"])
         self.refuse_unreachable(document["connection"]["host"])
 
-    def refuse_too_few(self, clients: int) -> None:
-        """Raise LoadstoneError for fewer clients than hosts."""
+    def refuse_too_few(self, clients: int, option: str | None = None) -> None:
+        """Raise LoadstoneError for fewer clients than hosts; `option` says how many clients there are."""
         hosts = len(self._lines)
         if clients < hosts:
             raise LoadstoneError(
                 f"{clients} client{'s' if clients > 1 else ''} cannot be split over {hosts} load hosts",
-                "Use at least as many clients as hosts.",
+                f"Use {option}={hosts}." if option else "Use at least as many clients as hosts.",
             )
 
     def refuse_unreachable(self, host: str) -> None:

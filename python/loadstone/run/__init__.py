@@ -21,6 +21,7 @@ from loadstone.plan.model import PlainQueriesWorkload, ScriptWorkload, TableLoad
 from loadstone.plan.plan import PlanTarget, make_plan, plan_to_json
 from loadstone.results.folder import DEFAULT_PARENT, RunFolder, make_run_id, missing
 from loadstone.run.begin_end import begin_run, end_run
+from loadstone.run.few_clients import refuse_too_few
 from loadstone.run.phase_context import PhaseOptions
 from loadstone.run.phases import PhaseRun
 from loadstone.run.preflight import (
@@ -30,7 +31,6 @@ from loadstone.run.preflight import (
     refuse_unqualified,
     refuse_unsplittable,
     refuse_without_room,
-    split_clients,
 )
 from loadstone.run.prices import prices_of
 from loadstone.run.remembered import asked_document
@@ -121,8 +121,9 @@ def _refuse_hosts(plan: Plan, request: Request) -> None:
     """Refuse a plan without phases, and one that the load hosts cannot share. Raises LoadstoneError."""
     refuse_idle(plan)
     if request.hosts is not None:
-        parse_hosts(request.hosts)
+        places = parse_hosts(request.hosts)
         refuse_unsplittable(plan)
+        refuse_too_few(plan, request.scenarios, places.local)  # other hosts are counted when they are found
 
 
 def _make_room(plan: Plan, request: Request) -> None:
@@ -247,10 +248,7 @@ class _Run:
 
         self.listener.said(f"finding the load hosts of {hosts} …")
         fleet = stack.enter_context(open_fleet(parse_hosts(hosts), calibrate=self.request.calibrate))
-        for workload in (phase.workload for phase in _planned(plan)):
-            clients = split_clients(workload)
-            if clients is not None:
-                fleet.refuse_too_few(clients)
+        refuse_too_few(plan, self.request.scenarios, len(fleet.names))
         for note in (f"load hosts: {', '.join(fleet.names)}", *fleet.notes):
             self.folder.event("info", "note", note)
             self.listener.said(note)

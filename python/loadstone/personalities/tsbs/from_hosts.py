@@ -53,7 +53,7 @@ def load_hosts(values: Values, load: Load, err: Write) -> Iterator[Reach]:
         err(f"{_PROGRAM}: {'warning: ' if level == 'warning' else ''}{said}\n")
 
     with found(text, say) as fleet:
-        fleet.refuse_too_few(load.workers)
+        fleet.refuse_too_few(load.workers, "--workers")
         say("info", f"load hosts: {', '.join(fleet.names)}")
 
         def reach(opened: OpenTarget) -> Perform:

@@ -167,7 +167,7 @@ def _driver(hosts: str, values: Values, signals: Signals, err: Write) -> Iterato
         err(f"{PROGRAM}: {'warning: ' if level == 'warning' else ''}{text}\n")
 
     with found(hosts, say) as fleet:
-        fleet.refuse_too_few(values.number("workers"))
+        fleet.refuse_too_few(values.number("workers"), "--workers")
         if values.number("print-interval"):
             say("info", "the reports of --print-interval come when all load hosts have ended")
         yield partial(_drive_on, fleet, signals, say)
