@@ -31,6 +31,8 @@ _SOON_S = 0.02
 it hears of the others' end, its time goes on."""
 PATIENCE_S = 10.0
 """Beyond what an answer may take anyway, so long a host may be silent before it is lost."""
+AGAIN_S = 3.0
+"""So long one that was lost by its silence may take to answer once more: what it has recorded may be had."""
 CALIBRATION_S = 60.0
 _FAR_NS = 20_000_000
 """Of a round trip; the other hosts' traffic is nothing beside it."""
@@ -58,6 +60,8 @@ class Share:
     """State, reason and output_error of its account, once it has ended."""
     lost: str | None = None
     """Why nothing more comes of it."""
+    silent: bool = False
+    """It did not answer in time, or could not be reached."""
 
     @property
     def running(self) -> bool:
@@ -67,6 +71,11 @@ class Share:
     def here(self, there_ns: int) -> int:
         """Return what our clock read when this host's read `there_ns`."""
         return there_ns - (self.before.offset_ns if self.before else 0)
+
+    @property
+    def patience_s(self) -> float:
+        """How long an answer of its Dask worker is waited for."""
+        return AGAIN_S if self.silent else PATIENCE_S
 
 
 class JointDrive:
@@ -184,7 +193,7 @@ class JointDrive:
         try:
             offset = await clocks.measure(read, rounds)
         except LineLostError as error:
-            share.lost = str(error)
+            share.lost, share.silent = str(error), True
             if self.go_ns is None:
                 _refuse(share, {"lost": share.lost})
             return
@@ -283,7 +292,9 @@ class JointDrive:
         offset = 0
         with path.open("wb") as records:
             try:
-                while chunk := await share.line.call(attendant.fetch, share.key, offset, within_s=PATIENCE_S):
+                while chunk := await share.line.call(
+                    attendant.fetch, share.key, offset, within_s=share.patience_s
+                ):
                     records.write(chunk)
                     offset += len(chunk)
             except LineLostError:
@@ -295,7 +306,7 @@ class JointDrive:
 
         async def close(share: Share) -> None:
             with contextlib.suppress(LineLostError):  # the lease ends it
-                await share.line.call(attendant.close, share.key, within_s=PATIENCE_S)
+                await share.line.call(attendant.close, share.key, within_s=share.patience_s)
 
         await self._each(close)
 
@@ -321,6 +332,7 @@ class JointDrive:
         try:
             answer: Message = await share.line.call(function, *arguments, within_s=within_s)
         except LineLostError as error:
+            share.silent = True
             return {"lost": str(error)}
         return answer
 

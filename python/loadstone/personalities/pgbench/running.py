@@ -104,6 +104,8 @@ def _conclude(options: Options, account: dict[str, Any], signals: Signals, err: 
     if signals.received is not None:
         err(f"{PROGRAM}: error: Run was stopped by a signal; the above results are incomplete.\n")
         return InterruptedRun(signals.received).exit_code
+    if account.get("lost_hosts"):
+        err(f"{PROGRAM}: error: {account['reason']}\n")
     if account["state"] == "aborted" or aborting_errors(options, account):
         err(f"{PROGRAM}: error: Run was aborted; the above results are incomplete.\n")
         return ExitCode.FAILED
