@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # A busy machine is no fault of what is tested; how fast things are is measured in bench/.
 settings.register_profile("loadstone", deadline=None)
 settings.load_profile("loadstone")
+# What differs is shown where they compare, as in a test.
+pytest.register_assert_rewrite("support.browser_pages", "support.stopped_drive")
 
 _numbers = count(1)
 _OF_SERVERS = {"builds", "postgres", "clickhouse_port", "mariadb_server"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser_pages import CONTRAST, draw_all, empty_charts, launched, open_details, show
+from support.browser_pages import check_landmarks, drawn, launched, opened_width, poor_contrast, show
 from support.trust_pages import crashed, long_history, searched
 
 from loadstone.crash.page import page as crash_page
@@ -47,33 +47,22 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("width", [320, 390, 1440])
 def test_all_is_drawn_and_nothing_scrolls_sideways(browser: Browser, address: str, width: int) -> None:
-    watched = show(browser, address, width=width)
-    draw_all(watched.page)
-    assert watched.said == []
-    assert watched.asked == [address]
-    assert watched.page.locator("figure.chart").count() >= 2
-    assert empty_charts(watched.page) == []
-    open_details(watched.page)
-    watched.page.wait_for_timeout(100)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
-    watched.page.context.close()
+    page = drawn(browser, address, width)
+    assert page.locator("figure.chart").count() >= 2
+    assert opened_width(page) <= width
+    page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(browser: Browser, address: str, scheme: str) -> None:
     page = show(browser, address, scheme=scheme).page
-    draw_all(page)
-    open_details(page)
-    assert page.evaluate(CONTRAST) == []
+    assert poor_contrast(page) == []
     page.context.close()
 
 
 def test_a_screen_reader_finds_landmarks_and_named_pictures(browser: Browser, address: str) -> None:
     page = show(browser, address).page
-    draw_all(page)
-    for role in ("banner", "navigation", "main", "contentinfo"):
-        assert page.get_by_role(role).count() == 1
-    assert page.get_by_role("heading", level=1).count() == 1
+    check_landmarks(page)
     assert page.locator("figure.chart .drawing:not([aria-label])").count() == 0
     # Each entry of the contents leads to a heading.
     targets = page.eval_on_selector_all(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser_pages import CONTRAST, draw_all, empty_charts, launched, open_details, show
+from support.browser_pages import (
+    check_landmarks,
+    draw_all,
+    drawn,
+    launched,
+    opened_width,
+    poor_contrast,
+    show,
+)
 from support.flights_folders import DUCK, HEAVY, PG, Flights, flights
 from support.run_folders import Phase, Run, Target, build
 from support.sandbox import wait_until
@@ -83,33 +91,20 @@ def bulk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_all_charts_are_drawn_without_an_error_or_a_request(
     browser: Browser, address: str, width: int
 ) -> None:
-    watched = show(browser, address, width=width)
-    draw_all(watched.page)
-    assert watched.said == []
-    assert watched.asked == [address]
-    assert empty_charts(watched.page) == []
-    watched.page.context.close()
+    drawn(browser, address, width).context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_bulk_loads_are_drawn_whole_on_phone_and_desk(browser: Browser, bulk: str, width: int) -> None:
-    watched = show(browser, bulk, width=width)
-    draw_all(watched.page)
-    assert watched.said == []
-    assert watched.asked == [bulk]
-    assert empty_charts(watched.page) == []
-    open_details(watched.page)
-    watched.page.wait_for_timeout(100)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
-    watched.page.context.close()
+    page = drawn(browser, bulk, width)
+    assert opened_width(page) <= width
+    page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_of_bulk_loads_has_enough_contrast(browser: Browser, bulk: str, scheme: str) -> None:
     page = show(browser, bulk, scheme=scheme).page
-    draw_all(page)
-    open_details(page)
-    assert page.evaluate(CONTRAST) == []
+    assert poor_contrast(page) == []
     assert page.evaluate(CELLS) == []
     page.context.close()
 
@@ -133,9 +128,7 @@ def test_the_ddl_can_be_copied_with_one_press(browser: Browser, tmp_path: Path) 
 def test_the_page_never_scrolls_sideways(browser: Browser, address: str, width: int) -> None:
     page = show(browser, address, width=width).page
     draw_all(page)
-    open_details(page)
-    page.wait_for_timeout(100)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert opened_width(page) <= width
     page.context.close()
 
 
@@ -173,9 +166,7 @@ def test_colours_follow_the_system_and_the_switch(browser: Browser, address: str
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(browser: Browser, address: str, scheme: str) -> None:
     page = show(browser, address, scheme=scheme).page
-    draw_all(page)
-    open_details(page)
-    assert page.evaluate(CONTRAST) == []
+    assert poor_contrast(page) == []
     page.context.close()
 
 
@@ -208,10 +199,7 @@ def test_the_keyboard_reaches_the_switch_the_contents_and_the_data(browser: Brow
 
 def test_a_screen_reader_finds_landmarks_and_named_pictures(browser: Browser, address: str) -> None:
     page = show(browser, address).page
-    draw_all(page)
-    for role in ("banner", "navigation", "main", "contentinfo"):
-        assert page.get_by_role(role).count() == 1
-    assert page.get_by_role("heading", level=1).count() == 1
+    check_landmarks(page)
     assert page.get_by_role("img", name="Throughput over time").count() >= 1
     unnamed = page.eval_on_selector_all(
         "[role=region]:not([aria-label]), a:empty, button:empty", "all => all.length"

@@ -116,5 +116,37 @@ def empty_charts(page: Page) -> list[str]:
     )
 
 
+def poor_contrast(page: Page) -> list[str]:
+    """Draw and open all; return the texts that differ too little from what is behind them."""
+    draw_all(page)
+    open_details(page)
+    return list(page.evaluate(CONTRAST))
+
+
+def opened_width(page: Page) -> int:
+    """Open all that can be opened; return how wide the page then is, in pixels."""
+    open_details(page)
+    page.wait_for_timeout(100)
+    return int(page.evaluate("document.documentElement.scrollWidth"))
+
+
 def open_details(page: Page) -> None:
     page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
+
+
+def drawn(browser: Browser, address: str, width: int) -> Page:
+    """Show a page with all its charts: none is empty, nothing is said, and nothing else is asked for."""
+    watched = show(browser, address, width=width)
+    draw_all(watched.page)
+    assert watched.said == []
+    assert watched.asked == [address]
+    assert empty_charts(watched.page) == []
+    return watched.page
+
+
+def check_landmarks(page: Page) -> None:
+    """A screen reader finds its way: each landmark and the title are there once."""
+    draw_all(page)
+    for role in ("banner", "navigation", "main", "contentinfo"):
+        assert page.get_by_role(role).count() == 1
+    assert page.get_by_role("heading", level=1).count() == 1
