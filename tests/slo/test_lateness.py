@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from support.stopped_drive import stopped
 
 from loadstone import model
 from loadstone.results.documents import Drive
@@ -80,35 +76,11 @@ def test_the_share_is_never_too_small(turns_ns: list[float], threads: int) -> No
     assert found == pytest.approx(min(1, np.square(turns).sum() / (P99.ns * total)))
 
 
-DRIVEN = """
-import json, sys
-from loadstone import _core
-drive = _core.Drive(sys.argv[1])
-drive.start()
-account = None
-while account is None:
-    account = drive.wait(0.05)
-    if json.loads(drive.progress())["done"]:
-        print("begun", flush=True)
-print(account)
-"""
-"""A drive in a process of its own, which can be stopped while its server goes on."""
-
-
 def test_a_trial_in_which_our_process_was_stopped_is_known(tmp_path: Path) -> None:
     pace = model.Pace("poisson", 300.0)
     drive = model.Drive((model.Script("s", "select 1;\n"),), clients=16, threads=1, duration_s=2.5, pace=pace)
     with null_server(20) as (_, connection):
-        document = json.dumps(drive_document(drive, connection, tmp_path))
-        child = subprocess.Popen([sys.executable, "-c", DRIVEN, document], stdout=subprocess.PIPE)
-        assert child.stdout
-        with child:
-            assert child.stdout.readline() == b"begun\n"
-            os.kill(child.pid, signal.SIGSTOP)
-            with pytest.raises(subprocess.TimeoutExpired):
-                child.wait(0.7)
-            os.kill(child.pid, signal.SIGCONT)
-            account = child.stdout.read().replace(b"begun\n", b"")
+        account = stopped(drive_document(drive, connection, tmp_path), 0.7)
     (tmp_path / "drive.json").write_bytes(account)
     trial = counted(tmp_path / "drive.json", TrialPlan(1, "whole", 300.0, 2.5), (P90,), None)
     assert trial.misses == ["p90=20ms"], "a quarter of the transactions were late"

@@ -7,14 +7,13 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from support.stopped_drive import stopped
 
 from loadstone import _core
 from loadstone.errors import LoadstoneError, RunFailedError
@@ -351,36 +350,13 @@ def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Pa
         _core.DataStream(json.dumps(data))
 
 
-PAUSED = """
-import json, sys
-from loadstone import _core
-drive = _core.Drive(sys.argv[1])
-drive.start()
-account = None
-while account is None:
-    account = drive.wait(0.05)
-    if json.loads(drive.progress())["done"]:
-        print("begun", flush=True)
-print(account)
-"""
-"""A drive in a process of its own, which can be stopped while its server goes on."""
-
-
 @pytest.mark.parametrize("io", ["io_uring", "epoll"])
 def test_a_pause_of_ours_is_not_blamed_on_the_server_and_is_told(io: Any) -> None:
     drive = dataclasses.replace(ONE, clients=4, duration_s=3.5, timeout_s=0.8)
     # Each answer comes after our process was stopped, and is in the socket when it goes on.
     with null_server(16, faults=[{"kind": "delay_every", "n": 1, "ms": 200}]) as (_, connection):
         document = drive_document(drive, connection, None, io) | {"interval_s": 0.1}
-        child = subprocess.Popen([sys.executable, "-c", PAUSED, json.dumps(document)], stdout=subprocess.PIPE)
-        assert child.stdout
-        with child:
-            assert child.stdout.readline() == b"begun\n"
-            os.kill(child.pid, signal.SIGSTOP)
-            with pytest.raises(subprocess.TimeoutExpired):
-                child.wait(1.6)
-            os.kill(child.pid, signal.SIGCONT)
-            account = json.loads(child.stdout.read().replace(b"begun\n", b""))
+        account = json.loads(stopped(document, 1.6))
     assert account["errors"] == []
     assert account["counts"]["failed"] == 0
     pauses = account["loop"]["pauses"]
