@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.load_hosts import agents, share_cluster
+from support.sysbench import place, run
 
 from loadstone.hosts.cluster import client_of
 from loadstone.hosts.joint import JointDrive
 from loadstone.hosts.places import Places
-from loadstone.personalities import sysbench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,19 +65,6 @@ def client() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def _one_cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     share_cluster(client, monkeypatch)
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    out: list[str] = []
-    err: list[str] = []
-    code = sysbench.main(arguments, out.append, err.append)
-    return code, "".join(out), "".join(err)
-
-
-def place(database: Database) -> tuple[str, ...]:
-    there = database.server.connection
-    server = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
-    return (*server, f"--pgsql-user={there.user}", f"--pgsql-db={database.name}")
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.sysbench import run, script
 
-from loadstone.personalities import sysbench
 from loadstone.personalities.sysbench.connection import servers_of
 from loadstone.personalities.sysbench.definitions import GROUPS, Option
 from loadstone.personalities.sysbench.options import parse
@@ -28,19 +28,6 @@ PEER = shutil.which("sysbench")
 OURS = (str(Path(sys.executable).with_name("loadstone")), "sysbench")
 DRY = ("--mysql-dry-run", "--load-threads=1")
 IN_TIME_S = 60
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    out: list[str] = []
-    err: list[str] = []
-    code = sysbench.main(arguments, out.append, err.append)
-    return code, "".join(out), "".join(err)
-
-
-def script(folder: Path, text: str) -> str:
-    path = folder / "own.lua"
-    path.write_text(text)
-    return str(path)
 
 
 @pytest.mark.parametrize(

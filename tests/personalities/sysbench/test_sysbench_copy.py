@@ -8,8 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-
-from loadstone.personalities import sysbench
+from support.sysbench import place, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,20 +33,11 @@ ROW = "\"(%d, '%s')\""
 PLAIN = "create table t (a int, b text)"
 
 
-def options(database: Database) -> tuple[str, ...]:
-    there = database.server.connection
-    server = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
-    return (*server, f"--pgsql-user={there.user}", f"--pgsql-db={database.name}")
-
-
 def prepare(database: Database, *arguments: str) -> tuple[int, str, int]:
     """Run `prepare`; return its status, what it printed, and how many rows it says were sent by COPY."""
-    out: list[str] = []
-    err: list[str] = []
-    told = (*options(database), "--verbosity=4", *arguments, "prepare")
-    code = sysbench.main(told, out.append, err.append)
-    copied = re.search(r"^sysbench: (\d+) rows were sent by COPY", "".join(err), re.MULTILINE)
-    return code, "".join(out), int(copied[1]) if copied else 0
+    code, out, err = run(*place(database), "--verbosity=4", *arguments, "prepare")
+    copied = re.search(r"^sysbench: (\d+) rows were sent by COPY", err, re.MULTILINE)
+    return code, out, int(copied[1]) if copied else 0
 
 
 def script(
@@ -88,7 +78,7 @@ def test_a_script_leaves_the_table_that_sysbench_leaves(database: Database, tmp_
     setup = "create table t (id serial primary key, b varchar(100) default '' not null, a int)"
     database.execute(setup)
     assert PEER is not None
-    subprocess.run([PEER, *options(database), path, "prepare"], check=True, capture_output=True)
+    subprocess.run([PEER, *place(database), path, "prepare"], check=True, capture_output=True)
     theirs = database.value(CONTENT.format("t"))
     copied, (code, _, ours) = both_ways(database, setup, path)
     assert (code, copied) == (0, 18_000)
@@ -188,10 +178,8 @@ def test_a_run_sends_what_the_script_says(database: Database, tmp_path: Path) ->
     path = tmp_path / "run.lua"
     init = SCRIPT.replace("prepare", "thread_init").format(target="t", row=ROW, rows=300, before="", after="")
     path.write_text(f"{init}function event() end")
-    out: list[str] = []
-    err: list[str] = []
-    code = sysbench.main((*options(database), str(path), "--events=1", "run"), out.append, err.append)
-    assert (code, "COPY" in "".join(err)) == (0, False)
+    code, _, err = run(*place(database), str(path), "--events=1", "run")
+    assert (code, "COPY" in err) == (0, False)
     assert database.value("select count(*) from t") == 300
 
 
@@ -206,7 +194,7 @@ def test_batches_before_a_refused_one_are_kept(database: Database, tmp_path: Pat
         if program == "theirs":
             assert PEER is not None
             ran = subprocess.run(
-                [PEER, *options(database), path, "prepare"], check=False, capture_output=True
+                [PEER, *place(database), path, "prepare"], check=False, capture_output=True
             )
             code = ran.returncode
         else:

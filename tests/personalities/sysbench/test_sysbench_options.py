@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.sysbench import run
 
-from loadstone.personalities import sysbench
 from loadstone.personalities.sysbench.complaint import ComplaintError
 from loadstone.personalities.sysbench.definitions import GROUPS, Option
 from loadstone.personalities.sysbench.limits import Limits, limits_of
@@ -55,13 +55,6 @@ SCRIPT = (
     Option("hosts", "", "a,b", "list"),
     Option("memory", "", None, "size"),
 )
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    out: list[str] = []
-    err: list[str] = []
-    code = sysbench.main(arguments, out.append, err.append)
-    return code, "".join(out), "".join(err)
 
 
 def parsed(*arguments: str) -> CommandLine:

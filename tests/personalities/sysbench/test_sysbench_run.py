@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from support.sysbench import place, run, script
 
-from loadstone.personalities import sysbench
 from loadstone.personalities.sysbench.distribution import CLASSES, class_of
 
 if TYPE_CHECKING:
@@ -17,27 +17,8 @@ if TYPE_CHECKING:
     from support.sandbox import Database
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    out: list[str] = []
-    err: list[str] = []
-    code = sysbench.main(arguments, out.append, err.append)
-    return code, "".join(out), "".join(err)
-
-
-def place(database: Database) -> tuple[str, ...]:
-    there = database.server.connection
-    server = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
-    return (*server, f"--pgsql-user={there.user}", f"--pgsql-db={database.name}", "--table-size=500")
-
-
-def script(folder: Path, text: str) -> str:
-    path = folder / "own.lua"
-    path.write_text(text)
-    return str(path)
-
-
 def test_a_workload_is_prepared_run_and_cleaned_up(database: Database) -> None:
-    where = place(database)
+    where = (*place(database), "--table-size=500")
     code, out, _ = run(*where, "--tables=2", "oltp_read_write", "prepare")
     assert (code, "Inserting 500 records into 'sbtest2'" in out) == (0, True)
     for table in ("sbtest1", "sbtest2"):
@@ -79,7 +60,7 @@ def test_an_error_that_the_script_catches_ends_nothing(database: Database, tmp_p
     text = (
         "function event() pcall(function() sysbench.sql.driver():connect():query('select nothing') end) end"
     )
-    code, out, _ = run(*place(database)[:-1], script(tmp_path, text), "--events=1", "run")
+    code, out, _ = run(*place(database), script(tmp_path, text), "--events=1", "run")
     assert code == 0
     assert "total number of events:              1" in out
 
@@ -95,7 +76,7 @@ end
 def test_what_was_ignored_is_counted_by_its_sqlstate(database: Database, tmp_path: Path) -> None:
     database.execute("create table once (id int primary key); insert into once values (1)")
     own = script(tmp_path, REPEATING)
-    code, out, err = run(*place(database)[:-1], own, "--events=1", "--verbosity=4", "run")
+    code, out, err = run(*place(database), own, "--events=1", "--verbosity=4", "run")
     assert code == 0, out
     assert re.search(r"ignored errors: +2 ", out)
     assert "sysbench: ignored errors: 23505 (x 2): duplicate key" in err
@@ -184,7 +165,7 @@ def test_a_checkpoint_reports_and_begins_again(tmp_path: Path) -> None:
 def test_a_forced_shutdown_says_how_many_events_it_has_cut_off(database: Database, tmp_path: Path) -> None:
     own = script(tmp_path, "function event() db_query('SELECT pg_sleep(60)') end")
     options = ("--time=1", "--forced-shutdown=0", "--threads=2")
-    code, out, _ = run(*place(database)[:-1], *options, own, "run")
+    code, out, _ = run(*place(database), *options, own, "run")
     assert code == 2
     assert "Forcing shutdown in 1 seconds\n" in out
     assert "FATAL: The --max-time limit has expired, forcing shutdown...\nSQL statistics:\n" in out
@@ -193,7 +174,7 @@ def test_a_forced_shutdown_says_how_many_events_it_has_cut_off(database: Databas
 
 def test_a_script_may_use_the_database_while_it_is_loaded(database: Database, tmp_path: Path) -> None:
     own = script(tmp_path, "print(sysbench.sql.driver():connect():query_row('SELECT 42'))")
-    code, out, _ = run(*place(database)[:-1], "--verbosity=1", own)
+    code, out, _ = run(*place(database), "--verbosity=1", own)
     assert (code, out) == (0, "42\n")
 
 
