@@ -225,20 +225,6 @@ def test_a_server_that_is_gone_is_told_once_and_again_after_a_restart(log: Log) 
     assert all(line["server"] is None for line in log.lines)
 
 
-def test_overhead_is_measured(log: Log) -> None:
-    def burn() -> None:
-        end = time.thread_time() + 0.01
-        while time.thread_time() < end:
-            pass
-
-    watching = monitor(log, ask=burn)
-    with watching:
-        log.wait_lines(5)
-    overhead = watching.overhead
-    assert overhead.samples == len(log.lines)
-    assert overhead.cpu_ns_per_sample > 5e6
-
-
 def test_a_sample_that_takes_long_is_followed_by_no_burst(log: Log) -> None:
     slow = threading.Event()
 
@@ -251,7 +237,6 @@ def test_a_sample_that_takes_long_is_followed_by_no_burst(log: Log) -> None:
     watching = Monitor(Watched(), write, log.tell, interval_s=FAST)
     with watching:
         log.wait_lines(4)
-    assert watching.overhead.missed >= 8
     assert log.lines[1]["t_ns"] - log.lines[0]["t_ns"] >= 9 * FAST * 1e9
 
 

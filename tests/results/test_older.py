@@ -109,7 +109,7 @@ def test_its_plan_says_what_each_phase_was_to_do(folder: Path) -> None:
 
 def test_what_is_read_has_todays_names(folder: Path) -> None:
     target = next(iter(RunFolder.open(folder).targets()))
-    phases = {phase.read_phase().id: phase for phase in target.phases()}
+    phases = {phase.written_phase()["id"]: phase for phase in target.phases()}
     drive = phases["one-by-one"].written_drive()
     assert drive is not None
     assert "asking" not in drive

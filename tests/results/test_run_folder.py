@@ -167,7 +167,7 @@ class TestOpen:
         first = again.targets()[0]
         assert first.read_target() == Target(id="pg18")
         assert list(first.read_monitor()) == [Sample(t_ns=1)]
-        assert [phase.read_phase().number for phase in first.phases()] == [1, 2, 10, 1000]
+        assert [phase.written_phase()["number"] for phase in first.phases()] == [1, 2, 10, 1000]
         assert first.phases()[0].key == "001-b"
         assert first.phases()[0].written_drive() == {"plain_queries": {"runs": []}}
         assert first.phases()[1].read_drive() is None

@@ -23,7 +23,6 @@ ENOUGH_REPEATS = 3
 """Repeats a side, or pairs, from which a verdict is more than indicative."""
 CONFIDENCE = 0.95
 SAME_CONFIDENCE = 1 - 2 * ALPHA
-MATTERS = 0.03
 
 
 @dataclass(frozen=True, slots=True)

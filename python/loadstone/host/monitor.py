@@ -53,7 +53,6 @@ class Questions:
 
     def __init__(self, ask: Ask, tell: Tell, interval_s: float, subject: str = _BY_SQL) -> None:
         """Prepare; the thread starts with the first question. `subject`, in the plural, is asked for."""
-        self.cpu_ns = 0
         self._subject = subject
         self._ask = ask
         self._tell = tell
@@ -133,13 +132,10 @@ class Questions:
                 self._changed.notify_all()
 
     def _try(self) -> tuple[Sample | None, str | None]:
-        begin_ns = time.thread_time_ns()
         try:
             return self._ask(), None
         except Exception as error:  # noqa: BLE001 - whatever a driver raises, watching goes on
             return None, str(error).strip() or type(error).__name__
-        finally:
-            self.cpu_ns += time.thread_time_ns() - begin_ns
 
     def _trouble(self, reason: str) -> None:
         if self._troubled:
@@ -155,22 +151,6 @@ class Questions:
         if self._troubled and self._outages <= _OUTAGES_TOLD:
             self._tell("info", f"{self._subject} can be read again.", "")
         self._troubled = False
-
-
-@dataclass(slots=True)
-class Overhead:
-    """What watching costs us."""
-
-    samples: int = 0
-    missed: int = 0
-    """Samples left out because the one before took too long."""
-    cpu_ns: int = 0
-    """CPU time of all samples together, questions to the server included."""
-
-    @property
-    def cpu_ns_per_sample(self) -> float:
-        """CPU time of one sample on average."""
-        return self.cpu_ns / self.samples if self.samples else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +194,6 @@ class Monitor:
         self._stopping = threading.Event()
         self._stop_ns: int | None = None
         self._thread: threading.Thread | None = None
-        self._overhead = Overhead()
 
     def start(self) -> None:
         """Begin to sample; does nothing when it is running."""
@@ -269,13 +248,6 @@ class Monitor:
         self._group = ControlGroup.of(pid)
         self._told.discard("server")
 
-    @property
-    def overhead(self) -> Overhead:
-        """What watching has cost so far."""
-        asking_ns = sum(questions.cpu_ns for questions in self._all_questions())
-        seen = self._overhead
-        return Overhead(seen.samples, seen.missed, seen.cpu_ns + asking_ns)
-
     def _run(self, stopping: threading.Event) -> None:
         self._gpus = Gpus()
         deadline_ns = time.monotonic_ns()
@@ -284,9 +256,7 @@ class Monitor:
             begin_ns = deadline_ns + late_ns if late_ns > _PAUSE_NS else deadline_ns
             self._sample(begin_ns + self._interval_ns)
             now_ns = time.monotonic_ns()
-            following_ns = next_deadline(deadline_ns, self._interval_ns, now_ns)
-            self._overhead.missed += (following_ns - deadline_ns) // self._interval_ns - 1
-            deadline_ns = following_ns
+            deadline_ns = next_deadline(deadline_ns, self._interval_ns, now_ns)
             stopping.wait((deadline_ns - now_ns) / 1e9)
         self._sample(time.monotonic_ns() + int(_LAST_WAIT_S * 1e9))
         for questions in self._all_questions():
@@ -297,7 +267,6 @@ class Monitor:
         return [*([self._questions] if self._questions else []), *self._sources]
 
     def _sample(self, until_ns: int) -> None:
-        begin_ns = time.thread_time_ns()
         number = self._questions.ask() if self._questions else None
         watching = [(source, source.ask()) for source in self._sources]
         sample: Sample = {
@@ -317,8 +286,6 @@ class Monitor:
             self._write(sample)
         except (LoadstoneError, OSError) as error:
             self._tell_once("write", f"Samples of the machine are lost: {error}")
-        self._overhead.samples += 1
-        self._overhead.cpu_ns += time.thread_time_ns() - begin_ns
 
     def _watched(self, asked: Sequence[tuple[Questions, int | None]], until_ns: int) -> list[Sample]:
         """Return what has answered in time."""

@@ -88,10 +88,6 @@ class PhaseFolder:
         """Replace phase.json."""
         write_atomic(self.path / "phase.json", to_json(document, indent=1))
 
-    def read_phase(self) -> documents.Phase:
-        """Return phase.json."""
-        return read_document(self.path / "phase.json", documents.Phase)
-
     def written_phase(self) -> Document:
         """Return it as it was written: a run that goes on writes it again."""
         return read_json(self.path / "phase.json", documents.Phase)

@@ -73,11 +73,6 @@ class MariaControl:
         """Whether it can no longer be used."""
         return self._closed
 
-    @property
-    def session_id(self) -> int | None:
-        """The server's number of the session."""
-        return self._opened.process_id
-
     def execute(self, query: str, params: Mapping[str, Any] | None = None, /) -> Result:
         """Run one statement, whose values are in its text. Raises ServerError."""
         if params:
