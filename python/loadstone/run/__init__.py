@@ -13,6 +13,7 @@ from loadstone.errors import (
     RunFailedError,
     WrongAnswerError,
     explained,
+    words_of,
 )
 from loadstone.host import bandwidth, environment
 from loadstone.host.open_files import make_room_for
@@ -230,7 +231,7 @@ class _Run:
             if known is not None:
                 return self._troubled(known)
             if isinstance(error, _errors_of(targets)):
-                return self._troubled(RunFailedError(f"the server failed: {str(error).strip()}"))
+                return self._troubled(RunFailedError(f"the server failed: {words_of(error)}"))
             raise
         if not self._failures:
             return ExitCode.OK, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from loadstone.errors import words_of
 from loadstone.host.procfs import ProcessTree, own_process
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Steps:
             counters = self._counters()
         except troubles as error:
             self._tell(
-                f"the resources that the steps used on the server could not be read: {str(error).strip()}"
+                f"the resources that the steps used on the server could not be read: {words_of(error)}"
             )
         tree = self._tree.sample() if self._tree else None
         ours = None if self._stage.elsewhere else own_process()

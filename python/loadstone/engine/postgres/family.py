@@ -28,7 +28,7 @@ from loadstone.engine.postgres import (
 )
 from loadstone.engine.postgres.connections import psycopgs
 from loadstone.engine.wire import WireEngine
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, words_of
 from loadstone.sqltext import quoted
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class PostgresFamily(WireEngine):
                 control.execute(f"create database {quoted(connection.database)}")
             except psycopg.Error as error:
                 raise LoadstoneError(
-                    f"the database '{connection.database}' cannot be created: {str(error).strip()}",
+                    f"the database '{connection.database}' cannot be created: {words_of(error)}",
                     "Create it yourself, or choose another one.",
                 ) from error
         return True

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadstone.engines.mariadb.control import ServerError, connect
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, words_of
 from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def with_settings(connection: Connection, settings: Mapping[str, str]) -> Connec
         connect(wanted).close()
     except (LoadstoneError, ServerError) as error:
         connect(connection).close()  # where that fails, it is not the settings
-        said = error.message if isinstance(error, LoadstoneError) else str(error)
+        said = words_of(error)
         raise LoadstoneError(
             f"--setting cannot set {', '.join(settings)} for a session: {said}",
             "On your own server, --setting can set only what a session may set. Set the others on the server "

@@ -19,7 +19,7 @@ from loadstone.engine.observe.storage import Storage, table_storage
 from loadstone.engines.questdb.control import quest
 from loadstone.engines.questdb.server import DATABASE, PINNED, QuestDatabase, reached
 from loadstone.engines.questdb.tables import OURS, QuestTables, made
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, words_of
 from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class QuestDB(LibraryEngine):
             identity = self.version(connection)
         except psycopg.Error as error:
             raise LoadstoneError(
-                f"the server does not answer like QuestDB: {str(error).strip()}",
+                f"the server does not answer like QuestDB: {words_of(error)}",
                 "Put the right engine into the URL's scheme; `loadstone engines` lists them.",
             ) from error
         if identity["version_number"] < _OLDEST:

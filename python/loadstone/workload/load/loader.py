@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from loadstone.engine import SCHEMA
 from loadstone.engine.dialect.loads import LoadDialect
-from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.results.service import lost_connections
 from loadstone.workload.load import tables
 from loadstone.workload.load.cost import Meter
@@ -153,7 +153,7 @@ class Loader(ABC, Generic[D]):
             try:
                 return self._perform(out_dir, signals, show, on_step)
             except self.engine.errors as error:
-                raise RunFailedError(f"the server failed: {str(error).strip()}") from error
+                raise RunFailedError(f"the server failed: {words_of(error)}") from error
 
     def is_piped(self) -> bool:
         """Tell whether clients speak the wire protocol, on which more than one statement can be under way."""

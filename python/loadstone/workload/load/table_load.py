@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine.dialect.tables import TableDialect, TableFacts
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, words_of
 from loadstone.model import Drive
 from loadstone.sqltext import quoted
 from loadstone.workload.load import tables
@@ -150,7 +150,7 @@ class _TableLoader(Loader[TableDialect]):
             if self.makes_tables:
                 tables.drop(control, self.dialect, self.names)
             raise LoadstoneError(
-                f"the indexes cannot be created: {str(error).strip()}", "The table is dropped again."
+                f"the indexes cannot be created: {words_of(error)}", "The table is dropped again."
             ) from error
 
     def begin(self, control: Control) -> None:
@@ -227,7 +227,7 @@ class _TableLoader(Loader[TableDialect]):
             try:
                 done = _timed(control, [statement], "after")
             except self.engine.errors as error:
-                said = f"the rows were loaded, but then `{statement}` failed: {str(error).strip()}"
+                said = f"the rows were loaded, but then `{statement}` failed: {words_of(error)}"
                 account |= {"state": "failed", "reason": said}
                 return False
             account["load"][kind] += done

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone.errors import LoadstoneError
+from loadstone.errors import LoadstoneError, words_of
 from loadstone.sqltext import literal
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def make(
         with contextlib.suppress(*errors):
             drop_made(control, answers, wanted, [entry["text"] for entry in done])
         raise LoadstoneError(
-            f"the tables cannot be created: {str(error).strip()}", "Those created so far are dropped again."
+            f"the tables cannot be created: {words_of(error)}", "Those created so far are dropped again."
         ) from error
     return done
 
