@@ -1,4 +1,4 @@
-"""The doorman logs in as openGauss wants it, and then stands aside: a real PostgreSQL answers behind it."""
+"""The proxy logs in as openGauss wants it, and then stands aside: a real PostgreSQL answers behind it."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ def test_what_is_no_challenge_of_this_kind_is_refused(password: str, data: bytes
         answer(password, data)
 
 
-def test_a_control_connection_works_behind_the_doorman(database: Database) -> None:
+def test_a_control_connection_works_behind_the_proxy(database: Database) -> None:
     assert isinstance(OPENGAUSS, OpenGauss)
     with gate(database) as front, OPENGAUSS.connect(front.connection) as control:
         assert control.execute("select repeat('x', 1000000) as text").fetchone() == {"text": "x" * 1_000_000}
         assert front.asked_for_tls >= 1
-        # A connection that is stuck can be cut from here, as one without a doorman.
+        # A connection that is stuck can be cut from here, as one without a proxy.
         with pytest.raises(OPENGAUSS.errors), OPENGAUSS.at_most(control, 0.2):
             control.execute("select pg_sleep(60)")
 

@@ -193,9 +193,7 @@ def test_batches_before_a_refused_one_are_kept(database: Database, tmp_path: Pat
         database.execute(f"drop table if exists t; {setup}")
         if program == "theirs":
             assert PEER is not None
-            ran = subprocess.run(
-                [PEER, *place(database), path, "prepare"], check=False, capture_output=True
-            )
+            ran = subprocess.run([PEER, *place(database), path, "prepare"], check=False, capture_output=True)
             code = ran.returncode
         else:
             code, out, _ = prepare(database, f"--bulk-copy={way}", path)

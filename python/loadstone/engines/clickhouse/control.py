@@ -60,7 +60,7 @@ class Line(Protocol):
         """End it, with what it still does; may be called again."""
 
 
-class Opened(Protocol):
+class ClickDatabase(Protocol):
     """A database of ClickHouse's that is open."""
 
     @property
@@ -102,7 +102,7 @@ class ClickControl(LinkControl[Line]):
     errors = ClickError
     _numbers = count(1)
 
-    def __init__(self, database: Opened, name: str) -> None:
+    def __init__(self, database: ClickDatabase, name: str) -> None:
         super().__init__(name)
         self.database = database
         self.mark = f"loadstone {next(self._numbers)}"

@@ -239,21 +239,21 @@ class OpenGauss(PostgresFamily):
     def connect(
         self, connection: model.Connection, *, autocommit: bool = True, needs: Needs = "session"
     ) -> PostgresControl:
-        """Open a control connection; where the server wants openGauss's own way to log in, by a doorman."""
+        """Open a control connection; where the server wants openGauss's own way to log in, by a proxy."""
         try:
             return super().connect(connection, autocommit=autocommit, needs=needs)
         except LoadstoneError as error:
             if not any(sign in error.message for sign in _LOG_IN):
                 raise
-        doorman = OpenGaussAuthProxy(connection)
+        proxy = OpenGaussAuthProxy(connection)
         try:
-            return super().connect(doorman.connection, autocommit=autocommit, needs=needs)
+            return super().connect(proxy.connection, autocommit=autocommit, needs=needs)
         except LoadstoneError as error:
-            said = doorman.trouble or error
+            said = proxy.trouble or error
             place = connections.place(connection)
             raise LoadstoneError(f"cannot connect to {place}: {said.message}", said.hint) from error
         finally:
-            doorman.close()
+            proxy.close()
 
     def server_pids(self, connection: Control) -> ServerProcesses:
         """Find nothing: the server is one process, and its sessions are threads."""

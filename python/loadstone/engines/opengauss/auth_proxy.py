@@ -1,4 +1,4 @@
-"""A doorman: logs in at a server whose way to log in libpq does not know, then passes bytes on as they are.
+"""A proxy that logs in at a server whose way to log in libpq does not know, then passes bytes on as they are.
 
 openGauss sends authentication code 10, which PostgreSQL uses for SASL, with data of its own: how the password
 is kept (0 or 2: SHA-256), 64 hexadecimal digits of salt, 8 of a token, and in protocol 3.0 a signature.
@@ -57,7 +57,7 @@ class OpenGaussAuthProxy:
         self._door.listen(1)
         self.trouble: LoadstoneError | None = None
         """Why the client was not let in, where it was not the server that said so."""
-        threading.Thread(target=self._serve, name="loadstone-doorman", daemon=True).start()
+        threading.Thread(target=self._serve, name="loadstone-auth-proxy", daemon=True).start()
 
     @property
     def connection(self) -> Connection:

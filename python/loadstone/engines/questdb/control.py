@@ -32,7 +32,7 @@ _ARROW = {
 Own = psycopg.Connection[dict[str, Any]]
 
 
-class Reached(Named, Protocol):
+class QuestServer(Named, Protocol):
     """A server that connections go to."""
 
     @property
@@ -46,7 +46,7 @@ class QuestControl(LinkControl[Own]):
     title = "QuestDB"
     errors = psycopg.Error
 
-    def __init__(self, database: Reached, name: str) -> None:
+    def __init__(self, database: QuestServer, name: str) -> None:
         super().__init__(name)
         self.database = database
 

@@ -12,7 +12,7 @@ from loadstone.personalities.sysbench.limits import limits_of
 from loadstone.personalities.sysbench.log import Log, explains
 from loadstone.personalities.sysbench.options import finish
 from loadstone.personalities.sysbench.running import Job, call, run
-from loadstone.personalities.sysbench.scripts import STDIN, Found, Script, find, load, read_stdin
+from loadstone.personalities.sysbench.scripts import STDIN, FoundScript, Script, find, load, read_stdin
 from loadstone.personalities.sysbench.texts import header
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _runs(script: Script, command: str) -> bool:
     return command == "run" or command in script.commands or command in script.functions
 
 
-def _loaded(found: Found, line: CommandLine, log: Log, err: Write) -> Script:
+def _loaded(found: FoundScript, line: CommandLine, log: Log, err: Write) -> Script:
     command = None if found.script == STDIN else line.command
     try:
         return load(found, line, command)

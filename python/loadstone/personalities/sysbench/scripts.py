@@ -28,7 +28,7 @@ STDIN = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundScript:
     """A script: the name in messages, its file or module, and its text where that is no file's."""
 
     name: str
@@ -40,7 +40,7 @@ class Found:
 class Script:
     """What the core has found out by loading a script."""
 
-    found: Found
+    found: FoundScript
     options: tuple[Option, ...]
     commands: Mapping[str, bool]
     """Commands of its own, and whether they run in every thread."""
@@ -65,12 +65,12 @@ def templates() -> list[str]:
     return [*given, *shared, f"{SCRIPTS}/?.lua", f"{_LEGACY}/?.lua"]
 
 
-def read_stdin() -> Found:
+def read_stdin() -> FoundScript:
     """Return the script that is on standard input."""
-    return Found(STDIN, STDIN, sys.stdin.read())
+    return FoundScript(STDIN, STDIN, sys.stdin.read())
 
 
-def find(name: str) -> Found:
+def find(name: str) -> FoundScript:
     """Return the script of this name: a file, or a module; raises ComplaintError."""
     if name in BUILT_IN:
         raise ComplaintError(
@@ -78,11 +78,11 @@ def find(name: str) -> Found:
             f"Debian's sysbench has it: /usr/bin/sysbench {name} ...",
         )
     if Path(name).is_file():
-        return Found(Path(name).name, name)
+        return FoundScript(Path(name).name, name)
     for template in templates():
         path = template.replace("?", name.replace(".", "/"))
         if Path(path).is_file():
-            return Found(Path(name).name, path)
+            return FoundScript(Path(name).name, path)
     raise ComplaintError(
         f"Cannot find benchmark '{name}': no such built-in test, file or module", _bundled(name), fatal=True
     )
@@ -102,7 +102,7 @@ def _bundled(name: str) -> str:
     return ""
 
 
-def load(found: Found, line: CommandLine, command: str | None) -> Script:
+def load(found: FoundScript, line: CommandLine, command: str | None) -> Script:
     """Load a script; raises `_core.ScriptError`."""
     named = {} if command is None else {"command": command}
     report = json.loads(_core.lua_script(json.dumps(script_document(found, line) | named)))
@@ -118,7 +118,7 @@ def load(found: Found, line: CommandLine, command: str | None) -> Script:
     )
 
 
-def script_document(found: Found, line: CommandLine) -> dict[str, Any]:
+def script_document(found: FoundScript, line: CommandLine) -> dict[str, Any]:
     """Return how the core is told of a script, and of what it may know of the command line."""
     values = {setting.name: line.settings.value(setting.name) for setting in line.settings}
     return {

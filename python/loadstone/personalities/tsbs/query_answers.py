@@ -21,7 +21,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAnswers:
     """The answers that a run is compared with."""
 
     name: str
@@ -31,7 +31,7 @@ class Known:
     answers: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def read(cls, path: Path) -> Known:
+    def read(cls, path: Path) -> KnownAnswers:
         """Read a file of --answers. Raises LoadstoneError."""
         hint = "Use a file that was written with --answers."
         try:
@@ -49,14 +49,14 @@ class Known:
 class Answers:
     """The answers of one run or several over the same queries."""
 
-    known: Known | None
+    known: KnownAnswers | None
     """What all are compared with; without it, the first run's."""
     used: bool = True
     """Whether there is another run to compare with, or a file to write."""
     wrong: int = 0
     sums: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    first: Known | None = None
+    first: KnownAnswers | None = None
 
     def noting(self, queries: Iterator[Query]) -> Iterator[Query]:
         """Pass queries on, and remember which they were."""
@@ -75,7 +75,7 @@ class Answers:
         """Take in a run's answers; returns what came of comparing them, in lines, if there is what to."""
         expected = self.known or self.first
         if self.first is None:
-            self.first = Known(target, list(self.sums), list(answers))
+            self.first = KnownAnswers(target, list(self.sums), list(answers))
         if expected is None:
             return None
         common = min(len(expected.sums), len(self.sums))

@@ -20,7 +20,7 @@ from loadstone.hosts.places import parse_hosts
 from loadstone.model import Pace
 from loadstone.personalities.tsbs import observed
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
-from loadstone.personalities.tsbs.query_answers import Answers, Known
+from loadstone.personalities.tsbs.query_answers import Answers, KnownAnswers
 from loadstone.personalities.tsbs.query_lines import WARM_MARK
 from loadstone.personalities.tsbs.query_run import Run, run_at
 from loadstone.personalities.tsbs.query_targets import Place, load_hosts_of, places_of
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     hosts = load_hosts_of(values)
     if hosts is not None:
         _refuse_on_hosts(values, hosts, places)
-    known = Known.read(Path(values.text("compare-answers"))) if values.text("compare-answers") else None
+    known = KnownAnswers.read(Path(file)) if (file := values.text("compare-answers")) else None
     _refuse_live_of_several(values, places)
     with Signals() as signals, ExitStack() as stack:
         targets = [target for place in places for target in place.targets]

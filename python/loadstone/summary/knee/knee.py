@@ -2,7 +2,7 @@
 
 Method. Seconds are taken as logarithms, and single slow steps (checkpoints, autovacuum) are drawn in to two
 robust standard deviations of their running median (a Hampel filter). Then curves that bend are fitted
-(`hinges.py`) beside a constant and beside growth from the first row on; the bend's place is that of the least
+(`models.py`) beside a constant and beside growth from the first row on; the bend's place is that of the least
 criterion, and soft-L1 regression on the untouched logarithms (scipy.optimize.least_squares) settles it within
 one step of the grid, together with the curve.
 

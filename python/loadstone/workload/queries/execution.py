@@ -83,7 +83,7 @@ class QueryOptions:
 
 
 @dataclass(slots=True)
-class Written:
+class QueryFile:
     """Queries in a target's words, as a file that the driver reads."""
 
     path: Path
@@ -113,13 +113,13 @@ class Written:
             self.unnamed.close()
 
 
-def write_queries(queries: Iterable[tuple[str, str]], path: Path, options: QueryOptions) -> Written:
+def write_queries(queries: Iterable[tuple[str, str]], path: Path, options: QueryOptions) -> QueryFile:
     """Write queries, each a label and a text, to a file of one JSON array a line: label's number, text.
 
     Where a text holds a secret, it is hidden there, and what is sent comes from a file without a name, which
     is to be closed. Raises LoadstoneError when there are none.
     """
-    written = Written(path)
+    written = QueryFile(path)
     numbers = {label: number for number, label in enumerate(options.labels)}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as out:
@@ -156,7 +156,7 @@ def ask_all(
 
 
 def _ask_written(
-    written: Written,
+    written: QueryFile,
     opened: OpenTarget,
     document: dict[str, Any],
     signals: Signals | None,
@@ -188,7 +188,7 @@ def _library(opened: OpenTarget, document: dict[str, Any], options: QueryOptions
     return QueryingLibrary(asker, options.on_answer, options.on_query)
 
 
-def _renumber(answers: list[dict[str, Any]], written: Written, runs: int) -> None:
+def _renumber(answers: list[dict[str, Any]], written: QueryFile, runs: int) -> None:
     """Give each answer the number of the first query with its text: which of them ended first is chance."""
     first: dict[str, int] = {}
     places: list[int] = []
@@ -219,7 +219,7 @@ def compare_answers(
     return found
 
 
-def _document(written: Written, options: QueryOptions, out_dir: Path) -> dict[str, Any]:
+def _document(written: QueryFile, options: QueryOptions, out_dir: Path) -> dict[str, Any]:
     pace: dict[str, Any] = {"kind": options.pace.kind}
     if options.pace.rate_per_s is not None:
         pace["rate_per_s"] = options.pace.rate_per_s
