@@ -29,7 +29,7 @@ test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers a
 	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 
-quick: build $(VENV)/.dev  ## rules and Python tests that need neither a server nor a browser
+quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a server or a browser
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # A busy machine is no fault of what is tested; how fast things are is measured in bench/.
 settings.register_profile("loadstone", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 settings.load_profile("loadstone")
 # What differs is shown where they compare, as in a test.
 pytest.register_assert_rewrite("support.browser_pages", "support.stopped_drive")
@@ -54,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("quick"):
+        settings.load_profile("quick")
         # Whichever way a test comes to its server.
         for engine, start in _STARTS:
             setattr(engine, start, _skip)
@@ -61,6 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _skip(*_: object) -> None:
     pytest.skip("needs a server")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import tests that all need a server."""
+    return (config.getoption("quick") and collection_path.name in _FOLDERS_OF_SERVERS) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -76,11 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_long(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
-    return (
-        bool(fixtures & _OF_SERVERS)
-        or bool(_FOLDERS_OF_SERVERS & set(item.path.parts))
-        or item.get_closest_marker("slow") is not None
-    )
+    return bool(fixtures & _OF_SERVERS) or item.get_closest_marker("slow") is not None
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -68,6 +68,7 @@ def measured(**changes: Any) -> MeasuredLoad:
     return MeasuredLoad(**usual | changes)
 
 
+@pytest.mark.slow
 def test_figures_of_a_load_in_steps_are_those_of_its_documents(imported: Path) -> None:
     (found,) = answer(imported, WANTED, {"indexes": "3"}).capacities
     assert found.low_rows_per_s is not None

@@ -107,6 +107,7 @@ def test_wrong_usage_is_bad_input_too(arguments: tuple[str, ...]) -> None:
     assert "Usage: " in shown.stderr
 
 
+@pytest.mark.slow
 def test_reports_are_written_for_every_folder_named(tmp_path: Path) -> None:
     folders = [build(tmp_path / name) for name in ("one", "two")]
     shown = call("report", *folders)
@@ -123,6 +124,7 @@ def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
     assert "' does not exist" in missing.stderr
 
 
+@pytest.mark.slow
 def test_calibration_as_json_and_as_a_table() -> None:
     printed = call("calibrate", "--clients", 2, "--seconds", 0.1, "--json")
     assert printed.exit_code == 0, printed.output

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from support.sandbox import Database
 
+pytestmark = pytest.mark.slow  # many programs are started
+
 HEAVY = (
     "numpy",
     "scipy",

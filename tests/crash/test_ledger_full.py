@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_full_disk_ends_the_load_in_words(tmp_path: Path) -> None:
     drive = Drive((Script("s", "select 1;"),), mode="simple", clients=3)

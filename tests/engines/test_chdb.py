@@ -96,6 +96,7 @@ def test_ones_own_folder_stays_and_a_private_one_goes(tmp_path: Path) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_whoever_started_it(tmp_path: Path) -> None:
     text = (
         "import sys, time\n"

@@ -128,6 +128,7 @@ def test_a_conflict_of_two_transactions_has_its_name(
     other.close()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_the_database_goes_on(tmp_path: Path) -> None:
     """A file that may not grow beyond a limit stands in for it: writing fails half way."""
     text = (

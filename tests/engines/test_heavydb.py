@@ -116,6 +116,7 @@ def test_what_names_no_server_is_refused(text: str, words: str) -> None:
         parse_target(text)
 
 
+@pytest.mark.slow
 def test_without_its_package_everything_else_works(tmp_path: Path) -> None:
     for name in ("heavydb", "thrift", "vertica_python"):
         (tmp_path / name).mkdir()

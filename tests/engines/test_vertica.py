@@ -103,6 +103,7 @@ def test_a_server_that_does_not_tell_its_limit_refuses_nobody(
         assert opened.label.startswith("Vertica")
 
 
+@pytest.mark.slow
 def test_rows_go_in_by_copy_and_their_content_is_verified(
     server: FakeVertica, target: OpenTarget, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_rows_go_in_by_copy_and_their_content_is_verified(
     assert "loadstone load" in server.labels
 
 
+@pytest.mark.slow
 def test_every_type_goes_in_and_is_verified(target: OpenTarget, tmp_path: Path) -> None:
     account = load(target, replace(BULK, rows=replace(UNION, rows=600)), tmp_path)
     assert (account["state"], account["reason"]) == ("complete", None)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 GIBI, MEBI = 2**30, 2**20
 
 
+@pytest.mark.slow
 def test_memory_is_copied_beyond_the_caches() -> None:
     found = bandwidth.copy_memory()
     assert found["bytes_per_s"] > 10 * MEBI

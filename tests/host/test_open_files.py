@@ -48,6 +48,7 @@ def test_a_hard_limit_in_the_way_is_refused_with_what_is_needed(monkeypatch: pyt
     assert "ulimit -n 8" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_run_is_refused_before_anything_begins(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     folder.mkdir()

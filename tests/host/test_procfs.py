@@ -161,6 +161,7 @@ class TestProcessTree:
         burner.wait()
         assert tree.sample() is None
 
+    @pytest.mark.slow
     def test_counters_go_on_after_a_restart(self, start: Start) -> None:
         first, second = start(BURNER), start(BURNER)
         tell(first, 0.3)

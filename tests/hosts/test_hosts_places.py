@@ -76,6 +76,7 @@ def test_the_manifest_starts_dasks_own_programs(role: str, program: Any) -> None
     assert given <= known, given - known
 
 
+@pytest.mark.slow
 def test_the_script_for_slurm_prints_the_address_of_its_scheduler(tmp_path: Path) -> None:
     (tmp_path / "dask_jobqueue.py").write_text(JOBQUEUE)
     command = [sys.executable, str(FOLDER / "slurm.py"), "--hosts", "1", "--cores", "2"]

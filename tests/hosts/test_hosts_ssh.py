@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from support.sandbox import Database
 
-pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
+pytestmark = [
+    pytest.mark.slow,  # many programs are started
+    pytest.mark.filterwarnings("default"),  # what Dask and its libraries warn of is not ours
+]
 OURS = ("distributed.cli.dask_spec", "loadstone.hosts.agent")
 
 

@@ -23,7 +23,10 @@ from loadstone.workload.drive import drive_document
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
+pytestmark = [
+    pytest.mark.slow,  # a cluster is started
+    pytest.mark.filterwarnings("default"),  # what Dask and its libraries warn of is not ours
+]
 
 
 def made(folder: Path) -> dict[str, str]:

@@ -121,6 +121,7 @@ def test_an_error_of_a_statement_ends_its_client_also_with_reconnect(serve: Serv
     assert "Run was aborted" in err
 
 
+@pytest.mark.slow
 def test_a_run_of_which_nothing_is_kept_writes_no_file_and_has_its_percentiles(serve: Serve) -> None:
     where = serve({"kind": "delay_every", "n": 7, "ms": 2.0})
     before = set(Path().iterdir())

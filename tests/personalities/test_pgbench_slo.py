@@ -99,6 +99,7 @@ def test_aborted_clients_end_the_search(tmp_path: Path) -> None:
     assert '"state": "failed"' in (tmp_path / "kept" / "slo.json").read_text()
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_was_found() -> None:
     def say(text: str) -> None:
         if "trial 2, short" in text:

@@ -339,6 +339,7 @@ def test_hosts_share_the_queries(iot: tuple[Database, Path]) -> None:
     assert "Run complete after 39 queries with 3 workers" in ran.out
 
 
+@pytest.mark.slow
 def test_an_early_end_cuts_off_what_takes_too_long(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('[0, "a"]\n[0, "b"]\n')
     slow = _Slow()

@@ -16,6 +16,8 @@ from loadstone.target import parse_targets
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+pytestmark = pytest.mark.slow  # programs are started
+
 MIB = 1 << 20
 FEW = {"index-import": {"rows": "200000"}, "tsbs-devops": {"native": "true", "fewer_devices": "20"}}
 BILLION = {

@@ -210,6 +210,7 @@ def test_hostile_names_are_durable(disk: PowerDisk) -> None:
     assert set(os.listdir(disk.backing)) == names | {STORE}  # noqa: PTH208
 
 
+@pytest.mark.slow
 def test_ten_thousand_files_are_listed_and_lost(disk: PowerDisk) -> None:
     names = {f"file {number}" for number in range(10_000)}
     make(disk.mount, names)

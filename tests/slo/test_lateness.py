@@ -76,6 +76,7 @@ def test_the_share_is_never_too_small(turns_ns: list[float], threads: int) -> No
     assert found == pytest.approx(min(1, np.square(turns).sum() / (P99.ns * total)))
 
 
+@pytest.mark.slow
 def test_a_trial_in_which_our_process_was_stopped_is_known(tmp_path: Path) -> None:
     pace = model.Pace("poisson", 300.0)
     drive = model.Drive((model.Script("s", "select 1;\n"),), clients=16, threads=1, duration_s=2.5, pace=pace)

@@ -60,6 +60,7 @@ def driven(folder: Path, rate: float, seconds: float) -> Path:
     return folder / "drive.json"
 
 
+@pytest.mark.slow
 def test_a_drive_counts_against_all_that_should_have_begun(tmp_path: Path) -> None:
     limits = (P90, limit("p50=1us"))
     found, _ = observed(driven(tmp_path / "low", 100.0, 1.0), limits)
@@ -372,6 +373,7 @@ def test_trials_in_which_our_own_threads_were_late_are_made_again() -> None:
     assert sum(int(cells[1]) for cells in texts.curve(found)) == len(found.trials) - 1 - 4
 
 
+@pytest.mark.slow
 def test_our_own_ceiling_is_of_whole_transactions(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()

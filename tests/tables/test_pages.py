@@ -17,6 +17,8 @@ from loadstone.cli.group import loadstone as command
 from loadstone.personalities import pgbench
 from loadstone.workload.calibrate import null_server
 
+pytestmark = pytest.mark.slow  # programs of pages are run
+
 DOCS = Path(__file__).parents[2] / "docs"
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run-0.1.0"
 PAGES = Sybil([PythonCodeBlockParser()], pattern="*.md")

@@ -330,6 +330,7 @@ def test_what_keeps_clients_from_connecting_is_told(server: EmbeddedServer) -> N
     check_refused("postgres://no-such-host.invalid/d", "the host is unknown")
 
 
+@pytest.mark.slow
 def test_a_server_that_keeps_silent_is_given_up() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

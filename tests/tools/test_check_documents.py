@@ -57,6 +57,7 @@ def test_a_module_is_refused_with_its_line(tmp_path: Path) -> None:
     assert found.startswith("summary/new.py:2: ")
 
 
+@pytest.mark.slow
 def test_the_tree_keeps_the_rule() -> None:
     assert list(check_documents.findings(ROOT)) == []
 

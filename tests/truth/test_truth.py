@@ -18,6 +18,8 @@ from loadstone.truth.table import Row, cells, document
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow  # loads are driven
+
 SLOW_MS = 200.0
 
 

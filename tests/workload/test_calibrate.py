@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+@pytest.mark.slow
 def test_each_mode_has_a_plausible_ceiling() -> None:
     found = calibrate_for([(mode, 4) for mode in MODES], seconds=0.3)
     assert found["format"] == 1

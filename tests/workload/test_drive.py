@@ -91,6 +91,7 @@ def test_a_server_that_misbehaves_is_left_and_the_drive_ends(name: str) -> None:
     assert equation_holds(account)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_with_reconnect_it_goes_on(name: str) -> None:
     fault, _ = FAULTS[name]
@@ -160,6 +161,7 @@ def test_the_first_signal_stops_a_drive_in_order() -> None:
     assert equation_holds(account)
 
 
+@pytest.mark.slow
 def test_the_second_signal_is_not_kept_waiting() -> None:
     silent = {"kind": "silent_after", "queries": 5}
     waiting = dataclasses.replace(ONE, duration_s=60, timeout_s=60)
@@ -175,6 +177,7 @@ def test_the_second_signal_is_not_kept_waiting() -> None:
     assert time.monotonic() - begun < 5
 
 
+@pytest.mark.slow
 def test_progress_is_shown_while_it_goes_on() -> None:
     seen: list[dict[str, Any]] = []
     with null_server(4) as (_, connection):
@@ -186,6 +189,7 @@ def test_progress_is_shown_while_it_goes_on() -> None:
     assert latest["response"]["p99_ns"] > 0
 
 
+@pytest.mark.slow
 def test_a_drive_whose_records_cannot_be_written_stops_early(tmp_path: Path) -> None:
     (tmp_path / "series.jsonl").symlink_to("/dev/full")
     long = dataclasses.replace(ONE, duration_s=60.0)
@@ -350,6 +354,7 @@ def test_a_file_of_another_shape_is_refused_before_anything_is_sent(tmp_path: Pa
         _core.DataStream(json.dumps(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("io", ["io_uring", "epoll"])
 def test_a_pause_of_ours_is_not_blamed_on_the_server_and_is_told(io: Any) -> None:
     drive = dataclasses.replace(ONE, clients=4, duration_s=3.5, timeout_s=0.8)
@@ -376,6 +381,7 @@ def test_clients_that_are_not_replaced_are_told_with_the_first_error() -> None:
     assert whole["lost_clients"] == {"count": 0, "first_ns": None, "sqlstate": None, "message": None}
 
 
+@pytest.mark.slow
 def test_an_outage_without_end_is_a_stall_without_end() -> None:
     drive = dataclasses.replace(ONE, duration_s=1.5, timeout_s=0.3, reconnect=True)
     silent = driven(drive, faults=[{"kind": "silent_after", "queries": 0}])
@@ -389,6 +395,7 @@ def test_an_outage_without_end_is_a_stall_without_end() -> None:
     assert slow["stall"]["length_ns"] >= 0.1e9
 
 
+@pytest.mark.slow
 def test_an_idle_time_between_two_starts_is_no_stall() -> None:
     rare = dataclasses.replace(ONE, duration_s=1.0, pace=Pace("fixed", 4))
     account = driven(rare)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from support.mariadb import MariaDB
     from support.sandbox import Database
 
+pytestmark = pytest.mark.slow  # many scripts wait
+
 PEER = shutil.which("sysbench")
 OURS = (str(Path(sys.executable).with_name("loadstone")), "sysbench")
 DRY = ("--mysql-dry-run", "--load-threads=1")

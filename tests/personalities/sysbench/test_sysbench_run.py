@@ -146,6 +146,7 @@ def test_what_json_reports_open_they_close(tmp_path: Path) -> None:
     assert (row["time"], row["threads"], row["qps"]["total"]) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_reports_and_begins_again(tmp_path: Path) -> None:
     own = script(tmp_path, "function event() db_query('SELECT 1') end")
     code, out, _ = run("--mysql-dry-run", "--time=2", "--report-checkpoints=1", own, "run")
