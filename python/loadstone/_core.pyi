@@ -140,7 +140,7 @@ class Drive:
         """Connect all clients and begin; returns at once."""
 
     def progress(self) -> str:
-        """JSON of the latest interval and the totals so far; never blocks the driver."""
+        """JSON of the totals and the intervals since the last call, and the latest; never blocks."""
 
     def stop(self) -> None:
         """Ask for an early end: transactions under way finish or are cut off after a grace time."""

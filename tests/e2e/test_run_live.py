@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -30,6 +31,20 @@ def test_metrics_and_page_are_there_as_long_as_the_run(desk: Desk, database: Dat
     for address in (metrics, page):
         with pytest.raises(URLError):
             urlopen(address, timeout=10)
+
+
+def test_the_last_word_of_the_page_has_the_counts_of_the_report(desk: Desk, database: Database) -> None:
+    run = desk.begin(desk.inserts(1.6), "--target", database.url, "--live")
+    run.wait_for(lambda: "this run in a browser" in run.err, "the address")
+    (page,) = re.findall(r"http://127\.0\.0\.1:\d+/", run.err)
+    with urlopen(f"{page}events", timeout=60) as events:
+        told = events.read().decode()
+    ended = run.finish()
+    assert ended.code == 0, ended.err
+    last = json.loads(told.rpartition("data: ")[2])
+    (group,) = ended.summary["groups"]
+    assert (last["total"]["done"], last["total"]["failed"]) == (group["done"], group["failed"])
+    assert group["done"] > 0
 
 
 @pytest.mark.parametrize("option", ["--openmetrics", "--live-port"])

@@ -279,7 +279,7 @@ def test_addresses_that_lead_to_this_machine(host: str, local: bool) -> None:  #
 
 
 class FakeDrive:
-    """A drive that repeats its last intervals at every look, as the core does where lines are told."""
+    """A drive that tells of each interval once, and of the latest one at every look, as the core does."""
 
     def __init__(self) -> None:
         self.ended = 0
@@ -288,9 +288,7 @@ class FakeDrive:
         self.ended += 2
 
     def progress(self) -> str:
-        rows = [
-            row(number, 1.0, 0.0, number * 10**9) for number in range(max(0, self.ended - 16), self.ended)
-        ]
+        rows = [row(number, 1.0, 0.0, number * 10**9) for number in range(self.ended - 2, self.ended)]
         return json.dumps({"latest": rows[-1], "recent": rows, "messages": [], "done": self.ended})
 
 

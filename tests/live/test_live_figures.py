@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from support.live_runs import PHASE, begun, progress
@@ -20,6 +22,39 @@ def test_an_interval_counts_once_however_often_it_is_told() -> None:
     assert totals.response_s == 0.4
     assert figures.intervals[-1].rate_per_s == 100
     assert figures.intervals[-1].p99_s == 0.004
+
+
+def cut_off(at: int, share: float, drive_ns: int) -> dict[str, Any]:
+    """Progress whose interval is shorter than a second, of the drive that began then."""
+    told = progress(at, start_ns=at * 10**9, end_ns=round((at + share) * 10**9))
+    return told | {"start_ns": drive_ns}
+
+
+def test_a_cut_off_interval_counts_but_has_no_rate() -> None:
+    figures = begun()
+    for told in (cut_off(1, 1, 1), cut_off(2, 1, 1), cut_off(3, 0.4, 1)):
+        figures.progressed("pg18", PHASE, told)
+    assert [interval.t_s for interval in figures.intervals] == [1, 2]
+    assert figures.phase.outcomes["done"] == 300
+    # The only one of a drive is shown, unless it is so short that its rate says nothing.
+    figures.progressed("pg18", PHASE, cut_off(4, 0.4, 4))
+    figures.progressed("pg18", PHASE, cut_off(5, 0.01, 5))
+    assert [interval.t_s for interval in figures.intervals] == [1, 2, 3.4]
+    (totals,) = figures.totals.values()
+    assert (totals.outcomes["done"], totals.responses) == (500, 500)
+
+
+def test_the_counts_of_a_phase_begin_with_it() -> None:
+    figures = begun()
+    figures.progressed("pg18", PHASE, progress(1, rows=7))
+    figures.ended("pg18", {"state": "complete"})
+    assert figures.phase.document() == {"done": 100, "failed": 1, "skipped": 0, "dropped": 0, "rows": 7}
+    figures.began("pg18", PHASE)
+    assert not any(figures.phase.document().values())
+    figures.progressed("pg18", PHASE, progress(2, done=5))
+    assert figures.phase.document()["done"] == 5
+    (totals,) = figures.totals.values()
+    assert totals.outcomes["done"] == 105, "what is counted for Prometheus only grows"
 
 
 def test_drives_without_intervals_are_no_trouble() -> None:

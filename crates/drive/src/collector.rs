@@ -19,8 +19,8 @@ use crate::timeline::Timeline;
 use crate::workload::LoadCount;
 use crate::workload::load::{Mark, StepAccount};
 
-/// So many intervals are kept for who shows them.
-const RECENT: usize = 16;
+/// So many intervals are kept for who looks late: more than an hour of seconds.
+const RECENT: usize = 4096;
 
 /// What a worker tells the collector.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Progress {
     pub(crate) deadline_ns: Option<u64>,
     /// The latest complete interval.
     pub(crate) latest: Option<SeriesRow>,
-    /// It and some before it, for who shows each; only where lines are told.
+    /// Those that have ended since the last look, for who shows or adds up each.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) recent: VecDeque<SeriesRow>,
     /// Why nothing more is written down: the owner may want to stop.
@@ -81,6 +81,14 @@ impl Progress {
         self.start_ns = Some(timeline.start_ns);
         self.measure_ns = Some(timeline.measure_ns);
         self.deadline_ns = timeline.deadline_ns;
+    }
+
+    /// What there is to tell now: each interval is told once.
+    pub(crate) fn take(&mut self) -> Self {
+        let recent = std::mem::take(&mut self.recent);
+        let mut told = self.clone();
+        told.recent = recent;
+        told
     }
 }
 
@@ -366,11 +374,9 @@ impl Collector {
             total.rows += gain.rows;
             total.metrics += gain.metrics;
         }
-        if self.config.messages.is_some() {
-            progress.recent.push_back(row.clone());
-            if progress.recent.len() > RECENT {
-                progress.recent.pop_front();
-            }
+        progress.recent.push_back(row.clone());
+        if progress.recent.len() > RECENT {
+            progress.recent.pop_front();
         }
         progress.latest = Some(row);
         progress.output_error.clone_from(&self.output_error);

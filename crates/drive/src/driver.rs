@@ -178,14 +178,14 @@ impl Drive {
         Ok(())
     }
 
-    /// The latest interval and the totals so far, as JSON.
+    /// The intervals that have ended since the last look, the latest one, and the totals so far, as JSON.
     #[must_use]
     pub fn progress(&self) -> String {
         let mut progress = self
             .progress
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+            .take();
         // As it is now: whoever is to let a step begin must not wait for an interval's end.
         if let Some(load) = self.config.work.load() {
             progress.gain = Some(load.gain());

@@ -247,8 +247,8 @@ class Live(Quiet):
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:  # noqa: ARG002
         """Take note of how a drive goes."""
         latest = progress.get("latest")
-        if self._task is None or not latest:
-            return
+        if self._task is None or not latest or progress.get("over"):
+            return  # the last interval is cut off: a rate of it says little
         seconds = (latest["end_ns"] - latest["start_ns"]) / 1e9
         counted, unit = ("rows", "rows/s") if "rows" in latest else ("done", "tps")
         parts = ["[dim]warm-up[/]"] if latest["warmup"] else []

@@ -35,8 +35,6 @@ class Agent:
         self._drive: _core.Drive | None = None
         self._account: Message | None = None
         self._messages: list[Any] = []
-        self._told_ns = -1
-        """The start of the last interval that was told of."""
         self.cost = OwnCost()
         self._steps = 0
         """So many steps of a load were told of."""
@@ -88,16 +86,9 @@ class Agent:
             self._messages += progress.pop("messages", None) or []
             if self._account is not None or left <= 0 or not until_ready or progress["ready"]:
                 messages, self._messages = self._messages, []
-                self._leave_new_rows(progress)
+                progress["latest"] = None  # it is in `recent`, where each interval is told once
                 self._leave_new_steps(progress)
                 return {"progress": progress, "messages": messages, "account": self._account}
-
-    def _leave_new_rows(self, progress: Message) -> None:
-        """Tell of each interval once: traffic must not grow with what the driver repeats."""
-        if recent := progress.get("recent"):
-            progress["recent"] = [row for row in recent if row["start_ns"] > self._told_ns]
-            progress["latest"] = None
-            self._told_ns = recent[-1]["start_ns"]
 
     def _leave_new_steps(self, progress: Message) -> None:
         if steps := progress.get("steps"):

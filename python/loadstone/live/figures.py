@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 INTERVALS_KEPT = 600
 """Ten minutes: memory does not grow with the run."""
+SHOWN_FROM_S = 0.05
+"""A shorter interval counts, but a rate of it says nothing: queries that run one by one end so soon."""
 OUTCOMES = ("done", "failed", "skipped", "dropped")
 _NS_PER_S = 1e9
 _WHOLE_FROM = 100
@@ -84,6 +86,25 @@ class Totals:
     responses: int = 0
     response_s: float = 0.0
 
+    @classmethod
+    def none(cls) -> Totals:
+        """Return those of no intervals."""
+        return cls(Counter(dict.fromkeys(OUTCOMES, 0)))
+
+    def add(self, interval: Mapping[str, Any]) -> None:
+        """Count an interval."""
+        for outcome in OUTCOMES:
+            self.outcomes[outcome] += interval.get(outcome) or 0
+        self.rows += interval.get("rows") or 0
+        response = interval.get("response")
+        if response:
+            self.responses += response["count"]
+            self.response_s += response["count"] * (response["mean_ns"] or 0) / _NS_PER_S
+
+    def document(self) -> dict[str, int]:
+        """Return the counts: `done`, `failed`, `skipped`, `dropped`, `rows`."""
+        return {**self.outcomes, "rows": self.rows}
+
 
 @dataclass(frozen=True, slots=True)
 class Now:
@@ -104,6 +125,8 @@ class LiveFigures:
         self.changed = threading.Condition()
         self.intervals: deque[Interval] = deque(maxlen=INTERVALS_KEPT)
         self.totals: dict[Place, Totals] = {}
+        self.phase = Totals.none()
+        """Of the phase that goes on, or was the last."""
         self.place: Place | None = None
         """Where the phase that goes on is; None between phases."""
         self.ended_phases: Counter[str] = Counter()
@@ -116,6 +139,9 @@ class LiveFigures:
         self._labels: dict[str, str] = {}
         self._origin_ns: int | None = None
         self._last_ns = 0
+        self._drive_ns: int | None = None
+        self._length_s = 0.0
+        """Of the last interval that was shown, of the drive that began at `_drive_ns`."""
         self._count = 0
 
     def said(self, message: str) -> None:
@@ -154,14 +180,14 @@ class LiveFigures:
     def enter(self, place: Place, doing: str) -> None:
         """Take note of where the intervals that follow belong."""
         shown = Place(place.target, _text(place.scenario), _text(place.phase), _text(place.variant))
-        self._update(place=shown, _doing=_text(doing))
+        self._update(place=shown, phase=Totals.none(), _doing=_text(doing))
 
     def take(self, progress: Mapping[str, Any]) -> None:
         """Take note of a drive's progress: of its latest interval, or of several where it has them, once."""
         latest = progress.get("latest")
         for interval in progress.get("recent") or ([latest] if latest else []):
             if self.place is not None and interval["start_ns"] > self._last_ns:
-                self._take(self.place, interval)
+                self._take(self.place, interval, progress.get("start_ns"))
 
     def leave(self, state: str) -> None:
         """Take note of how a phase ended."""
@@ -181,13 +207,24 @@ class LiveFigures:
     def _ended_phases(self) -> int:
         return sum(count for state, count in self.ended_phases.items() if state != "skipped")
 
-    def _take(self, place: Place, interval: Mapping[str, Any]) -> None:
+    def _take(self, place: Place, interval: Mapping[str, Any], drive_ns: int | None) -> None:
         self._last_ns = interval["start_ns"]
         with self.changed:
-            self._count += 1
-            self._add(place, interval)
-            self.intervals.append(self._interval(place, interval))
-            self._notify()
+            self.totals.setdefault(place, Totals.none()).add(interval)
+            self.phase.add(interval)
+            if self._is_shown(interval, drive_ns):
+                self._count += 1
+                self.intervals.append(self._interval(place, interval))
+                self._notify()
+
+    def _is_shown(self, interval: Mapping[str, Any], drive_ns: int | None) -> bool:
+        """Tell whether a rate of an interval says something: the last one of a drive is cut off."""
+        length_s = (interval["end_ns"] - interval["start_ns"]) / _NS_PER_S
+        is_rest = drive_ns == self._drive_ns and 2 * length_s < self._length_s
+        if is_rest or length_s < SHOWN_FROM_S:
+            return False
+        self._drive_ns, self._length_s = drive_ns, length_s
+        return True
 
     def _update(self, **values: object) -> None:
         with self.changed:
@@ -198,16 +235,6 @@ class LiveFigures:
     def _notify(self) -> None:
         self.version += 1
         self.changed.notify_all()
-
-    def _add(self, place: Place, latest: Mapping[str, Any]) -> None:
-        totals = self.totals.setdefault(place, Totals(Counter(dict.fromkeys(OUTCOMES, 0))))
-        for outcome in OUTCOMES:
-            totals.outcomes[outcome] += latest.get(outcome) or 0
-        totals.rows += latest.get("rows") or 0
-        response = latest.get("response")
-        if response:
-            totals.responses += response["count"]
-            totals.response_s += response["count"] * (response["mean_ns"] or 0) / _NS_PER_S
 
     def _interval(self, place: Place, latest: Mapping[str, Any]) -> Interval:
         if self._origin_ns is None:

@@ -54,10 +54,12 @@
     place.className = over ? "over" : "";
   };
 
-  const take = ({ now, fresh, first }) => {
+  const take = ({ now, fresh, first, total }) => {
     intervals = [...(first ? [] : intervals), ...fresh].slice(-KEPT);
     show("doing", now.doing);
     show("phases", `${now.phases_ended} of ${now.phases}`);
+    show("total-name", total.rows ? "rows in this phase" : "transactions in this phase");
+    show("total", (total.rows || total.done).toLocaleString("en"));
     const last = intervals.at(-1);
     if (last && fresh.length) {
       const loads = last.rows_per_s !== null;

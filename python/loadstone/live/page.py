@@ -175,7 +175,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return b": still here\n\n", seen, version, False
             fresh = [as_document(one) for one in figures.intervals if one.number > seen]
             version = figures.version
-        document = {"now": asdict(now), "fresh": fresh, "first": seen == 0}
+            total = figures.phase.document()
+        document = {"now": asdict(now), "fresh": fresh, "first": seen == 0, "total": total}
         seen = fresh[-1]["number"] if fresh else seen
         kind = "ended" if ended else "figures"
         return f"event: {kind}\ndata: {json.dumps(document)}\n\n".encode(), seen, version, ended

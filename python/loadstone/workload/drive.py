@@ -96,7 +96,8 @@ def perform(
 
     The first signal asks it to stop in order; whatever ends the waiting for it ends its threads as well, so
     that nothing is written into its folder later. `on_messages` takes the drive's messages (`messages`
-    in the document), all before the end, and `show` then has the last look. `on_step` is called with
+    in the document), all before the end. `show` has the last look too, with `over`: its `recent` has the
+    intervals since the look before, and the cut-off last one. `on_step` is called with
     each complete step of a load in order while the drive holds (`hold` in the document); what it raises
     stops the drive, and is raised.
     Raises LoadstoneError when the drive cannot begin.
@@ -146,8 +147,8 @@ def _await(
             _tell(drive, steps, on_step, account, out_dir)
         if on_messages is not None:
             on_messages(progress.get("messages") or [])
-        if show is not None and (account is None or on_messages is not None):
-            show(progress)
+        if show is not None:
+            show(progress if account is None else progress | {"over": True})
         if account is not None:
             return account
         _go_on(drive, progress)

@@ -36,8 +36,10 @@ BOTH = ("--live", "--openmetrics=0")
 class Command:
     """One command line against a database, and what it printed."""
 
-    def __init__(self, main: Callable[..., int], *arguments: str) -> None:
+    def __init__(self, main: Callable[..., int], *arguments: str, counts: tuple[str, str]) -> None:
         self.arguments = arguments
+        self.counts = counts
+        """A count of the page, and where the command prints it at its end."""
         self.out: list[str] = []
         self.follower = Follower()
         self._main = main
@@ -57,7 +59,8 @@ class Command:
 
 def of_pgbench(database: Database, folder: Path) -> Command:
     (folder / "one.sql").write_text("select 1;\n")
-    return Command(pgbench.main, "-n", "-f", str(folder / "one.sql"), "-T", "2", database.url)
+    counts = ("done", r"actually processed: (\d+)")
+    return Command(pgbench.main, "-n", "-f", str(folder / "one.sql"), "-T", "2", database.url, counts=counts)
 
 
 def of_sysbench(database: Database, folder: Path) -> Command:
@@ -68,12 +71,14 @@ def of_sysbench(database: Database, folder: Path) -> Command:
     there = database.server.connection
     where = ("--db-driver=pgsql", f"--pgsql-host={there.host}", f"--pgsql-port={there.port}")
     more = (f"--pgsql-user={there.user}", f"--pgsql-db={database.name}", "--time=2")
-    return Command(sysbench.main, *where, *more, str(folder / "own.lua"), "run")
+    counts = ("done", r"total number of events: +(\d+)")
+    return Command(sysbench.main, *where, *more, str(folder / "own.lua"), "run", counts=counts)
 
 
 def of_load(database: Database, _: Path) -> Command:
     data = ("--use-case=cpu-only", "--seed=1", "--scale=10", "--batch-size=100", "--limit=900", "--rate=4")
-    return Command(tsbs.main, "load", "--target", database.url, *data)
+    counts = ("rows", r"loaded (\d+) rows")
+    return Command(tsbs.main, "load", "--target", database.url, *data, counts=counts)
 
 
 def of_queries(database: Database, folder: Path) -> Command:
@@ -83,7 +88,8 @@ def of_queries(database: Database, folder: Path) -> Command:
         order = Order("cpu-only", "single-groupby-1-1-1", SCALE, START_NS, END_NS, 1, 20)
         gob.write(generate(order), file)
     place = ("--file", str(path), "--target", database.url)
-    return Command(tsbs.main, "run-queries", *place, "--duration=2s", "--print-interval=0")
+    counts = ("done", r"Run complete after (\d+) queries")
+    return Command(tsbs.main, "run-queries", *place, "--duration=2s", "--print-interval=0", counts=counts)
 
 
 COMMANDS = [of_pgbench, of_sysbench, of_load, of_queries]
@@ -105,6 +111,8 @@ def test_the_machine_is_shown_below_the_figures_and_the_drive_while_it_goes_on(c
     assert sum(interval["rate_per_s"] > 0 for interval in follower.intervals) >= 2
     assert follower.last["now"]["ended"] in ("complete (exit code 0)", "the load is complete")
     assert (follower.last["now"]["phases_ended"], follower.last["now"]["phases"]) == (1, 1)
+    name, pattern = command.counts
+    assert [follower.last["total"][name]] == [int(count) for count in re.findall(pattern, command.printed)]
     (place,) = {tuple(interval["place"].values()) for interval in follower.intervals}
     assert re.search(r'loadstone_transactions_total\{.*outcome="done".*\} [1-9]', follower.metrics)
     assert f'phase="{place[2]}"' in follower.metrics
@@ -169,7 +177,7 @@ def test_several_machines_are_separated_by_commas_or_given_one_by_one() -> None:
 
 
 def test_initialization_takes_none_of_them(database: Database) -> None:
-    command = Command(pgbench.main, "-i", database.url)
+    command = Command(pgbench.main, "-i", database.url, counts=("", ""))
     assert command.run("--live") == 1
     assert "cannot be used in initialization" in command.noted
 

@@ -131,4 +131,6 @@ fn percentiles_and_the_last_intervals_need_no_files(io: &str) {
         (recent.len() == 4 || recent.len() == 5) && recent[0]["warmup"] == true,
         "{recent:?}"
     );
+    let again: Value = serde_json::from_str(&drive.progress()).unwrap();
+    assert!(again.get("recent").is_none(), "each is told once: {again}");
 }

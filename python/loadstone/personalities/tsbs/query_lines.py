@@ -100,10 +100,10 @@ class IntervalLines:
         self._previous = self._reported = 0
         self._burning = asked["burn_in"] > 0
 
-    def show(self, _progress: object = None) -> None:
-        """Print what is due."""
-        interval = self._asked["interval"]
-        if not interval and not self._burning:
+    def show(self, progress: Mapping[str, Any] | None = None) -> None:
+        """Print what is due while the queries run."""
+        is_over = progress is not None and progress.get("over")
+        if is_over or not (self._asked["interval"] or self._burning):
             return
         self._samples.read(self._logs)
         self._tell()
