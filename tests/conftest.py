@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.mariadb import certificate, mariadb
 from support.sandbox import Database, Desk, make_base
 from support.tsbs_sandbox import Place
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from support.mariadb import MariaDB
 
 # A busy machine is no fault of what is tested; how fast things are is measured in bench/.
-settings.register_profile("loadstone", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("loadstone", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("loadstone"), max_examples=20)
 settings.load_profile("loadstone")
 # What differs is shown where they compare, as in a test.
 pytest.register_assert_rewrite("support.browser_pages", "support.stopped_drive")

@@ -77,7 +77,7 @@ def test_on_a_terminal_the_user_is_asked(folder: Path, answer: str, code: int) -
             stdin=theirs,
             stdout=subprocess.PIPE,
             stderr=theirs,
-            timeout=100,
+            timeout=240,
         )
         os.close(theirs)
         shown = b""

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def call(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run([COMMAND, *map(str, arguments)], text=True, check=False, timeout=120, **given)
+    return subprocess.run([COMMAND, *map(str, arguments)], text=True, check=False, timeout=240, **given)
 
 
 def closed(*numbers: int) -> dict[str, Any]:

@@ -166,11 +166,23 @@ def test_a_signal_ends_the_wait_for_a_server_that_does_not_move(
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_signal_ends_the_statement_and_leaves_the_connection(control: PostgresControl) -> None:
+def test_a_signal_ends_the_statement_and_leaves_the_connection(
+    control: PostgresControl, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Our schema is dropped on it afterwards."""
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    monkeypatch.setattr(waits, "LEAVE_S", 60.0)
+    monkeypatch.setattr(waits, "SILENCE_S", 300.0)
+    asleep = "select count(*) from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'"
+
+    def interrupt() -> None:
+        wait_until(lambda: database.value(asleep) == 1, "the statement is under way")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
         control.execute("select pg_sleep(60)")
+    thread.join()
     assert control.execute("select 1 as one").fetchone() == {"one": 1}
 
 

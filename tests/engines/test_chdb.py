@@ -82,7 +82,7 @@ def test_a_folder_can_be_open_once(own: OpenTarget) -> None:
         "    pass\n"
     )
     command = [sys.executable, "-c", text, own.url]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert "is in use by another process" in ended.stderr, ended.stderr
 
 

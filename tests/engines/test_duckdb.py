@@ -371,7 +371,7 @@ def test_a_statement_is_cut_off_after_a_while(control: DuckControl) -> None:
     begin = time.monotonic()
     with pytest.raises(duckdb.InterruptException), DUCKDB.at_most(control, 0.3):
         control.execute(ENDLESS)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 60
     assert DUCKDB.text_value(control, "select 1") == "1"
 
 
@@ -391,8 +391,9 @@ def test_statements_are_cancelled_by_the_name_of_their_connection(
     time.sleep(0.3)
     assert DUCKDB.cancel(control, "loadstone-8") == 0
     assert thread.is_alive()
-    assert DUCKDB.cancel(control, "loadstone-7") == 1
-    thread.join(20)
+    while thread.is_alive():  # what has not begun yet is not cancelled
+        assert DUCKDB.cancel(control, "loadstone-7") == 1
+        thread.join(0.1)
     assert isinstance(failures[0], duckdb.InterruptException)
 
 
@@ -449,7 +450,7 @@ def test_a_signal_while_a_statement_is_handed_over_leaves_it_not_running(
         control.execute(ENDLESS)
     free = submit(lambda: True)
     try:
-        assert free.result(timeout=5)
+        assert free.result(timeout=60)
     finally:
         while not free.done():
             control.interrupt()

@@ -64,12 +64,12 @@ def test_clients_need_no_lock_of_python(tmp_path: Path) -> None:
         "drive = _core.Drive(json.dumps(document), opened(None, {}).clients('{\"begin\": []}'))\n"
         "drive.start()\n"
         "end = ctypes.PyDLL(None).open(pipe.encode(), os.O_RDONLY)\n"
-        "print(os.read(end, 100).decode().strip(), json.loads(drive.wait(50))['counts']['done'])\n"
+        "print(os.read(end, 100).decode().strip(), json.loads(drive.wait(200))['counts']['done'])\n"
     )
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "out").mkdir()
     command = [sys.executable, "-c", text, str(tmp_path)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
     assert done.stdout == "here 501\n"
 
 

@@ -207,7 +207,7 @@ def test_closing_ends_the_call_that_another_thread_is_in(database: _core.DuckDat
     thread.start()
     begun.wait()
     connection.close()
-    thread.join(20)
+    thread.join(120)
     assert told in (["InterruptException"], ["ConnectionException"]), "after or before the call began"
     connection.close()
     assert refused(connection, "select 1") == ("ConnectionException", "the connection is closed")

@@ -15,6 +15,8 @@ from loadstone.host.monitor import Level, Monitor, Questions, Watched, next_dead
 from loadstone.results.folder import RunFolder
 
 FAST = 0.05
+CALM = 0.5
+"""Between samples where the answer to each question must come in time, which is before the next sample."""
 
 
 class Log:
@@ -35,7 +37,7 @@ class Log:
             self.events.append((level, message, hint))
             self.changed.notify_all()
 
-    def wait(self, condition: Callable[[], bool], timeout: float = 20) -> None:
+    def wait(self, condition: Callable[[], bool], timeout: float = 120) -> None:
         with self.changed:
             assert self.changed.wait_for(condition, timeout), (self.lines[-3:], self.events)
 
@@ -53,7 +55,7 @@ def monitor(log: Log, interval_s: float = FAST, **watched: Any) -> Monitor:
 
 
 def test_lines_have_the_keys_of_the_format(log: Log) -> None:
-    with monitor(log, ask=lambda: {"counters": {"wal_bytes": 1}}):
+    with monitor(log, interval_s=20, ask=lambda: {"counters": {"wal_bytes": 1}}):
         log.wait_lines(1)
     line = log.lines[0]
     assert list(line) == ["t_ns", "host", "server", "client", "group", "gpu", "engine"]
@@ -83,8 +85,7 @@ def test_samples_are_never_early(log: Log) -> None:
     assert times == sorted(times)
     assert times[0] >= begin
     # Never early: sample n is taken at or after its moment, so delays do not add up to a longer period.
-    grid = [round((t - times[0]) / (FAST * 1e9), 1) for t in times]
-    assert all(place >= number - 0.5 for number, place in enumerate(grid))
+    assert all(t - begin >= number * FAST * 1e9 for number, t in enumerate(times))
 
 
 @given(st.integers(0, 2**62), st.integers(1, 10**10), st.integers(-(10**11), 10**11))
@@ -128,8 +129,8 @@ def test_a_hung_server_leaves_its_part_empty_and_nothing_else(log: Log) -> None:
             release.wait(60)
         return {"counters": {}}
 
-    with monitor(log, ask=ask):
-        log.wait_lines(8)
+    with monitor(log, CALM / 2, ask=ask):
+        log.wait_lines(4)
         assert len(calls) == 1  # no second question while the first is open
         assert all(line["engine"] is None and line["host"] for line in log.lines)
         release.set()
@@ -172,7 +173,7 @@ def test_stop_returns_though_the_server_hangs(log: Log) -> None:
     time.sleep(0.1)
     begin = time.monotonic()
     watching.stop()
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 30.0
     assert [line["engine"] for line in log.lines] == [None, None]
     watching.start()  # the question is still open: no second thread may ask beside it
     assert len([t for t in threading.enumerate() if t.name == "loadstone-questions"]) == 1
@@ -187,16 +188,16 @@ def test_a_server_that_fails_is_asked_more_and_more_seldom_and_told_once(log: Lo
         calls.append(len(log.lines))
         raise OSError("connection refused")
 
-    with monitor(log, ask=ask):
-        log.wait_lines(20)
-    assert 2 <= len(calls) <= 9  # without holding back it would be once a line
+    with monitor(log, CALM / 2, ask=ask):
+        log.wait_lines(8)
+    assert 2 <= len(calls) <= 5  # without holding back it would be once a line
     (event,) = log.events
     assert event[0] == "warning"
     assert "connection refused" in event[1]
 
 
 def test_an_answer_of_none_is_no_trouble(log: Log) -> None:
-    with monitor(log, ask=lambda: None):
+    with monitor(log, CALM, ask=lambda: None):
         log.wait_lines(3)
     assert log.events == []
 

@@ -67,7 +67,7 @@ def test_a_run_is_refused_before_anything_begins(tmp_path: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
     )
     assert done.returncode == 1, done.stderr
     assert "900 connections need 1" in done.stderr

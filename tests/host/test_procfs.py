@@ -176,9 +176,11 @@ class TestProcessTree:
     def test_many_processes_are_read_in_turns_and_none_is_forgotten(self) -> None:
         code = (
             "import os, sys, time\n"
+            "told, tell = os.pipe()\n"
             "for _ in range(200):\n"
             "    if os.fork() == 0:\n"
-            "        time.sleep(600)\n"
+            "        os.write(tell, b'x'); time.sleep(600)\n"
+            "    os.read(told, 1)\n"
             "print('done', flush=True); sys.stdin.readline(); import signal; os.killpg(0, signal.SIGKILL)"
         )
         process = subprocess.Popen(

@@ -138,7 +138,7 @@ def test_a_lost_host_fails_the_load_and_what_is_left_goes_on_from_any_number_of_
     with monkeypatch.context() as patched:
         patched.setattr(JointDrive, "look", kill_one)
         with pytest.raises(RunFailedError, match=r"load host local-\d was lost.*signal 9") as failed:
-            load(database, tmp_path / "first", "--rate=10", "--hosts=local:2")
+            load(database, tmp_path / "first", "--rate=5", "--hosts=local:2")
     assert failed.value.exit_code == 2
     account = json.loads((tmp_path / "first" / "drive.json").read_text())
     (lost,) = account["lost_hosts"]

@@ -86,4 +86,4 @@ def test_the_script_for_slurm_prints_the_address_of_its_scheduler(tmp_path: Path
         assert job.stdout is not None
         assert job.stdout.readline().startswith("--hosts tcp://127.0.0.1:")
         job.send_signal(signal.SIGINT)
-        assert job.wait(30) == 0
+        assert job.wait(120) == 0

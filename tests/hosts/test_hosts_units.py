@@ -308,7 +308,7 @@ def agent(folder: Path, lease_s: float) -> subprocess.Popen[bytes]:
 
 
 def test_an_agent_ends_with_its_lease_and_with_its_parent(tmp_path: Path) -> None:
-    with agent(tmp_path / "lease", 0.3) as unheard, agent(tmp_path / "parent", 60) as orphan:
+    with agent(tmp_path / "lease", 0.3) as unheard, agent(tmp_path / "parent", 600) as orphan:
         assert orphan.stdin is not None
         assert orphan.stdout is not None
         for message in (
@@ -322,8 +322,8 @@ def test_an_agent_ends_with_its_lease_and_with_its_parent(tmp_path: Path) -> Non
         assert json.loads(orphan.stdout.readline())["failed"] == ["nothing is prepared", ""]
         assert "does not parse" in json.loads(orphan.stdout.readline())["failed"][0]
         orphan.stdin.close()
-        assert orphan.wait(20) == 0
-        assert unheard.wait(20) == 0
+        assert orphan.wait(120) == 0
+        assert unheard.wait(120) == 0
     assert list(tmp_path.iterdir()) == []
 
 

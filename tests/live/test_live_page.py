@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from support.browser import ADVICE, environment, find
+from support.browser_pages import WAIT_MS
 from support.live_runs import PHASE, begun, progress
 
 from loadstone.errors import LoadstoneError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.slow  # a browser
-WAIT_MS = 30_000
 LEAVE_S = 10.0
 """Far above what leaving browsers takes, far below the time that they may stay silent."""
 
@@ -41,7 +41,7 @@ def browser() -> Iterator[Browser]:
     ]
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=path, headless=True, args=options, env=environment(path)
+            executable_path=path, headless=True, args=options, env=environment(path), timeout=WAIT_MS
         )
         yield started
         started.close()
@@ -52,6 +52,7 @@ def test_a_phone_shows_each_interval_and_is_told_of_the_end(browser: Browser) ->
     figures.progressed("pg18", PHASE, progress(1))
     said: list[str] = []
     page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.set_default_timeout(WAIT_MS)
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     asked: list[str] = []
@@ -109,7 +110,7 @@ def test_a_browser_that_stays_open_does_not_keep_the_run() -> None:
     figures = begun()
     with serving(0, figures) as url:
         port = int(url.rstrip("/").rpartition(":")[2])
-        follows, idles = (socket.create_connection(("127.0.0.1", port), 5) for _ in range(2))
+        follows, idles = (socket.create_connection(("127.0.0.1", port), 60) for _ in range(2))
         follows.sendall(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         idles.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         assert follows.recv(12) == idles.recv(12) == b"HTTP/1.1 200"

@@ -96,7 +96,7 @@ def test_one_file_has_one_writer(place: Place) -> None:
     wait_until((place.folder / "data.txt.part").exists, "the file begins")
     second = place.make(*IOT, "--format=timescaledb", "--file=data.txt")
     first.send_signal(signal.SIGTERM)
-    first.communicate(timeout=30)
+    first.communicate(timeout=120)
     assert (second.code, "being written by another process" in second.err) == (1, True)
     assert (first.returncode, place.names()) == (143, [])
 
@@ -132,7 +132,7 @@ def test_a_reader_that_has_had_enough_is_no_error(place: Place, how: int) -> Non
     assert process.stderr is not None
     assert process.stdout.readline().startswith(b"tags,hostname string")
     process.stdout.close()
-    assert process.wait(timeout=30) == -signal.SIGPIPE
+    assert process.wait(timeout=120) == -signal.SIGPIPE
     assert process.stderr.read() == b""
     process.stderr.close()
 
@@ -174,7 +174,7 @@ def test_ctrl_c_leaves_nothing_behind(place: Place) -> None:
         )
         wait_until((place.folder / "data.part").exists, "the output begins")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
         assert (process.returncode, err) == (130, b"loadstone tsbs generate-data: stopped by SIGINT\n")
         assert list(place.folder.iterdir()) == []
 
@@ -198,7 +198,7 @@ def test_ctrl_c_ends_it_also_when_nobody_reads(place: Place) -> None:
 
     wait_until(is_full, "nothing more goes into the pipe")
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=120) == 130
     process.communicate()
 
 

@@ -37,7 +37,7 @@ def cluster() -> Iterator[Path]:
     with folder_of(server_account()) as folder:
         program = find_build("pg", server_account()).bin / "initdb"
         command = [str(program), "-D", str(folder / "data"), "-A", "trust", "--no-sync"]
-        made = server_account().run([*command, "-U", server_account().name], cwd=folder, timeout_s=60)
+        made = server_account().run([*command, "-U", server_account().name], cwd=folder, timeout_s=240)
         assert made.returncode == 0, made.stdout
         yield folder / "data"
 
@@ -103,7 +103,7 @@ def kill(process: subprocess.Popen[str]) -> None:
             member.kill()
     process.kill()
     process.wait()
-    psutil.wait_procs(family, timeout=10)
+    psutil.wait_procs(family, timeout=60)
     assert process.stderr is not None
     process.stderr.close()
 

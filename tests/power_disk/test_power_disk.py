@@ -315,7 +315,7 @@ def killed(folders: tuple[Path, Path]) -> Iterator[tuple[subprocess.Popen[str], 
 def wait_for_end(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
-        select.select([handle], [], [], 20)
+        select.select([handle], [], [], 120)
         os.close(handle)
 
 

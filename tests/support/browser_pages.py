@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+WAIT_MS = 120_000
+"""Longest wait for a browser, on a machine that also runs other tests, builds and servers."""
 # A browser that looks for its maker's hosts would fail, or hide, a test that forbids requests.
 QUIET = [
     "--disable-gpu",
@@ -73,8 +75,9 @@ def launched() -> Iterator[Browser]:
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=path, headless=True, args=[*QUIET, *sandbox], env=environment(path)
-        )
+            executable_path=path, headless=True, args=[*QUIET, *sandbox], env=environment(path),
+            timeout=WAIT_MS,
+        )  # fmt: skip
         yield started
         started.close()
 
@@ -88,6 +91,7 @@ def show(
         java_script_enabled=script,
         reduced_motion="reduce",
     )
+    context.set_default_timeout(WAIT_MS)
     watched = Watched(context.new_page())
     watched.page.on("console", lambda message: watched.said.append(message.text))
     watched.page.on("pageerror", lambda error: watched.said.append(str(error)))
@@ -102,7 +106,7 @@ def draw_all(page: Page) -> None:
         figure.scroll_into_view_if_needed()
     # Playwright's own wait evaluates a text inside the page, which the page's policy forbids.
     wait_until(
-        lambda: page.evaluate("!document.querySelector('figure.chart:not([data-drawn])')"), "all is drawn", 20
+        lambda: page.evaluate("!document.querySelector('figure.chart:not([data-drawn])')"), "all is drawn"
     )
 
 

@@ -71,7 +71,7 @@ select count(*) from pg_locks l join pg_database d on d.oid = l.database
 where l.locktype = 'advisory' and d.datname = current_database()
 """
 PUBLIC = "select string_agg(relname, ', ') from pg_class where relnamespace = 'public'::regnamespace"
-LIMIT_S = 60.0
+LIMIT_S = 200.0
 """Far more than all limits of one run together."""
 
 
@@ -304,7 +304,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--keep-bad", action="store_true", help="keep what bad runs have written")
     parser.add_argument("--show", action="store_true", help="print what it said, and each connection")
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that a run may take (60)")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that a run may take (200)")
     parser.add_argument("--faults", default="", help="this plan in place of the seed's, as it is printed")
     given = parser.parse_args()
     bad = 0

@@ -23,7 +23,7 @@ _PATH = f"{os.environ['PATH']}:/usr/sbin"
 MARIADBD = shutil.which("mariadbd", path=_PATH)
 INSTALL = shutil.which("mariadb-install-db", path=_PATH)
 CLIENT = shutil.which("mariadb", path=_PATH)
-START_S = 60.0
+START_S = 200.0
 _OPTIONS = (
     "--skip-log-bin",
     "--innodb-buffer-pool-size=32M",

@@ -27,7 +27,7 @@ from loadstone.private_server.server import DATABASE, USER
 from loadstone.results.manifest import Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from loadstone.private_server import EmbeddedServer
 
@@ -66,7 +66,7 @@ COUNTED = (
 )
 
 
-def wait_until(condition: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, limit_s: float = 120.0) -> None:
     """Wait until something holds; fail the test when it never does."""
     end = time.monotonic() + limit_s
     while not condition():
@@ -313,6 +313,15 @@ class Desk:
         pid, _, _, port, socket, *_ = found.read_text().splitlines()
         return PrivateServer(int(pid), Path(socket), int(port))
 
+    def of_postgres(self, parent: int | None = None) -> list[psutil.Process]:
+        """List the processes of private PostgreSQL servers, or of one parent; they may end at any time."""
+        found = []
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                if "postgres" in process.name() and parent in (None, process.ppid()):
+                    found.append(process)
+        return found
+
     def processes(self) -> Iterator[psutil.Process]:
         """Yield the living processes that have to do with this place."""
         sign = str(self.base)
@@ -337,6 +346,13 @@ class Desk:
         if not self.may_leave:
             assert left == [], "processes are left"
             assert servers == [], "a private server's folders or records are left"
+
+
+def kill_all(processes: Iterable[psutil.Process]) -> None:
+    """Kill processes of one family: when its first is gone, the others end by themselves."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def make_base() -> Path:
@@ -428,3 +444,9 @@ class Database:
     def execute(self, statement: str) -> None:
         with self.connect() as connection:
             connection.execute(statement.encode())
+
+    def wait_until_left(self) -> None:
+        """Wait until the server has seen the end of all sessions of commands, as after a kill."""
+        ours = "datname = current_database() and application_name like 'loadstone%'"
+        query = f"select count(*) from pg_stat_activity where {ours}"
+        wait_until(lambda: self.value(query) == 0, "no session of ours is left")

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MARK = "LOADSTONE_TEST_SSHD"
+"""What tells the processes of one server's sessions from all others of this machine."""
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -28,6 +31,18 @@ class Sshd:
     command: str
     known: Path
     host_key: str
+    folder: Path
+
+    def processes(self, *words: str) -> set[int]:
+        """Return the processes of its sessions, or those that have one of the words as an argument."""
+
+        def is_ours(process: psutil.Process) -> bool:
+            with contextlib.suppress(psutil.Error):
+                there = process.environ().get(MARK) == str(self.folder)
+                return there and (not words or any(word in process.cmdline() for word in words))
+            return False
+
+        return {process.pid for process in psutil.process_iter() if is_ours(process)}
 
 
 @contextlib.contextmanager
@@ -44,6 +59,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\nStrictModes no\n"
         f"AuthorizedKeysFile {folder}/authorized\nUsePAM no\nPasswordAuthentication no\n"
+        f"SetEnv {MARK}={folder}\n"
     )
     known = folder / "known"
     (folder / "ssh_config").write_text(
@@ -58,7 +74,8 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         try:
             assert server.stderr is not None
             assert any("Server listening" in line for line in server.stderr)
-            yield Sshd(port, f"ssh -F {folder}/ssh_config", known, f"[127.0.0.1]:{port} {kind} {key}\n")
+            host_key = f"[127.0.0.1]:{port} {kind} {key}\n"
+            yield Sshd(port, f"ssh -F {folder}/ssh_config", known, host_key, folder)
         finally:
             server.terminate()
 

@@ -54,7 +54,7 @@ class Follower:
     def wait_for_end(self) -> None:
         """Wait until the page has ended, as it does with its command."""
         if self._thread is not None:
-            self._thread.join(30)
+            self._thread.join(120)
             assert not self._thread.is_alive(), "the page has ended with the command"
 
     @property
@@ -68,7 +68,7 @@ class Follower:
 
     def _follow(self, url: str) -> None:
         kind = ""
-        with urlopen(f"{url}events", timeout=60) as events:
+        with urlopen(f"{url}events", timeout=120) as events:
             for line in map(bytes.decode, events):
                 if line.startswith("event: "):
                     kind = line.removeprefix("event: ").strip()
@@ -76,7 +76,7 @@ class Follower:
                     self.last = json.loads(line.removeprefix("data: "))
                     self.documents.append(self.last)
                     if self.intervals and not self.metrics and "metrics of this run" in self._urls:
-                        with urlopen(self._urls["metrics of this run"], timeout=10) as answer:
+                        with urlopen(self._urls["metrics of this run"], timeout=60) as answer:
                             self.metrics = answer.read().decode()
                     if kind == "ended":
                         return

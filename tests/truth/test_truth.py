@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow  # loads are driven
 
 SLOW_MS = 200.0
+LATE_MS = 20.0
+"""By so much a busy machine may delay answers: they are never early."""
 
 
 def short(service: dict[str, object], truth: Callable[[float], float | None]) -> Case:
@@ -35,6 +37,13 @@ def tool(name: str) -> Tool:
     return next(found for found in tools(peers=True) if found.name == name)
 
 
+def agrees(measured: float | None, truth: float | None, within: float) -> bool:
+    """Return whether a percentile is the true one, but for an error and for what a busy machine adds."""
+    assert measured is not None
+    assert truth is not None
+    return (1 - within) * truth < measured < (1 + within) * truth + LATE_MS
+
+
 def of(name: str) -> Case:
     return next(case for case in cases() if case.name == name)
 
@@ -43,7 +52,7 @@ def test_percentiles_of_a_known_distribution_are_measured() -> None:
     found = measure(EXPONENTIAL, tool("loadstone"))
     for percentile in EXPONENTIAL.percentiles:
         truth = EXPONENTIAL.truths["response"](percentile)
-        assert found["response", percentile] == pytest.approx(truth, rel=0.02)
+        assert agrees(found["response", percentile], truth, 0.02), (percentile, truth, found)
 
 
 def test_a_stall_shows_whole_in_response_time_and_hardly_in_service_time() -> None:
@@ -53,7 +62,7 @@ def test_a_stall_shows_whole_in_response_time_and_hardly_in_service_time() -> No
         truth = STALL.truths["response"](percentile)
         assert truth is not None
         assert truth > 250.0
-        assert found["response", percentile] == pytest.approx(truth, rel=0.05)
+        assert agrees(found["response", percentile], truth, 0.05), (percentile, truth, found)
     assert found["service", 95.0] < 0.1 * found["response", 95.0]
 
 
@@ -64,7 +73,7 @@ def test_peers_are_measured_by_what_they_say_themselves(name: str) -> None:
     found = measure(EXPONENTIAL, tool(name))
     for percentile in EXPONENTIAL.percentiles:
         truth = EXPONENTIAL.truths["response"](percentile)
-        assert found["response", percentile] == pytest.approx(truth, rel=0.05)
+        assert agrees(found["response", percentile], truth, 0.05), (percentile, truth, found)
 
 
 def test_a_percentile_on_the_edge_between_two_values_has_no_true_value() -> None:

@@ -109,7 +109,7 @@ def test_nothing_is_left_when_the_connection_ends(tmp_path: Path) -> None:
     with watching(local_shell(tmp_path, python=True)) as source:
         source.check()
         started = processes(source)
-    _, alive = psutil.wait_procs(started, timeout=20)
+    _, alive = psutil.wait_procs(started, timeout=120)
     assert alive == []
 
 
@@ -155,9 +155,9 @@ def test_over_a_real_server_and_only_with_a_known_key(tmp_path: Path) -> None:
             assert source.check() == "/proc by its Python"
             assert source.ask().host is not None
             assert source.clock.error_s is not None
-            assert source.clock.error_s < 0.1
-    busy = ["pgrep", "-f", "loadstone-watch python"]
-    assert subprocess.run(busy, capture_output=True, check=False).stdout == b""
+            assert source.clock.error_s < 2.0
+            assert server.processes()
+        wait_until(lambda: not server.processes(), "nothing of it is left over there")
 
 
 def test_the_servers_first_process_is_found_by_one_that_serves_us() -> None:

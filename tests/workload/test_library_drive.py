@@ -90,7 +90,7 @@ def test_a_saturated_engine_stops_at_the_deadline_and_what_it_dropped_is_counted
 ) -> None:
     account = asked(duckdb, tmp_path, [SLOW], pace={"kind": "fixed", "rate_per_s": 5_000.0}, clients=2)
     assert account["state"] == "complete"
-    assert (account["end_ns"] - account["start_ns"]) / 1e9 < 5
+    assert (account["end_ns"] - account["start_ns"]) / 1e9 < 20
     counts = account["counts"]
     assert counts["scheduled"] == 5_000
     assert counts["dropped"] > 100

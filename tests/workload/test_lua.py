@@ -217,7 +217,7 @@ def test_a_loop_without_end_is_stopped_with_the_run(accounts: Database) -> None:
     while "begun" not in drive.progress():
         assert drive.wait(0.01) is None
     drive.stop()
-    text = drive.wait(20)
+    text = drive.wait(120)
     assert text is not None
     account = json.loads(text)
     assert (account["state"], account["counts"]["failed"]) == ("interrupted", 1)

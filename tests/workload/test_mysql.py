@@ -189,7 +189,7 @@ def test_a_statement_over_its_time_limit_ends_on_the_server(server: MariaDB) -> 
     account = run(server.connection(), "SELECT SLEEP(60);\n", timeout_s=1.0, clients=2)
     assert account["counts"]["failed"] == 2
     at_work = "select count(*) from information_schema.processlist where info like 'SELECT SLEEP(60)%'"
-    wait_until(lambda: server.sql(at_work) == "0", "the server has given the statements up", 10.0)
+    wait_until(lambda: server.sql(at_work) == "0", "the server has given the statements up")
 
 
 def test_an_error_in_a_pipeline_ends_it_and_nothing_else(server: MariaDB) -> None:
@@ -246,7 +246,7 @@ def test_a_connection_that_the_server_ends_is_made_again(server: MariaDB) -> Non
         server.connection(user="empty", host="127.0.0.1"), text, transactions_per_client=None, duration_s=3,
         clients=2, reconnect=True,
     )  # fmt: skip
-    wait_until(lambda: server.sql(CONNECTED) == "2", "both are at work", 10.0)
+    wait_until(lambda: server.sql(CONNECTED) == "2", "both are at work")
     server.sql("kill user empty")
     account = account_of(started)
     assert account["connect"]["reconnects"] == 2

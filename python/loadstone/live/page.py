@@ -36,8 +36,8 @@ STREAMS_MAX = 16
 """Browsers that are served at once."""
 _PULSE_S = 10.0
 """After so long without news a comment is sent: a browser that is gone is noticed."""
-_LAST_S = 1.0
-"""How long browsers have at the end to take the last word."""
+_LAST_S = 3.0
+"""How long browsers have at the end to take the last word; on a busy machine they come to it late."""
 _SECURITY = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow  # many scripts wait
 PEER = shutil.which("sysbench")
 OURS = (str(Path(sys.executable).with_name("loadstone")), "sysbench")
 DRY = ("--mysql-dry-run", "--load-threads=1")
-IN_TIME_S = 60
+IN_TIME_S = 120
 
 
 @pytest.mark.parametrize(

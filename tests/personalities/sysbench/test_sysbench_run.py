@@ -158,7 +158,7 @@ def test_a_checkpoint_reports_and_begins_again(tmp_path: Path) -> None:
     )
     assert len(parts) == 2
     assert [round(float(total_s)) for _, _, total_s in parts] == [1, 2]
-    assert [int(events) / float(rate) for events, rate, _ in parts] == pytest.approx([1.0, 1.0], rel=0.1)
+    assert [int(events) / float(rate) for events, rate, _ in parts] == pytest.approx([1.0, 1.0], rel=0.4)
     least = [float(found) for found in re.findall(r"min: +([0-9.]+)", out)]
     assert all(value < 1.0 for value in least)
 
@@ -191,7 +191,7 @@ def test_a_script_that_sleeps_holds_up_nobody_else(tmp_path: Path) -> None:
     assert code == 0
     (least,), (total,) = (re.findall(rf"{name}: +([0-9.]+)", out) for name in ("min", "total time"))
     assert float(least) >= 600
-    assert float(total) < 5
+    assert float(total) < 10, "twelve seconds one after the other"
 
 
 KIB = """
