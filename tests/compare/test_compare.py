@@ -377,6 +377,7 @@ def test_at_a_rate_the_latency_decides(tmp_path: Path) -> None:
     assert deciding[0]["ratio"] == pytest.approx(1.5, rel=0.1)
 
 
+@pytest.mark.slow
 def test_files_beside_the_output(tmp_path: Path) -> None:
     a, b = run_of(tmp_path / "a"), run_of(tmp_path / "b", 0.8)
     names = ("c.md", "c.json", "c.xml", "c.html")
@@ -392,6 +393,7 @@ def test_files_beside_the_output(tmp_path: Path) -> None:
     assert compare(a, b, "--out", tmp_path / "nowhere" / "c.md").exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_page_shows_markup_of_a_title_as_text(tmp_path: Path) -> None:
     a, b = (build(tmp_path / name, Run(phases=(Phase(title="<b>bold</b>\x1b[31m"),))) for name in "ab")
     assert compare(a, b, "--out", tmp_path / "c.html").exit_code == 0

@@ -46,6 +46,7 @@ def test_what_cannot_be_made_is_refused_in_words(place: Place, flags: str) -> No
     assert (made.code, made.out, place.names()) == (1, b"", [])
 
 
+@pytest.mark.slow
 def test_flags_are_pflags(place: Place) -> None:
     def complaint(*arguments: str) -> str:
         made = place.make(*arguments)
