@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 PAUSE = "select pg_sleep(current_setting('app.pause')::float8);\n"
 SELECT = "select 1;\n"
-FAST, SLOW = "app.pause=0.004", "app.pause=0.012"
+FAST, SLOW = "app.pause=0.010", "app.pause=0.060"
+"""So far apart that what a busy machine adds to each sleep does not hide the difference."""
 
 
 def begin(desk: Desk, scenario: Path, *arguments: object) -> Running:
@@ -48,7 +49,7 @@ def test_a_regression_is_found_and_the_other_phase_stays_untouched(desk: Desk) -
     found = document(ended.folder)
     rows = {row["phase"]: row for row in found["comparison"]["rows"] if row["primary"]}
     assert rows["pause"]["verdict"] == "worse"
-    assert rows["pause"]["ratio"] == pytest.approx(1 / 3, rel=0.2)
+    assert 0.1 < rows["pause"]["ratio"] < 0.4
     assert rows["select"]["verdict"] not in ("worse", "better")
     assert json.loads(ended.out)["comparison"]["rows"] == found["comparison"]["rows"]
     assert (found["state"], found["looks"]) == ("complete", [2, 3])
@@ -81,7 +82,7 @@ def check_trials(folder: Path, found: dict[str, Any]) -> None:
 def check_outputs(ended: Ended, text: str) -> None:
     assert "🔴 **worse**" in text
     assert "Looks after 2, 3 blocks (fewer than the usual 6 before the first)" in text
-    assert "app.pause=0.012 against pg18, app.pause=0.004" in text
+    assert "app.pause=0.060 against pg18, app.pause=0.010" in text
     assert "nothing shows that this set-up finds no difference" in text
     assert "<table" in (ended.folder / "ab.html").read_text()
     assert "find differences from" in ended.err
@@ -106,7 +107,7 @@ def test_interrupted(desk: Desk, stage: str) -> None:
     follower.write(running.err)
     STAGES[stage](running)
     running.send_group(signal.SIGINT)
-    ended = running.finish(60)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert "undecided" in ended.err
@@ -129,7 +130,7 @@ def test_a_server_that_dies_in_a_trial_ends_it_undecided(desk: Desk) -> None:
     running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided")
     STAGES["drive"](running)
     os.kill(desk.private_server().pid, signal.SIGKILL)
-    ended = running.finish(120)
+    ended = running.finish()
     assert ended.code == 2, ended.err
     assert "loadstone: arm " in ended.err
     assert "The run is in out/trials/001-" in ended.err

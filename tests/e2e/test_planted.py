@@ -104,7 +104,7 @@ def test_questdb_without_schemas_refuses_names_that_are_taken(desk: Desk, quest:
     assert planted.state("questdb", quest) == before
 
 
-IMPORT = ("--set", "rows=20000", "--set", "step_rows=2000", "--set", "indexes=1", "--set", "batch_rows=500")
+IMPORT = ("--set", "rows=60000", "--set", "step_rows=2000", "--set", "indexes=1", "--set", "batch_rows=500")
 
 
 def stopped(running: Running, signum: int) -> None:

@@ -166,10 +166,11 @@ queries.statements = [
 def test_queries_go_round_while_rows_come_in(desk: Desk, database: Database, engine: str) -> None:
     more = ASKED.format(name="some", sql="select count(*) from test where k = '2G'")
     url = database.url if engine == "postgres" else "duckdb:"
-    ended = desk.measure(own(desk, rows=60_000, more=more), "--target", url, "--set", "indexes=0")
+    # The queries connect while the first rows come in: the load must last longer than that.
+    ended = desk.measure(own(desk, rows=200_000, more=more), "--target", url, "--set", "indexes=0")
     assert ended.code == 0, ended.err
     loaded = read_json(folder_of(ended, "0") / "drive.json")
-    assert (loaded["load"]["rows"], loaded["load"]["verified"]) == (60_000, True)
+    assert (loaded["load"]["rows"], loaded["load"]["verified"]) == (200_000, True)
     asked = read_json(folder_of(ended, "0") / "queries" / "drive.json")
     assert [label["label"] for label in asked["queries"]["labels"]] == ["all", "some"]
     assert asked["plain_queries"]["table"] == "test"
@@ -182,7 +183,7 @@ def test_queries_go_round_while_rows_come_in(desk: Desk, database: Database, eng
 
 def test_a_query_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database: Database) -> None:
     more = ASKED.format(name="wrong", sql="select nothing from test")
-    ended = desk.measure(own(desk, more=more), "--target", database.url, "--set", "indexes=0")
+    ended = desk.measure(own(desk, rows=100_000, more=more), "--target", database.url, "--set", "indexes=0")
     assert ended.code == 0, ended.err
     (told,) = [words for words in ended.told("note") if "during the load" in words]
     assert "nothing" in told
@@ -193,7 +194,7 @@ def test_a_query_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database
 def test_ctrl_c_ends_a_load_and_the_queries_beside_it(desk: Desk, database: Database) -> None:
     more = ASKED.format(name="some", sql="select count(*) from test where k = '2G'")
     running = desk.begin(own(desk, rows=50_000_000, more=more), "--target", database.url)
-    wait_for_steps(running, 1)
+    running.wait_for_drive("import-indexes-1/queries")
     running.send(signal.SIGINT)
     ended = running.finish()
     assert ended.code == 130, ended.err
@@ -228,7 +229,7 @@ def test_a_disk_that_is_full_in_a_step_fails_it_with_its_bytes_and_skips_the_res
         running = desk.begin(scenario, "--storage", disk, "--ignore-space")
         wait_for_steps(running, 3)
         fill(disk, 12 << 20)
-        ended = running.finish(90)
+        ended = running.finish()
         assert ended.code == 2, ended.err
         assert "Traceback" not in ended.err
         assert [entry.name for entry in disk.iterdir()] == ["ballast"]
@@ -268,7 +269,7 @@ def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(de
     os.kill(desk.private_server().pid, signal.SIGKILL)
     running.wait_for(lambda: len(phases(running)) > 1, "the next variant")
     running.send(signal.SIGINT)
-    ended = running.finish(60)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     one, three, *_ = phases_of(ended)
@@ -296,7 +297,7 @@ def test_ctrl_c_in_and_between_steps_ends_the_load_in_order(
     wait_for_steps(running, 2)
     time.sleep(delay_s)
     running.send(signal.SIGINT)
-    ended = running.finish(30)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     (phase,) = phases_of(ended)
@@ -343,8 +344,7 @@ def test_a_run_killed_in_a_step_goes_on_where_the_server_has_got_to(desk: Desk, 
     wait_for_steps(running, 3)
     running.send(signal.SIGKILL)
     running.finish()
-    query = "select count(*) from pg_stat_activity where application_name like 'loadstone%'"
-    wait_until(lambda: database.value(query) == 0, "no session of ours is left")
+    database.wait_until_left()
     before = steps_of(running)
     assert 3 <= len(before) < 19
     gone_on(ended := resume(desk, scenario, "--target", database.url), 100_000, 5_000)
@@ -368,6 +368,7 @@ def test_a_load_whose_table_is_gone_begins_again(desk: Desk, database: Database)
     wait_for_steps(running, 3)
     running.send(signal.SIGKILL)
     running.finish()
+    database.wait_until_left()
     database.execute("drop schema loadstone cascade")
     ended = resume(desk, scenario, "--target", database.url)
     assert ended.code == 0, ended.err

@@ -22,7 +22,7 @@ def test_metrics_and_page_are_there_as_long_as_the_run(desk: Desk, database: Dat
     metrics, page = re.findall(r"http://127\.0\.0\.1:\d+/\S*", run.err)
     run.wait_for(lambda: b"loadstone_rate{" in urlopen(metrics, timeout=10).read(), "a rate")
     assert b"vegaEmbed" in urlopen(page, timeout=10).read()
-    with urlopen(f"{page}events", timeout=20) as events:
+    with urlopen(f"{page}events", timeout=120) as events:
         run.send(signal.SIGINT)
         told = events.read().decode()
     assert "event: ended" in told

@@ -134,7 +134,7 @@ def test_ctrl_c_leaves_nothing_on_a_users_server(desk: Desk, mariadb_server: Mar
     running = desk.start("run", folder, "--target", url, "--out", "out")
     running.wait_for_drive("transfers")
     running.send_group(signal.SIGINT)
-    ended = running.finish(40)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert (ended.folder / "report.html").is_file()
     assert mariadb_server.sql("show databases like 'loadstone'") == ""

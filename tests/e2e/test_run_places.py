@@ -35,7 +35,7 @@ def test_results_that_find_no_room_end_the_run_and_what_was_kept_can_be_read(
         running = desk.begin(desk.inserts(4), "--target", database.url, out="disk/out")
         running.wait_for_drive("insert")
         ballast = fill(disk, 0)
-        ended = running.finish(60)
+        ended = running.finish()
         assert ended.code == 2, ended.err
         assert "No space left on device" in ended.err
         assert "Free some space there, or choose another folder with --out" in ended.err
@@ -80,7 +80,7 @@ def test_a_private_servers_disk_that_fills_up_fails_the_phase_with_the_servers_w
         running = desk.begin(desk.scenario(("insert", script, settings)), "--storage", disk)
         running.wait_for_drive("insert")
         fill(disk, 20 << 20)
-        ended = running.finish(90)
+        ended = running.finish()
         assert ended.code in (2, 3), ended.err
         assert "No space left on device" in str(ended.drive("insert")["errors"])
         assert "No space left on device" in ended.err

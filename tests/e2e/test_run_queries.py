@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import psycopg
 import pytest
-from support.sandbox import change_plan, read_json, wait_until
+from support.sandbox import change_plan, kill_all, read_json, wait_until
 
 from loadstone.private_server.memory_limit import choose_groups
 
@@ -266,10 +266,7 @@ def test_a_query_to_duckdb_that_takes_too_long_is_interrupted(desk: Desk) -> Non
 def test_a_server_that_dies_of_a_query_answers_the_next_one(desk: Desk, whole: bool) -> None:  # noqa: FBT001
     running = desk.begin(scenario(desk, ONE.format(timeout=600, trouble=SLEEP)), "--target", "pg")
     session = under_way_privately(running, desk)
-    victims = [p for p in desk.processes() if "postgres" in p.name()] if whole else [session]
-    for victim in victims:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victim.kill()
+    kill_all(desk.of_postgres() if whole else [session])
     ended = running.finish()
     assert ended.code == 2, ended.err
     (asked,) = plain_queries(ended, "pg18")
@@ -289,7 +286,7 @@ def test_ctrl_c_ends_a_long_query_in_seconds_and_the_run_can_go_on(desk: Desk, d
     running = desk.begin(folder, "--target", database.url)
     under_way(running, database, SLEEP)
     running.send(signal.SIGINT)
-    ended = running.finish(30)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     nothing_left(database)
@@ -316,7 +313,7 @@ def test_ctrl_c_ends_a_long_query_to_duckdb(desk: Desk) -> None:
     drive = "targets/duckdb/phases/*-ask/drive.json"
     running.wait_for(lambda: list(running.folder.glob(drive)), "the first query was answered")
     running.send(signal.SIGINT)
-    ended = running.finish(30)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert ended.phases()["ask"]["state"] == "interrupted"

@@ -47,6 +47,7 @@ def resume(desk: Desk, *arguments: object) -> Ended:
 def test_a_killed_run_goes_on_with_the_phase_that_was_under_way(desk: Desk, database: Database) -> None:
     scenario = three_drives(desk)
     before = killed(desk, scenario, "--target", database.url)
+    database.wait_until_left()
     first = before.phases()["first"]
     shorten(scenario, before)
     ended = resume(desk, scenario, "--target", database.url)
@@ -76,7 +77,7 @@ def test_what_was_prepared_and_is_gone_is_prepared_again(desk: Desk, database: D
     running = desk.begin(scenario, "--target", database.url)
     running.wait_for_drive("second")
     running.send(signal.SIGINT)
-    before = running.finish(30)
+    before = running.finish()
     assert before.code == 130, before.err
     old = before.phases()
     shorten(scenario, before)
@@ -109,7 +110,7 @@ def test_a_run_that_is_under_way_is_left_alone(desk: Desk, database: Database) -
     assert ended.code == 1, ended.err
     assert f"is still running, as process {running.process.pid}" in ended.err
     running.send(signal.SIGINT)
-    assert running.finish(30).code == 130
+    assert running.finish().code == 130
 
 
 def test_a_folder_that_is_no_run_is_refused(desk: Desk, database: Database) -> None:
@@ -153,6 +154,7 @@ def test_other_arguments_are_refused_by_name(desk: Desk, database: Database) -> 
 def test_a_resumed_run_can_be_killed_and_gone_on_with_again(desk: Desk, database: Database) -> None:
     scenario = three_drives(desk)
     before = killed(desk, scenario, "--target", database.url)
+    database.wait_until_left()
     given = ("run", scenario, "--target", database.url, "--size", "tiny", "--no-calibrate", "--resume", "out")
     folder = next(before.folder.glob("targets/*/phases/*-second"))
     series = folder / "series.jsonl"
@@ -165,10 +167,11 @@ def test_a_resumed_run_can_be_killed_and_gone_on_with_again(desk: Desk, database
     running.send(signal.SIGKILL)
     running.finish()
     wait_until(lambda: not list(desk.processes()), "it is gone")
+    database.wait_until_left()
     running = desk.start(*given)
     running.wait_for(lambda: under_way(2), "the drive is under way for the third time")
     running.send(signal.SIGINT)
-    ended = running.finish(30)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert len(ended.run["resumed_at"]) == 2
     assert [phase["state"] for phase in ended.phases().values()] == ["complete", "complete", "interrupted"]

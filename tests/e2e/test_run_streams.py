@@ -70,7 +70,7 @@ def test_a_terminal_that_goes_away(
     begun = "targets/*/phases/*-second/series.jsonl"
     running.wait_for(lambda: drained(screen) and list(running.folder.glob(begun)), "the drive")
     os.close(screen)
-    ended = running.finish(60)
+    ended = running.finish()
     assert ended.code == code
     assert ended.run["state"] == state
     assert ended.run["exit_code"] == code

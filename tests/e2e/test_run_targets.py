@@ -104,7 +104,7 @@ def test_a_listener_that_says_nothing_is_given_up(desk: Desk) -> None:
         url = f"postgres://u@127.0.0.1:{silent.getsockname()[1]}/d?connect_timeout=2&sslmode=disable"
         ended = desk.measure(desk.inserts(), "--target", url)
     refused(ended, "the server does not answer", "connect_timeout")
-    assert ended.seconds < 20
+    assert ended.seconds < 60
 
 
 def test_too_few_connections_are_refused_before_anything_is_touched(desk: Desk, database: Database) -> None:
@@ -141,6 +141,7 @@ def test_what_a_killed_run_left_is_replaced_without_asking(desk: Desk, database:
     running.wait_for_drive("insert")
     running.send(9)
     running.finish()
+    database.wait_until_left()
     assert database.value("select count(*) > 0 from loadstone.t")
     again = desk.measure(
         desk.scenario(("one", "select 1;\n", "duration_s = 1"), name="other"),

@@ -101,7 +101,7 @@ def test_a_kept_server_is_told_of_and_can_be_reached(desk: Desk) -> None:
     assert rows == (int(check["actual"].replace(",", "")),)
     server = psutil.Process(int(stop.group(1)))
     server.send_signal(2)
-    server.wait(20)
+    server.wait(60)
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 SELECT = "select 1;\n"
 ONE_WORKER = {"time": {"kind": "exponential", "mean_ms": 4.0}, "workers": 1}
-P90 = limit("p90=150ms")
+P90 = limit("p90=600ms")
 
 
 def driven(folder: Path, rate: float, seconds: float) -> Path:
@@ -71,7 +71,7 @@ def test_a_drive_counts_against_all_that_should_have_begun(tmp_path: Path) -> No
     assert over.should > 2500, "also those that never began"
     assert over.in_time[0] < 0.5 * over.should
     assert over.failed > 500
-    assert set(over.misses(limits, 0.01)) == {"errors", "p90=150ms", "p50=1us"}
+    assert set(over.misses(limits, 0.01)) == {"errors", "p90=600ms", "p50=1us"}
 
 
 def test_what_the_warm_up_carried_over_is_no_miss(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_interrupted_with_a_real_server(desk: Desk) -> None:
     follower.write(running.err)
     running.wait_for_words("trial 3, short")
     running.send_group(signal.SIGINT)
-    ended = running.finish(60)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     follower.wait_for_end()
