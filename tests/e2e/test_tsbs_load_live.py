@@ -16,7 +16,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 import pytest
-from support.sandbox import COMMAND, Database, fill, small_disk, wait_until
+from support.sandbox import COMMAND, Database, fill, kill_all, small_disk, wait_until
 
 from loadstone.private_server import EmbeddedServer, ServerSpec
 
@@ -217,8 +217,8 @@ def server_of_our_own(storage: Path | None = None) -> Iterator[EmbeddedServer]:
 
 
 def slow_load(desk: Desk, database: Database, *arguments: str) -> Running:
-    """Start a load of 72 batches, 20 a second."""
-    slow = ("--batch-size=100", "--workers=3", "--rate=20")
+    """Start a load of 72 batches, 10 a second."""
+    slow = ("--batch-size=100", "--workers=3", "--rate=10")
     return desk.start("tsbs", "load", "--target", database.url, *slow, *HOUR, *arguments)
 
 
@@ -249,9 +249,8 @@ def test_a_load_whose_server_dies_goes_on_where_it_broke_off(desk: Desk, how: st
         postmaster = psutil.Process(server.pid)
         if how == "postmaster":
             family = [postmaster, *postmaster.children()]
-            for process in family:
-                process.kill()
-            psutil.wait_procs(family, timeout=10)
+            kill_all(family)
+            psutil.wait_procs(family, timeout=60)
         else:
             pid = database.value("select pid from pg_stat_activity where query like 'COPY%' limit 1")
             while pid is None:
