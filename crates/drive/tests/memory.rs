@@ -68,7 +68,7 @@ fn drive_one() {
     std::io::stdin().read_to_string(&mut text).unwrap();
     let drive = Drive::new(DriveSpec::from_json(&text).unwrap()).unwrap();
     drive.start().unwrap();
-    let account = drive.wait(Duration::from_secs(30)).unwrap().unwrap();
+    let account = drive.wait(Duration::from_mins(2)).unwrap().unwrap();
     let mut account: Value = serde_json::from_str(&account).unwrap();
     assert_eq!(account["counts"]["failed"], 0, "{account}");
     account["peak_bytes"] = json!(status_bytes(std::process::id(), "VmHWM:"));
@@ -85,7 +85,7 @@ fn resident_bytes_with(clients: u64, io: &str) -> u64 {
     assert!(counts["done"].as_u64().unwrap() >= clients, "{counts}");
     // What is asleep at the end wakes up, and ends: late only for want of CPU.
     let lasted_ns = account["end_ns"].as_u64().unwrap() - account["start_ns"].as_u64().unwrap();
-    assert!(lasted_ns < 5_000_000_000, "{lasted_ns} ns");
+    assert!(lasted_ns < 20_000_000_000, "{lasted_ns} ns");
     assert!(account["response"]["min_ns"].as_u64().unwrap() >= 100_000_000);
     account["peak_bytes"].as_u64().unwrap()
 }

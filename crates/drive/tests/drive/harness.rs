@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Far longer than any drive here: what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Each test runs once on each interface of the kernel; where the kernel refuses one, the test fails.
 macro_rules! on_both {
@@ -113,6 +113,12 @@ pub(crate) fn run(spec: &Value) -> Value {
     let account = finish(&start(spec));
     assert_eq!(account["io"], spec["io"]);
     account
+}
+
+/// Whether all clients are connected, and the drive is under way.
+pub(crate) fn has_begun(drive: &Drive) -> bool {
+    let progress: Value = serde_json::from_str(&drive.progress()).unwrap();
+    !progress["start_ns"].is_null()
 }
 
 /// The error that keeps a drive from beginning.

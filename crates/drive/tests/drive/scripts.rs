@@ -86,7 +86,7 @@ fn a_script_that_cannot_go_on_waits_for_nothing(io: &str) {
     let account = run(&server.spec(io, more));
     assert_eq!(done_failed(&account), (0, 4000));
     assert!(
-        begun.elapsed() < Duration::from_secs(5),
+        begun.elapsed() < Duration::from_secs(25),
         "{:?}",
         begun.elapsed()
     );
@@ -103,7 +103,7 @@ fn a_script_without_statements_runs_at_full_speed(io: &str) {
     let account = run(&server.spec(io, more));
     assert_eq!(done_failed(&account), (4000, 0));
     assert!(
-        begun.elapsed() < Duration::from_secs(5),
+        begun.elapsed() < Duration::from_secs(25),
         "{:?}",
         begun.elapsed()
     );

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use loadstone_drive::Drive;
 use loadstone_wire::postgres::{Behaviour, Fault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Server, done_failed, errors, finish, number, on_both, run, script, start};
+use crate::harness::{
+    Server, done_failed, errors, finish, has_begun, number, on_both, run, script, start,
+};
 
 on_both!(
     while_it_works,
@@ -24,13 +27,23 @@ on_both!(
     while_a_script_runs_commands_without_a_server,
 );
 
-/// Stop a drive after a moment; the account and how long the end took.
+/// How long an end may take at most, on a busy machine too; what it must not wait for takes a minute.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Stop a drive a moment after it began; the account and how long the end took.
 fn stop_soon(spec: &Value) -> (Value, Duration) {
     let drive = start(spec);
+    while !has_begun(&drive) {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    stop_in_a_moment(&drive)
+}
+
+fn stop_in_a_moment(drive: &Drive) -> (Value, Duration) {
     std::thread::park_timeout(Duration::from_millis(200));
     let asked = now();
     drive.stop();
-    let account = finish(&drive);
+    let account = finish(drive);
     (account, asked.elapsed())
 }
 
@@ -39,19 +52,19 @@ fn while_it_works(io: &str) {
     let more = json!({"clients": 8, "threads": 2, "duration_s": 60.0});
     let (account, took) = stop_soon(&server.spec(io, more));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < SOON, "{took:?}");
     let (done, failed) = done_failed(&account);
     assert!(done > 0 && failed == 0, "{account}");
     let lasted_ns = number(&account["end_ns"]) - number(&account["start_ns"]);
-    assert!(lasted_ns < 2_000_000_000);
+    assert!(u128::from(lasted_ns) < SOON.as_nanos());
 }
 
 fn while_it_connects(io: &str) {
     let server = Server::faulty(vec![Fault::SilentAtStartup]);
     let more = json!({"connection": {"connect_timeout_s": 60.0}, "threads": 2});
-    let (account, took) = stop_soon(&server.spec(io, more));
+    let (account, took) = stop_in_a_moment(&start(&server.spec(io, more)));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < SOON, "{took:?}");
     assert_eq!(account["counts"]["scheduled"], 0);
 }
 
@@ -60,7 +73,7 @@ fn while_a_statement_takes_long(io: &str) {
     let more = json!({"timeout_s": 60.0, "duration_s": 60.0, "reconnect": true});
     let (account, took) = stop_soon(&server.spec(io, more));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(took < SOON, "{took:?}");
     assert_eq!(done_failed(&account), (2, 2));
     assert_eq!(errors(&account), [("timeout".to_owned(), 2)].into());
     assert!(
@@ -80,7 +93,7 @@ fn while_it_sleeps(io: &str) {
                       "scripts": script("SELECT 1;\n\\sleep 60 s\n")});
     let (account, took) = stop_soon(&server.spec(io, more));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < SOON, "{took:?}");
     assert_eq!(done_failed(&account), (0, 2));
     assert_eq!(account["in_doubt"], 0);
 }
@@ -90,7 +103,7 @@ fn while_it_waits_for_its_rate(io: &str) {
     let more = json!({"duration_s": 60.0, "pace": {"kind": "fixed", "rate_per_s": 0.1}});
     let (account, took) = stop_soon(&server.spec(io, more));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < SOON, "{took:?}");
     assert_eq!(done_failed(&account), (1, 0));
 }
 
@@ -99,7 +112,7 @@ fn while_it_comes_back(io: &str) {
     let more = json!({"duration_s": 60.0, "reconnect": true});
     let (account, took) = stop_soon(&server.spec(io, more));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < SOON, "{took:?}");
     let (done, failed) = done_failed(&account);
     assert!(done == 0 && failed > 0);
 }
@@ -123,7 +136,7 @@ fn a_long_sleep_does_not_outlive_the_run(io: &str) {
                       "scripts": script("\\sleep 60 s\nSELECT 1;\n")});
     let begun = now();
     let account = run(&server.spec(io, more));
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(begun.elapsed() < SOON);
     assert_eq!(account["state"], "complete");
     assert_eq!(done_failed(&account), (0, 2));
     assert_eq!(errors(&account), [("timeout".to_owned(), 2)].into());
@@ -186,7 +199,7 @@ fn a_shell_command_holds_up_no_other_client(io: &str) {
     let more = json!({"duration_s": 0.5, "scripts": script(text)});
     let account = run(&server.spec(io, more));
     let (done, failed) = done_failed(&account);
-    assert!(done > 20 && failed == 0, "{account}");
+    assert!(done > 5 && failed == 0, "{account}");
 }
 
 fn while_a_script_runs_commands_without_a_server(io: &str) {
@@ -200,7 +213,7 @@ fn while_a_script_runs_commands_without_a_server(io: &str) {
     let more = json!({"duration_s": 60.0, "clients": 8, "scripts": script(&text)});
     let (account, took) = stop_soon(&server.spec(io, more));
     assert_eq!(account["state"], "interrupted");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < SOON, "{took:?}");
 }
 
 #[expect(

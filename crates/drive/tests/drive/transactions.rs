@@ -5,7 +5,7 @@ use loadstone_wire::postgres::{Behaviour, Fault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Server, number, on_both, run, start};
+use crate::harness::{Server, has_begun, number, on_both, run, start};
 use crate::load::{assert_every_batch, into_sink};
 
 on_both!(
@@ -164,6 +164,9 @@ fn a_stop_ends_a_long_transaction_in_time() {
     let data = json!({"kind": "rows", "set": "import", "seed": 3, "rows": 50_000_000});
     let long = load(&json!({"data": data, "batch_rows": 10_000_000}));
     let drive = start(&into_sink(&server, "epoll", &long, &json!({"clients": 2})));
+    while !has_begun(&drive) {
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
     std::thread::park_timeout(std::time::Duration::from_millis(300));
     drive.stop();
     let account = crate::harness::finish(&drive);
