@@ -68,7 +68,7 @@ impl LoadWork {
     /// What this host leaves behind, where it is one of several.
     pub(crate) fn part(&self) -> HostPart {
         let shared = &self.shared;
-        let tally = shared.tally().part();
+        let tally = shared.tally().part().clone();
         HostPart {
             steps: shared.queue.steps(tally.has_failed()),
             tally,

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Numbers, kept as first → last of each range.
-#[derive(Debug, Default, Clone)]
+use serde::{Deserialize, Serialize};
+
+/// Numbers, kept as first → last of each range, and written down as the list of ranges.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
@@ -44,9 +47,26 @@ impl Ranges {
         }
     }
 
+    /// Add all numbers of another set.
+    pub(crate) fn add(&mut self, more: &Self) {
+        *self = Self::new(&[self.list(), more.list()].concat());
+    }
+
     /// The ranges, both ends included, ascending.
     pub(crate) fn list(&self) -> Vec<(u64, u64)> {
         self.0.iter().map(|(&first, &last)| (first, last)).collect()
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Ranges {
+    fn from(ranges: Vec<(u64, u64)>) -> Self {
+        Self::new(&ranges)
+    }
+}
+
+impl From<Ranges> for Vec<(u64, u64)> {
+    fn from(ranges: Ranges) -> Self {
+        ranges.list()
     }
 }
 

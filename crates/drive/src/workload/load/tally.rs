@@ -30,14 +30,20 @@ impl Mark {
     }
 }
 
-/// What has become of the batches of one of several hosts.
+/// The sums over all batches that have ended: what one of several hosts leaves behind.
+///
+/// Clients go through the batches in order, so the ranges stay few.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct TallyPart {
-    committed: Vec<(u64, u64)>,
+    /// Stored by this load, and said to be.
+    committed: Ranges,
     batches: u64,
+    /// Of the batches that this load stored.
     content: Content,
     skipped: u64,
+    /// Of those, and of the batches that an earlier load has stored.
     held: Option<Tables>,
+    /// Rows of tags of all these.
     tags_held: u64,
     in_doubt: Vec<u64>,
     failed: Vec<u64>,
@@ -56,6 +62,30 @@ impl TallyPart {
         self.failure.is_some()
     }
 
+    fn give_up(&mut self, why: impl FnOnce() -> String) {
+        self.failure.get_or_insert_with(why);
+    }
+
+    fn hold(&mut self, content: &Content) {
+        self.tags_held += content.tags_rows;
+        merge_tables(&mut self.held, content.fingerprints.as_ref());
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.committed.add(&more.committed);
+        self.batches += more.batches;
+        self.content.add(&more.content);
+        self.skipped += more.skipped;
+        self.tags_held += more.tags_held;
+        merge_tables(&mut self.held, more.held.as_ref());
+        self.in_doubt.extend(&more.in_doubt);
+        self.failed.extend(&more.failed);
+        self.unsent += more.unsent;
+        if let Some(failure) = &more.failure {
+            self.give_up(|| failure.clone());
+        }
+    }
+
     /// Why it has failed, in words that name the host.
     pub(crate) fn name_host(&mut self, name: &str) {
         if let Some(failure) = &mut self.failure {
@@ -64,41 +94,27 @@ impl TallyPart {
     }
 }
 
-/// The sums over all batches that have ended.
+/// All that is known of a load's batches and long transactions.
 ///
-/// Clients go through the batches in order, so the ranges stay few; the collector takes the marks away at every
-/// interval, so they stay few as well.
+/// The collector takes the marks away at every interval, so they stay few.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Stored by this load, and said to be.
-    committed: Ranges,
-    batches: u64,
-    /// Of the batches that this load stored.
-    content: Content,
-    skipped: u64,
-    /// Of those, and of the batches that an earlier load has stored.
-    held: Option<Tables>,
-    /// Rows of tags of all these.
-    tags_held: u64,
-    in_doubt: Vec<u64>,
-    failed: Vec<u64>,
-    unsent: u64,
+    part: TallyPart,
     latest_us: Option<i64>,
     marks: Vec<Mark>,
     marks_total: u64,
     /// Of long transactions.
     progress: Vec<Progress>,
     transactions: Vec<LongAccount>,
-    failure: Option<String>,
 }
 
 impl Tally {
     /// The server has committed a batch.
     pub(crate) fn commit(&mut self, number: u64, content: &Content, sent_ns: u64, acked_ns: u64) {
-        self.committed.insert(number);
-        self.batches += 1;
-        self.content.add(content);
-        self.hold(content);
+        self.part.committed.insert(number);
+        self.part.batches += 1;
+        self.part.content.add(content);
+        self.part.hold(content);
         if let Some(time_us) = content.latest_us {
             self.mark(Mark {
                 time_us,
@@ -126,67 +142,39 @@ impl Tally {
     }
 
     /// All but marks, which are taken with every interval: one of several hosts leaves it behind.
-    pub(crate) fn part(&self) -> TallyPart {
-        TallyPart {
-            committed: self.committed.list(),
-            batches: self.batches,
-            content: self.content.clone(),
-            skipped: self.skipped,
-            held: self.held.clone(),
-            tags_held: self.tags_held,
-            in_doubt: self.in_doubt.clone(),
-            failed: self.failed.clone(),
-            unsent: self.unsent,
-            failure: self.failure.clone(),
-        }
+    pub(crate) fn part(&self) -> &TallyPart {
+        &self.part
     }
 
     /// Add what a host has left behind.
     pub(crate) fn add(&mut self, part: &TallyPart) {
-        let all = [self.committed.list(), part.committed.clone()].concat();
-        self.committed = Ranges::new(&all);
-        self.batches += part.batches;
-        self.content.add(&part.content);
-        self.skipped += part.skipped;
-        self.tags_held += part.tags_held;
-        merge_tables(&mut self.held, part.held.as_ref());
-        self.in_doubt.extend(&part.in_doubt);
-        self.failed.extend(&part.failed);
-        self.unsent += part.unsent;
-        if let Some(failure) = &part.failure {
-            self.give_up(|| failure.clone());
-        }
+        self.part.add(part);
     }
 
     /// A host that was lost has left no more than its intervals: what they count was stored.
     pub(crate) fn at_least(&mut self, batches: u64, gain: LoadCount) {
-        self.batches = self.batches.max(batches);
-        self.content.rows = self.content.rows.max(gain.rows);
-        self.content.metrics = self.content.metrics.max(gain.metrics);
+        self.part.batches = self.part.batches.max(batches);
+        self.part.content.rows = self.part.content.rows.max(gain.rows);
+        self.part.content.metrics = self.part.content.metrics.max(gain.metrics);
     }
 
     /// A batch that an earlier load has stored.
     pub(crate) fn skip(&mut self, content: &Content) {
-        self.skipped += 1;
-        self.hold(content);
+        self.part.skipped += 1;
+        self.part.hold(content);
     }
 
     /// A number whose batch has no row.
     pub(crate) fn pass_over(&mut self, number: u64) {
-        self.committed.insert(number);
-    }
-
-    fn hold(&mut self, content: &Content) {
-        self.tags_held += content.tags_rows;
-        merge_tables(&mut self.held, content.fingerprints.as_ref());
+        self.part.committed.insert(number);
     }
 
     /// A batch has failed; the first to do so is why the load has.
     pub(crate) fn fail(&mut self, number: u64, failure: &Failure, in_doubt: bool) {
         if in_doubt {
-            self.in_doubt.push(number);
+            self.part.in_doubt.push(number);
         } else {
-            self.failed.push(number);
+            self.part.failed.push(number);
         }
         let label = failure.class.label();
         let known = if label.len() == 5 {
@@ -199,24 +187,24 @@ impl Tally {
 
     /// The load has failed.
     pub(crate) fn give_up(&mut self, why: impl FnOnce() -> String) {
-        self.failure.get_or_insert_with(why);
+        self.part.give_up(why);
     }
 
     /// Batches that were made and will not be sent.
     pub(crate) fn throw_away(&mut self, batches: u64) {
-        self.unsent += batches;
+        self.part.unsent += batches;
     }
 
     /// What this load has stored.
     pub(crate) fn gain(&self) -> LoadCount {
         LoadCount {
-            rows: self.content.rows,
-            metrics: self.content.metrics,
+            rows: self.part.content.rows,
+            metrics: self.part.content.metrics,
         }
     }
 
     pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
+        self.part.failure.as_deref()
     }
 
     /// The marks since they were last taken.
@@ -262,13 +250,13 @@ impl Tally {
     /// The tally's part of the account; `names` are those of the tables. Fingerprints are of all rows that are in
     /// the tables now, if they were empty before the first load.
     pub(crate) fn account<'a>(&self, names: impl Iterator<Item = &'a str>) -> Value {
-        let content = &self.content;
-        let mut in_doubt = self.in_doubt.clone();
-        let mut failed = self.failed.clone();
+        let content = &self.part.content;
+        let mut in_doubt = self.part.in_doubt.clone();
+        let mut failed = self.part.failed.clone();
         in_doubt.sort_unstable();
         failed.sort_unstable();
         let stored = content.fingerprints.as_ref().map(Tables::as_slice);
-        let held = self.held.as_ref().map(Tables::as_slice);
+        let held = self.part.held.as_ref().map(Tables::as_slice);
         let tables: Vec<_> = names
             .enumerate()
             .map(|(table, name)| {
@@ -285,13 +273,13 @@ impl Tally {
             "metrics": content.metrics,
             "tags_rows": content.tags_rows,
             "logical_bytes": content.logical_bytes,
-            "tags_total": self.tags_held,
-            "batches": self.batches,
-            "skipped_batches": self.skipped,
-            "unsent_batches": self.unsent,
+            "tags_total": self.part.tags_held,
+            "batches": self.part.batches,
+            "skipped_batches": self.part.skipped,
+            "unsent_batches": self.part.unsent,
             "in_doubt_batches": in_doubt,
             "failed_batches": failed,
-            "committed": self.committed.list(),
+            "committed": self.part.committed.list(),
             "tables": tables,
             "marks": self.marks_total,
         })
