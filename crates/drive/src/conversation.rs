@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use socket2::Socket;
 
-use crate::client::mysql::Mysql;
-use crate::client::postgres::Postgres;
+use crate::client::over;
 use crate::clock::now_ns;
 use crate::connector::Connector;
 use crate::error::DriveError;
@@ -18,7 +17,7 @@ use crate::protocol::{
     Column, Columns as _, Failure, Frontend as _, Message, Protocol, Row as _, Session as _,
 };
 use crate::record::ErrorClass;
-use crate::spec::{Connection, WireProtocol};
+use crate::spec::Connection;
 
 /// Shortest wait that the system knows: zero would be for ever.
 const SLICE_MIN: Duration = Duration::from_millis(1);
@@ -122,10 +121,7 @@ pub struct Conversation(Box<dyn Talk + Send>);
 impl Conversation {
     /// Connect and log in, within `limit` altogether.
     pub fn open(connection: &Connection, limit: Duration) -> Result<Self, DriveError> {
-        Ok(Self(match connection.protocol {
-            WireProtocol::Postgres => Box::new(Talker::<Postgres>::open(connection, limit)?),
-            WireProtocol::Mysql => Box::new(Talker::<Mysql>::open(connection, limit)?),
-        }))
+        over!(connection.protocol, P => Ok(Self(Box::new(Talker::<P>::open(connection, limit)?))))
     }
 
     /// Send a statement; [`Self::wait`] has its answer.

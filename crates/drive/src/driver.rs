@@ -13,8 +13,7 @@ use crate::account::{self, Ended, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
 use crate::client::library::Library;
-use crate::client::mysql::Mysql;
-use crate::client::postgres::Postgres;
+use crate::client::over;
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Progress, Report, StepProgress};
 use crate::config::Config;
@@ -28,7 +27,7 @@ use crate::pace::Schedule;
 use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::saved::Records;
-use crate::spec::{DriveSpec, WireProtocol};
+use crate::spec::DriveSpec;
 use crate::timeline::Timeline;
 use crate::worker::Assignment;
 use crate::worker::client::Client;
@@ -87,10 +86,7 @@ impl Files {
 impl Drive {
     /// Check the specification and parse the scripts; nothing is connected yet.
     pub fn new(spec: DriveSpec) -> Result<Self, DriveError> {
-        match spec.connected()?.protocol {
-            WireProtocol::Postgres => Self::over::<Postgres>(spec),
-            WireProtocol::Mysql => Self::over::<Mysql>(spec),
-        }
+        over!(spec.connected()?.protocol, P => Self::over::<P>(spec))
     }
 
     /// The same over any protocol.

@@ -15,15 +15,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::account::{self, Ended, Ending};
-use crate::client::mysql::Mysql;
-use crate::client::postgres::Postgres;
+use crate::client::over;
 use crate::collector::{Collected, Collector, Finish, Report};
 use crate::config::Config;
 use crate::error::DriveError;
 use crate::output::Output;
 use crate::record::{ErrorClass, WindowCounts, count_error};
 use crate::saved::{Head, Line};
-use crate::spec::{DriveSpec, WireProtocol};
+use crate::spec::DriveSpec;
 use crate::stall::Stall;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
@@ -65,10 +64,8 @@ pub fn merge(document: &str) -> Result<String, DriveError> {
         DriveError::bad_spec(format!("what is to be merged does not parse: {error}"), "")
     })?;
     spec.drive.check()?;
-    let config = Arc::new(match spec.drive.connected()?.protocol {
-        WireProtocol::Postgres => Config::new::<Postgres>(&spec.drive)?,
-        WireProtocol::Mysql => Config::new::<Mysql>(&spec.drive)?,
-    });
+    let protocol = spec.drive.connected()?.protocol;
+    let config = Arc::new(over!(protocol, P => Config::new::<P>(&spec.drive)?));
     let hosts = spec
         .hosts
         .iter()

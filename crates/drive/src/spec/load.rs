@@ -188,7 +188,7 @@ impl LoadSpec {
         if self.texts().any(|text| text.contains('\0')) {
             return refuse(
                 "the name of a table or a column contains a NUL byte".to_owned(),
-                "PostgreSQL has no such names",
+                "no database has such names",
             );
         }
         self.data.check()

@@ -264,7 +264,7 @@ fn check(label: u32, sql: &str, labels: usize) -> Result<(), String> {
         return Err("its text is empty".to_owned());
     }
     if sql.contains('\0') {
-        return Err("its text contains a NUL byte, which PostgreSQL cannot store".to_owned());
+        return Err("its text contains a NUL byte, which no server accepts".to_owned());
     }
     Ok(())
 }
