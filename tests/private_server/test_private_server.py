@@ -92,7 +92,9 @@ def embedded() -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture
-def child() -> Iterator[StartChild]:
+def child(own_registry: None) -> Iterator[StartChild]:
+    """Start servers in processes of their own, in a registry that no other test's start reads."""
+    del own_registry
     children: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> tuple[subprocess.Popen[str], int, Path, int]:
