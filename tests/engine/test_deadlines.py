@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from support.sandbox import wait_until
 
 from loadstone.engine.library.deadlines import Deadlines
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def waiting() -> int:
@@ -66,3 +70,21 @@ def test_one_thread_waits_for_all_and_ends_with_them() -> None:
     wait_until(lambda: waiting() <= before, "the end of the thread that waits")
     with deadlines.within(0.0, ended.clear):
         wait_until(lambda: not ended.is_set(), "the call of a new one")
+
+
+def test_a_call_for_which_there_is_no_thread_is_made_when_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deadlines, refused, told = Deadlines(), threading.Event(), threading.Event()
+    start = threading.Thread.start
+
+    def begin(thread: threading.Thread) -> None:
+        if thread.name == "loadstone-late" and not refused.is_set():
+            refused.set()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    with deadlines.within(0.0, told.set):
+        assert told.wait(30)
+    assert refused.is_set()

@@ -47,13 +47,21 @@ class Deadlines:
         idle = 0
         while True:
             time.sleep(_LOOK_S)
-            now = time.monotonic()
             with self._lock:
-                late = [mark for mark, (end, _) in self._due.items() if now >= end]
-                calls = [self._due.pop(mark)[1] for mark in late]
-                idle = 0 if self._due or calls else idle + 1
+                idle = 0 if self._due else idle + 1
                 if idle >= _IDLE_LOOKS:
                     self._waits = False
                     return
-            for call in calls:
-                threading.Thread(target=call, name="loadstone-late", daemon=True).start()
+                late = [mark for mark, (end, _) in self._due.items() if time.monotonic() >= end]
+                for mark in late:
+                    if _started(self._due[mark][1]):
+                        del self._due[mark]
+
+
+def _started(call: Callable[[], None]) -> bool:
+    """Call in a thread of its own; the system may have none just now, and the limits of others go on."""
+    try:
+        threading.Thread(target=call, name="loadstone-late", daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
