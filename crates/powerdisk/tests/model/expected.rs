@@ -48,8 +48,10 @@ impl Model {
             .collect()
     }
 
+    /// The names in a directory that were changed or not, with those from which something was renamed away.
     pub(crate) fn children(&self, id: u64) -> BTreeSet<Key> {
-        let keys = self.now.keys().chain(self.kept.keys());
+        let left = self.ties.iter().map(|(one, _)| one);
+        let keys = self.now.keys().chain(self.kept.keys()).chain(left);
         keys.filter(|(parent, _)| *parent == id).cloned().collect()
     }
 

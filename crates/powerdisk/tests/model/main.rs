@@ -403,6 +403,24 @@ fn backing(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
+/// Both names of a rename are durable together, also where the old one was not durable before.
+#[test]
+fn a_directory_that_is_synced_keeps_what_was_renamed_out_of_it() {
+    for strict in [false, true] {
+        let mut pair = Pair::new(strict, u64::MAX);
+        for op in [
+            Op::Create(0, 0, true),
+            Op::Create(2, 2, false),
+            Op::Rename(2, 2, 1, 0, false),
+            Op::SyncDirectory(2),
+        ] {
+            pair.perform(&op);
+        }
+        pair.lose(0, 0.0);
+        assert_eq!(pair.model.list(false).len(), 1);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
