@@ -390,16 +390,39 @@ impl Tree {
     }
 
     /// Take references away; returns the steps by which a node ends that nothing refers to any more.
-    pub(crate) fn unpin(&mut self, id: u64, count: u64) -> Option<Step> {
-        let node = self.nodes.get_mut(&id)?;
+    pub(crate) fn unpin(&mut self, id: u64, count: u64) -> io::Result<Vec<Step>> {
+        let Some(node) = self.nodes.get_mut(&id) else {
+            return Ok(Vec::new());
+        };
         node.pins = node.pins.saturating_sub(count);
         if id == ROOT || node.pins > 0 || !node.now.is_empty() || !node.kept.is_empty() {
-            return None;
+            return Ok(Vec::new());
         }
-        let place = self.place(id);
+        let (kind, place) = (node.kind, self.place(id));
+        let mut steps = self.empty(id)?;
         self.gone.push(id);
-        let kind = self.nodes.remove(&id)?.kind;
-        place.map(|place| Step::Remove(place, kind))
+        self.nodes.remove(&id);
+        steps.extend(place.map(|place| Step::Remove(place, kind)));
+        Ok(steps)
+    }
+
+    /// Take the durable names out of a directory that ends: it was synced itself, and never the way to it.
+    fn empty(&mut self, id: u64) -> io::Result<Vec<Step>> {
+        let mut steps = Vec::new();
+        for (name, inside) in self.node(id)?.entries.kept.clone() {
+            let key = (id, name);
+            let path = self.place(id).map(|place| place.join(&key.1));
+            self.keep(&key, None)?;
+            let node = self.node(inside)?;
+            let (kind, last) = (node.kind, node.kept.is_empty());
+            let store = self.place(inside).filter(|_| last);
+            steps.extend(path.map(|path| match store {
+                Some(store) => Step::Move(path, store),
+                None => Step::Remove(path, kind),
+            }));
+            steps.extend(self.unpin(inside, 0)?);
+        }
+        Ok(steps)
     }
 
     /// The nodes that ended since the last call.

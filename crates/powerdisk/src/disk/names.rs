@@ -45,8 +45,8 @@ impl Disk {
 
     pub(super) fn unpin(&self, id: u64, count: u64) -> io::Result<()> {
         let mut tree = self.tree.lock();
-        let step = tree.unpin(id, count);
-        self.apply(&mut tree, step.as_slice())
+        let steps = tree.unpin(id, count)?;
+        self.apply(&mut tree, &steps)
     }
 
     /// Make a node with a name; the caller has a reference to it.
@@ -83,8 +83,8 @@ impl Disk {
         let mut tree = self.tree.lock();
         let id = tree.remove(parent, name, directory)?;
         self.inode(parent)?.body.write().touch();
-        let step = tree.unpin(id, 0);
-        self.apply(&mut tree, step.as_slice())
+        let steps = tree.unpin(id, 0)?;
+        self.apply(&mut tree, &steps)
     }
 
     /// Rename, over what may be there, or exchange two names.
@@ -94,8 +94,8 @@ impl Disk {
         let replaced = tree.rename(from, to, exchange)?;
         self.inode(from.0)?.body.write().touch();
         self.inode(to.0)?.body.write().touch();
-        let step = replaced.and_then(|id| tree.unpin(id, 0));
-        self.apply(&mut tree, step.as_slice())
+        let steps = replaced.map_or_else(|| Ok(Vec::new()), |id| tree.unpin(id, 0))?;
+        self.apply(&mut tree, &steps)
     }
 
     /// A directory's entries in the order of their names, itself and the one above first.

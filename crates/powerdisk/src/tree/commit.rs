@@ -44,7 +44,7 @@ impl Tree {
             self.edit(*directory)?.entries.touched.remove(name);
         }
         for id in old {
-            steps.extend(self.unpin(id, 0));
+            steps.extend(self.unpin(id, 0)?);
         }
         Ok(steps)
     }

@@ -421,6 +421,28 @@ fn a_directory_that_is_synced_keeps_what_was_renamed_out_of_it() {
     }
 }
 
+/// A directory was synced, and never the way to it: it can be removed when programs see it empty.
+#[test]
+fn a_directory_that_holds_durable_names_only_can_be_removed() {
+    let mut pair = Pair::new(true, u64::MAX);
+    for op in [
+        Op::Create(0, 2, true),
+        Op::Create(1, 1, true),
+        Op::SyncDirectory(1),
+        Op::Rename(1, 1, 0, 0, false),
+        Op::Remove(0, 2),
+        Op::SyncAll,
+    ] {
+        pair.perform(&op);
+    }
+    pair.lose(0, 0.0);
+    assert_eq!(
+        pair.model.list(true).len(),
+        2,
+        "the root and what was renamed"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
