@@ -105,6 +105,10 @@ class RatePiece:
     length_s: float
 
 
+RATE_MAX_PER_S = 1e7
+"""No server takes more, and the schedule alone would keep a core busy: the driver refuses higher rates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """When transactions are to start; `rate_per_s` is the total over all clients."""

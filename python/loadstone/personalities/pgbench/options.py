@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from loadstone.model import RATE_MAX_PER_S
 from loadstone.personalities.observation.options import ObservationOptions
 from loadstone.personalities.pgbench import rates
 from loadstone.personalities.pgbench.complaint import PROGRAM, AnswerGivenError, ComplaintError
@@ -450,5 +451,7 @@ _HANDLERS: dict[str, Callable[[Options, str], None]] = {
     "reconnect": _flag("reconnect"),
     "warmup": _setter("warmup_s", lambda text: _above_zero("warm-up", text, INT_MAX)),
     "ramp-up": _setter("ramp_up_s", lambda text: _above_zero("ramp-up", text, INT_MAX)),
-    "connect-rate": _setter("connect_rate_per_s", lambda text: _above_zero("connect rate", text, 1e7)),
+    "connect-rate": _setter(
+        "connect_rate_per_s", lambda text: _above_zero("connect rate", text, RATE_MAX_PER_S)
+    ),
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from loadstone.model import Pace, RatePiece
+from loadstone.model import RATE_MAX_PER_S, Pace, RatePiece
 from loadstone.personalities.pgbench.complaint import ComplaintError
 
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -21,8 +21,6 @@ _PIECE = re.compile(
 )
 _SECONDS = {None: 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _HINT = "Use a rate (500), a ramp (100..5000/60s), steps (100,500,1000/20s), or several joined by commas."
-_MOST = 1e7
-"""No server takes more, and the schedule alone would keep a core busy."""
 _LONGEST_S = 3e8
 
 
@@ -50,7 +48,7 @@ def varying(text: str) -> Pace:
 
 def refuse_impossible(text: str, rate_per_s: float) -> None:
     """Raise ComplaintError for a rate that the driver refuses: later, tables would be vacuumed before."""
-    if rate_per_s > _MOST:
+    if rate_per_s > RATE_MAX_PER_S:
         raise ComplaintError(
             f'invalid rate limit: "{text}"',
             "No server reaches that: leave -R out, and transactions follow each other as fast as they can.",
@@ -76,7 +74,7 @@ def _times(text: str, pieces: list[re.Match[str]]) -> list[float]:
 def _check(text: str, pieces: tuple[RatePiece, ...]) -> None:
     if pieces[-1].to_per_s <= 0:
         raise _complaint(text, "the last rate is 0, and goes on to the end")
-    if any(max(piece.from_per_s, piece.to_per_s) > _MOST for piece in pieces):
+    if any(max(piece.from_per_s, piece.to_per_s) > RATE_MAX_PER_S for piece in pieces):
         raise _complaint(text, "a rate is above ten million")
     if any(not 0 < piece.length_s <= _LONGEST_S for piece in pieces):
         raise _complaint(text, "a time is 0 or longer than nine years")

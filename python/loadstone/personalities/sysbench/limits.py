@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadstone.errors import ExitCode
+from loadstone.model import RATE_MAX_PER_S
 from loadstone.personalities.sysbench.complaint import ComplaintError, EndedError
 from loadstone.personalities.sysbench.log import VERBOSITY_MAX
 
@@ -21,7 +22,6 @@ CHECKPOINTS_MAX = 256
 PERCENTILE_MAX = 100
 DISTRIBUTIONS = ("uniform", "gaussian", "special", "pareto")
 _OLD = {"max-requests": "events", "max-time": "time"}
-_RATE_MAX_PER_S = 1e7
 _DEFAULT_PART = 20
 """Without a value, --forced-shutdown is this part of the time."""
 
@@ -132,7 +132,7 @@ def _rate(settings: Settings, out: Write) -> float:
     if not re.fullmatch(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)", text):
         settings.integer("rate")  # complains, in sysbench's words
     rate_per_s = max(settings.double("rate"), 0.0)
-    if rate_per_s > _RATE_MAX_PER_S:
+    if rate_per_s > RATE_MAX_PER_S:
         raise ComplaintError(f"Invalid value for --rate: {text}", "It is at most ten million.", fatal=True)
     return rate_per_s
 
