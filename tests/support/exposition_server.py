@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from support.serving import serving
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -102,10 +104,5 @@ def exposition(reply: Reply | str, certificate: Path | None = None) -> Iterator[
             )
             scheme = "https"
         served = ExpositionServer(f"{scheme}://127.0.0.1:{server.server_address[1]}/metrics", lambda: first)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
+        with serving(server):
             yield served
-        finally:
-            server.shutdown()
-            thread.join()

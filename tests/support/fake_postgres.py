@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import socketserver
 import struct
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from loadstone.model import Connection
+from support.serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,14 +75,8 @@ def fake_postgres(folder: Path, answers: Mapping[str, Answer]) -> Iterator[FakeP
         daemon_threads = True
         block_on_close = False
 
-    with Server(f"{folder}/.s.PGSQL.{PORT}", Session) as server:
-        serving = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        serving.start()
-        try:
-            yield fake
-        finally:
-            server.shutdown()
-            serving.join()
+    with Server(f"{folder}/.s.PGSQL.{PORT}", Session) as server, serving(server):
+        yield fake
 
 
 def _serve(session: socketserver.StreamRequestHandler, fake: FakePostgres) -> None:
