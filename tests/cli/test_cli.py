@@ -110,8 +110,9 @@ def test_wrong_usage_is_bad_input_too(arguments: tuple[str, ...]) -> None:
 @pytest.mark.slow
 def test_reports_are_written_for_every_folder_named(tmp_path: Path) -> None:
     folders = [build(tmp_path / name) for name in ("one", "two")]
-    shown = call("report", *folders)
-    assert shown.exit_code == 0, shown.output
+    shown = call("report", folders[0], tmp_path / "missing", folders[1])
+    assert shown.exit_code == 1, shown.output
+    assert "missing' does not exist" in shown.stderr
     for folder in folders:
         assert (folder / "report.html").is_file()
 

@@ -16,6 +16,8 @@ from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.results.folder import RunFolder, TargetFolder
 from loadstone.results.json_files import write_atomic
 from loadstone.results.reading import read_jsonl
+from loadstone.summary.document import write_summary
+from loadstone.summary.stored import read_summary
 
 PHASES = "targets/pg18/phases"
 FIRST, SECOND = f"{PHASES}/001-first", f"{PHASES}/002-second"
@@ -84,6 +86,14 @@ def test_damage_is_told_and_nothing_is_green(
     assert not [entry for entry in summary["verdict"] if entry["level"] == "good"]
 
 
+def test_a_stored_summary_hides_no_damage(folder: Path) -> None:
+    write_summary(folder)
+    assert not [w for w in read_summary(folder).warnings if w.kind == "FolderDamaged"]
+    retouch(folder / FIRST / "drive.json")
+    (found,) = [w for w in read_summary(folder).warnings if w.kind == "FolderDamaged"]
+    assert f"{FIRST}/drive.json" in found.message
+
+
 def test_what_the_run_has_not_written_is_told(folder: Path) -> None:
     shutil.copytree(folder / FIRST, folder / PHASES / "003-third")
     (folder / FIRST / "queries").mkdir()
@@ -137,9 +147,9 @@ def test_a_changed_manifest_is_seen(folder: Path, change: str) -> None:
 
 def test_the_command_reports_a_damaged_folder_and_says_no(folder: Path) -> None:
     (folder / FIRST / "drive.json").unlink()
-    with pytest.raises(LoadstoneError, match=r"drive\.json is missing") as caught:
-        CliRunner().invoke(command, [str(folder)], catch_exceptions=False)
-    assert caught.value.exit_code == 1
+    shown = CliRunner().invoke(command, [str(folder)], catch_exceptions=False)
+    assert shown.exit_code == 1
+    assert "drive.json is missing" in shown.stderr
     assert "Damaged" in (folder / "report.html").read_text()
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from loadstone.results.documents.summary import Summary
 
 FORMATS = ("csv", "parquet", "openmetrics")
 TABLES = ("phases", "intervals", "latencies", "queries", "resources", "steps")
@@ -50,7 +54,9 @@ def _openmetrics(folder: Path, names: tuple[str, ...], out: Path | None) -> None
 
     if names:
         raise click.UsageError("--table goes with csv and parquet")
-    text = openmetrics(read_summary(folder))
+    summary = read_summary(folder)
+    _tell_damage(folder, summary)
+    text = openmetrics(summary)
     if out is None:
         write_out(text)
     else:
@@ -69,8 +75,17 @@ def _tables(folder: Path, form: str, names: tuple[str, ...], out: Path | None) -
             "Give a folder with --out, or one table with --table and --format csv.",
         )
     run = open_run(folder)
+    _tell_damage(folder, run.summary)
     if out is None:
         write_out(encoded(run.table(names[0]), form).decode())
         return
     for path in write_tables(run, names, form, out):
         terminal.say(str(path))
+
+
+def _tell_damage(folder: Path, summary: Summary) -> None:
+    from loadstone.cli import terminal
+
+    for warning in summary.warnings:
+        if warning.kind == "FolderDamaged":
+            terminal.say(f"{folder}: {warning.message} {warning.hint}")

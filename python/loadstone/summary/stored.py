@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 def read_summary(folder: Path) -> Summary:
     """Return the summary of a run folder; nothing is written.
 
-    Raises LoadstoneError when the folder is none, is damaged, is too new, or its run is still running.
+    A damaged folder's is computed again: its warnings then name the damage. Raises LoadstoneError when the
+    folder is none, cannot be read, is too new, or its run is still running.
     """
     run = RunFolder.open(folder)
     state = state_of(run)
     if state == "running":
         raise LoadstoneError(f"the run in {folder} is still running", "Wait until it ends.")
     stored = _stored(folder) if state != "killed" else None
-    if stored and stored.run.ended_at == msgspec.convert(run.run, Run).ended_at:
+    same_end = stored and stored.run.ended_at == msgspec.convert(run.run, Run).ended_at
+    if stored and same_end and not run.verify().problems:
         return stored
     from loadstone.summary.document import summarise  # noqa: PLC0415 - slow to load, and seldom needed
 
