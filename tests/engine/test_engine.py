@@ -214,6 +214,18 @@ def test_somebody_elses_schema_is_refused_unless_it_is_to_be_replaced(control: C
     POSTGRES.drop_workspace(control, "theirs")
 
 
+@pytest.mark.parametrize(
+    "made",
+    ['collation theirs.sorted from "C"', "text search configuration theirs.words (copy = simple)"],
+)
+def test_a_schema_without_tables_may_hold_something_all_the_same(control: Control, made: str) -> None:
+    control.execute("create schema theirs")
+    control.execute(f"create {made}")
+    with pytest.raises(LoadstoneError, match="contains 1 objects that Loadstone did not create"):
+        POSTGRES.create_workspace(control, "theirs")
+    control.execute("drop schema theirs cascade")
+
+
 def test_an_empty_schema_that_waits_for_us_is_used(control: Control) -> None:
     control.execute("create schema prepared")
     POSTGRES.create_workspace(control, "prepared")
@@ -250,6 +262,14 @@ def test_a_user_without_rights_is_told_what_is_missing(visitor: Control) -> None
     assert "permission denied" in (POSTGRES.checkpoint(visitor) or "") or "must be" in (
         POSTGRES.checkpoint(visitor) or ""
     )
+
+
+def test_an_empty_schema_of_somebody_else_is_not_used(visitor: Control, control: Control) -> None:
+    control.execute("create schema prepared")
+    with pytest.raises(LoadstoneError, match="'prepared' cannot be used: must be owner") as refused:
+        POSTGRES.create_workspace(visitor, "prepared")
+    assert "alter schema prepared owner to" in refused.value.hint
+    control.execute("drop schema prepared")
 
 
 def test_unqualified_names_mean_the_schemas_objects(server: EmbeddedServer, control: Control) -> None:

@@ -10,11 +10,12 @@ select version() as version_text, current_setting('server_version') as version,
        current_setting('server_version_num')::int as number, pg_is_in_recovery() as standby
 """
 
+# Of whatever kind an object is, a collation or an extension: what is in a schema depends on it.
 WORKSPACE = """
 select obj_description(n.oid, 'pg_namespace') as comment,
-       (select count(*) from pg_class c where c.relnamespace = n.oid)
-       + (select count(*) from pg_proc p where p.pronamespace = n.oid)
-       + (select count(*) from pg_type t where t.typnamespace = n.oid) as objects
+       (select count(*) from pg_depend d
+        where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
+        and d.classid <> 'pg_default_acl'::regclass) as objects
 from pg_namespace n where n.nspname = %(schema)s
 """
 

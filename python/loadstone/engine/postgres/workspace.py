@@ -43,9 +43,12 @@ def create(connection: PostgresControl, schema: str, *, replace: bool) -> None:
                 connection.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
             _mark(connection, schema, MARK)
     except errors.InsufficientPrivilege as error:
+        mend = "Allow the user to create schemas: grant create on database … to …"
+        if found:
+            mend = f"Drop that schema, or make the user its owner: alter schema {schema} owner to …"
         raise LoadstoneError(
-            f"the schema '{schema}' cannot be created: {error.diag.message_primary}",
-            "Allow the user to create schemas: grant create on database … to …",
+            f"the schema '{schema}' cannot be {'used' if found else 'created'}: {error.diag.message_primary}",
+            mend,
         ) from error
 
 
