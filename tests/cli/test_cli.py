@@ -117,6 +117,14 @@ def test_reports_are_written_for_every_folder_named(tmp_path: Path) -> None:
         assert (folder / "report.html").is_file()
 
 
+def test_a_report_that_cannot_be_written_says_what_helps(tmp_path: Path) -> None:
+    folder = build(tmp_path / "run")
+    (folder / "summary.json").mkdir()
+    shown = call("report", folder)
+    assert shown.exit_code == 2
+    assert "Report a copy of the folder" in shown.stderr
+
+
 def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
     shown = call("report", tmp_path)
     assert shown.exit_code == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from loadstone.cli.output import show_report
-from loadstone.errors import ExitCode, LoadstoneError, ResultsLostError
+from loadstone.errors import ExitCode, LoadstoneError, ResultsLostError, RunFailedError
 
 
 @click.command("report")
@@ -32,6 +32,8 @@ def _written(folders: tuple[Path, ...]) -> ExitCode:
         except ResultsLostError:
             raise
         except LoadstoneError as error:
+            if isinstance(error, RunFailedError):  # its place is full or read-only, and there is no --out
+                error.hint = "Report a copy of the folder, on a disk with free space where you may write."
             terminal.trouble(error)
             code = code or error.exit_code
     return code
