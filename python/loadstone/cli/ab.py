@@ -190,7 +190,7 @@ def command(**given: Any) -> None:
     Each trial is a fresh private server on a fresh copy of its side's data. Only one server runs at a time.
 
     \b
-    loadstone ab iot-feed --b-setting wal_compression=lz4
+    loadstone ab iot-feed --b-setting wal_compression=on
     loadstone ab session-oltp --a pg:/opt/base/bin --b pg:/opt/changed/bin --fail-on worse
     """  # noqa: D301 - click's mark of lines to be kept
     from loadstone.ab.setup import prepare
