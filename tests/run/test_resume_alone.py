@@ -102,6 +102,27 @@ def test_all_options_come_from_the_folder(broken: Path, tmp_path: Path) -> None:
     ).allow_shell
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"targets": "pg"}, "targets"),
+        ({"scenarios": None}, "scenarios"),
+        ({"overrides": {"rows": 7}}, "overrides"),
+        ({"size": "huge"}, "size"),
+        ({"watch": {}}, "urls"),
+    ],
+)
+def test_a_run_json_that_was_changed_by_hand_is_refused(
+    broken: Path, change: dict[str, object], words: str
+) -> None:
+    keep(broken, Request([FLIGHTS], ["pg"]))
+    document = json.loads((broken / "run.json").read_text())
+    document["asked"] |= change
+    (broken / "run.json").write_text(json.dumps(document))
+    with pytest.raises(LoadstoneError, match=rf"run\.json, asked: .*{words}"):
+        with_what_was_asked(Request([FLIGHTS], ["pg"], resume=broken), frozenset({"resume"}))
+
+
 def test_what_is_given_anew_beats_the_folder(broken: Path) -> None:
     keep(broken, Request([FLIGHTS], ["pg"], size="full", seed=9, overrides={"rows": "7", "workers": "2"}))
     anew = Request([FLIGHTS], ["duckdb:"], size="tiny", overrides={"rows": "8"}, resume=broken)

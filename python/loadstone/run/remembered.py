@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import UNSET, UnsetType
 
 from loadstone.errors import LoadstoneError
+from loadstone.model import InOut  # noqa: TC001 - msgspec reads the annotations at run time
+from loadstone.results.documents.base import Count, Struct
 from loadstone.results.folder import FORMAT, RunFolder
+from loadstone.results.reading import typed
 from loadstone.results.redact import HIDDEN, redact
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
@@ -25,6 +30,35 @@ _AS_THEY_ARE = (
     "size", "seed", "repeats", "keep", "replace", "ignore_space", "calibrate", "io", "verify", "hosts",
 )  # fmt: skip
 _OPTIONS = {"overrides": "--set", "settings": "--setting"}
+
+
+class _Watched(Struct, frozen=True):
+    """What watched the run, as run.json keeps it."""
+
+    urls: list[str]
+    token_file: str | UnsetType = UNSET
+    ca: str | UnsetType = UNSET
+
+
+class _Asked(Struct, frozen=True):
+    """The key `asked` of run.json: what must be true of it for a run to be resumed."""
+
+    scenarios: list[str]
+    targets: list[str]
+    overrides: dict[str, str]
+    settings: dict[str, str]
+    storage: str | None = None
+    watch: _Watched | UnsetType = UNSET
+    size: Literal["tiny", "small", "full"] = "small"
+    seed: Count = 1
+    repeats: Count = 1
+    keep: bool = False
+    replace: bool = False
+    ignore_space: bool = False
+    calibrate: bool = True
+    verify: bool = False
+    io: InOut = "auto"
+    hosts: str | None = None
 
 
 def asked_document(request: Request, targets: Sequence[Target]) -> dict[str, Any]:
@@ -57,6 +91,7 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
     asked = folder.run.get("asked")
     if not isinstance(asked, dict):
         return request  # as an older Loadstone wrote it: all options must be given
+    typed(asked, f"{folder.path / 'run.json'}, asked", _Asked)
     kept: dict[str, Any] = {name: asked[name] for name in _AS_THEY_ARE if name in asked and name not in given}
     if "scenarios" not in given:
         kept["scenarios"] = [find_scenario(name) for name in asked["scenarios"]]
