@@ -285,6 +285,17 @@ def test_no_folder_one_target_and_targets_that_do_not_match(tmp_path: Path) -> N
     assert "no target 'z'" in compare(a, f"{two}#z").stderr
 
 
+def test_a_run_and_its_copy_are_told_from_two_runs(tmp_path: Path) -> None:
+    a, b = run_of(tmp_path / "a", repeats=1), run_of(tmp_path / "b", 0.8, repeats=1)
+    copy = shutil.copytree(a, tmp_path / "copy")
+
+    def notes(other: Path) -> list[str]:
+        found: list[str] = json.loads(compare(a, other, "--format", "json").stdout)["comparisons"][0]["notes"]
+        return [note for note in found if "copies of one run" in note]
+
+    assert [len(notes(other)) for other in (a, copy, b)] == [1, 1, 0]
+
+
 def test_a_folder_of_an_older_version_of_every_kind(tmp_path: Path) -> None:
     """Loads, queries one by one and as a load, mixed, storage: all have a figure that decides."""
     copy = shutil.copytree(FIXTURE, tmp_path / "again")

@@ -23,6 +23,11 @@ _MOST_ADVISED = 30
 
 def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
     """Yield each note as a sentence."""
+    if _is_one_run(pair):
+        yield (
+            f"{pair.a.name} and {pair.b.name} are copies of one run, {pair.a.summary.run.id}: nothing is "
+            "compared but a run with itself."
+        )
     sides = (pair.a, pair.b) if pair.a.summary is not pair.b.summary else (pair.a,)
     for side in sides:
         yield from _of_run(side)
@@ -46,6 +51,13 @@ def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
             f"{few} repeat{'' if few == 1 else 's'} a side: verdicts are indicative at most, and do not "
             "count as a regression. Three or more decide."
         )
+
+
+def _is_one_run(pair: Pair) -> bool:
+    """Return whether both sides are the same target of the same run, in two folders or in one."""
+    a, b = pair.a, pair.b
+    runs = [(side.summary.run.id, side.summary.run.started_at, side.target.id) for side in (a, b)]
+    return runs[0] == runs[1] and a.summary.phases == b.summary.phases
 
 
 def _of_run(side: RunSide) -> Iterator[str]:
