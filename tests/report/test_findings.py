@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,18 +14,29 @@ from support.table_load_folders import grid, index_import, storage_types
 from loadstone.report.findings import _ANSWERS, MOST, findings
 from loadstone.report.findings.words import of_ratio
 from loadstone.results.documents.run import PlannedFinding
+from loadstone.results.documents.summary import FittedRange
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario
 from loadstone.summary.document import summarise
+from loadstone.summary.knee.knee import FEWEST_STEPS
+from loadstone.summary.medians import ratio_of_medians
+from loadstone.summary.steps import knee_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from loadstone.report.findings import Finding
+    from loadstone.results.documents.summary import StepsFigures, Summary
 
 COST = PlannedFinding("What does an index cost?", "rates", "index")
 TARGETS = PlannedFinding("How do the targets differ?", "targets")
+KNEE = PlannedFinding("How many rows may a partition hold?", "knee")
+SCALING = PlannedFinding("How does the rate grow with clients?", "scaling")
+QUERIES = PlannedFinding("Which engine answers how much faster?", "queries")
+UNCLEAR = (0.53, 1.1, 0.71, 0.92, 1.29, 1.63, 1.96, 1.6, 1.54, 1.17, 0.97, 0.75, 1.07, 1.12, 1.08, 1.15, 1.17,
+           1.21, 1.23, 1.22, 2.35, 2.74, 2.32, 2.78)  # fmt: skip
+"""Seconds of steps that grow, and scatter too much to tell."""
 
 
 @dataclass
@@ -109,16 +121,19 @@ def test_no_more_than_seven_sentences_and_those_left_out_are_counted(tmp_path: P
 
 
 def test_a_question_without_figures_has_no_answer(tmp_path: Path) -> None:
-    knee = PlannedFinding("From how many rows on?", "knee")
-    assert found(tmp_path, Run(findings=(COST, TARGETS, knee))) == []
+    assert found(tmp_path, Run(findings=(COST, TARGETS, KNEE))) == []
+
+
+def asked(summary: Summary, question: PlannedFinding) -> Finding:
+    """Return the answer to one question."""
+    summary.scenarios[0].findings = [question]
+    (finding,) = findings(summary)
+    return finding
 
 
 def answer(folder: Path, question: PlannedFinding) -> list[str]:
     """Return the sentences that a run folder answers one question with."""
-    summary = summarise(folder)
-    summary.scenarios[0].findings = [question]
-    (finding,) = findings(summary)
-    return texts(finding)
+    return texts(asked(summarise(folder), question))
 
 
 def test_phases_are_compared_with_the_first_that_is_named(tmp_path: Path) -> None:
@@ -146,7 +161,7 @@ def test_phases_are_compared_on_each_target(tmp_path: Path) -> None:
     [
         (
             index_import,
-            PlannedFinding("How many rows may a partition hold?", "knee"),
+            KNEE,
             ["indexes = 0; No knee up to 3.9 M rows.", "a partition may have 500,000."],
         ),
         (
@@ -156,12 +171,12 @@ def test_phases_are_compared_on_each_target(tmp_path: Path) -> None:
         ),
         (
             grid,
-            PlannedFinding("How does the rate grow with clients?", "scaling"),
+            SCALING,
             ["scale = 1, threads = 1, protocol = simple: The peak is at ", " clients (95 % interval "],
         ),
         (
             flights,
-            PlannedFinding("Which engine answers how much faster?", "queries"),
+            QUERIES,
             [
                 "DuckDB 2.0.0: 5 of 5 queries faster than on PostgreSQL 18.6, 0 slower; ",
                 "no answer differed.",
@@ -174,6 +189,112 @@ def test_every_kind_of_comparison_gives_an_answer(
 ) -> None:
     text = " ".join(answer(make(tmp_path / "run"), question))
     assert [one for one in words if one not in text] == []
+
+
+def test_repeats_that_would_decide_are_counted(tmp_path: Path) -> None:
+    noise = (-60, 40, 10, -20, 30)
+    phases = tuple(
+        Phase(variant={"index": name}, tps=tps + sign * noise[repeat - 1], repeat=repeat, seconds=6)
+        for repeat in range(1, 6)
+        for name, tps, sign in (("none", 1000.0, 1), ("brin", 970.0, -1))
+    )
+    (finding,) = found(tmp_path, Run(phases=phases, repeats=5, findings=(COST,)))
+    assert [sentence.decided for sentence in finding.sentences] == [False]
+    repeats = re.search(r"about --repeat (\d+) would show that differences like these", finding.next_step)
+    assert repeats, finding.next_step
+    assert 6 <= int(repeats[1]) <= 100
+
+
+def stepped(folder: Path, seconds: Sequence[float]) -> tuple[Summary, StepsFigures]:
+    """Return a run whose only load in steps took these seconds."""
+    summary = summarise(index_import(folder))
+    summary.phases = summary.phases[:1]
+    steps = summary.phases[0].steps
+    assert steps
+    steps.points = steps.points[: len(seconds)]
+    for point, taken in zip(steps.points, seconds, strict=True):
+        point.seconds = taken
+    steps.knee, steps.advice = knee_of(steps.points, steps.step_rows), None
+    return summary, steps
+
+
+def test_steps_that_scatter_name_the_rows_that_would_decide(tmp_path: Path) -> None:
+    summary, steps = stepped(tmp_path / "run", UNCLEAR)
+    summary.scenarios[0].parameters = {"rows": 2_400_000, "step_rows": steps.step_rows}
+    finding = asked(summary, KNEE)
+    assert [sentence.decided for sentence in finding.sentences] == [False]
+    rows = re.search(r"load about (\d+) steps \(.* rows, --set rows=(\d+)\)", finding.next_step)
+    assert rows, finding.next_step
+    assert int(rows[2]) == int(rows[1]) * steps.step_rows > 2_400_000
+
+
+def test_too_few_steps_name_smaller_ones(tmp_path: Path) -> None:
+    summary, steps = stepped(tmp_path / "run", UNCLEAR[:6])
+    summary.scenarios[0].parameters = {"step_rows": steps.step_rows}
+    finding = asked(summary, KNEE)
+    assert f"(--set step_rows={6 * steps.step_rows // FEWEST_STEPS}): it needs 10 steps" in finding.next_step
+    summary.scenarios[0].parameters = {}
+    assert "or smaller steps: it needs" in asked(summary, KNEE).next_step
+
+
+def test_a_knee_that_was_found_leaves_nothing_to_do(tmp_path: Path) -> None:
+    assert asked(summarise(index_import(tmp_path / "run")), KNEE).next_step == ""
+
+
+def test_a_level_curve_names_more_clients_and_repeats(tmp_path: Path) -> None:
+    summary = summarise(grid(tmp_path / "run"))
+    summary.scaling = summary.scaling[:1]
+    assert asked(summary, SCALING).next_step == ""
+    fit = summary.scaling[0].fit
+    assert fit
+    fit.peak_n = fit.peak_tps = None
+    fit.kappa = FittedRange(value=0.003, low=0, high=0.007)
+    finding = asked(summary, SCALING)
+    assert [sentence.decided for sentence in finding.sentences] == [False]
+    assert "measure more clients (up to 64)" in finding.next_step
+    assert "about --repeat 4 at the scatter seen" in finding.next_step
+    fit.kappa = FittedRange(value=0.0003, low=0, high=0.07)
+    fit.sigma = FittedRange(value=0.9, low=0.8, high=1.0)
+    assert "--repeat" not in asked(summary, SCALING).next_step
+
+
+def test_a_curve_without_a_law_names_what_it_lacks(tmp_path: Path) -> None:
+    summary = summarise(grid(tmp_path / "run"))
+    law = summary.scaling[0]
+    summary.scaling = [law]
+    law.fit = None
+    whole = law.points
+    law.points = whole[:3]
+    assert "measure 5 or more different numbers of clients" in asked(summary, SCALING).next_step
+    law.points = whole
+    for at, point in enumerate(law.points):
+        point.tps *= 1.4 if at % 2 else 1
+    repeats = re.search(
+        r"--repeat (\d+) brings chance below its limit of 10 %", asked(summary, SCALING).next_step
+    )
+    assert repeats
+    assert 2 <= int(repeats[1]) <= 6
+
+
+def test_open_queries_name_the_runs_that_would_decide(tmp_path: Path) -> None:
+    summary = summarise(flights(tmp_path / "run"))
+    assert asked(summary, QUERIES).next_step == ""
+    first, second = summary.plain_queries[0].targets
+    query, base = second.queries[1], first.queries[1]
+    query.warm.runs = [taken * (1.06 + 0.3 * (at % 3 - 1)) for at, taken in enumerate(base.warm.runs)]
+    query.ratio_to_first = ratio_of_medians(query.warm.runs, base.warm.runs)
+    finding = asked(summary, QUERIES)
+    assert [sentence.decided for sentence in finding.sentences] == [False]
+    runs = re.search(
+        r"the query left open: about (\d+) warm runs .* \(there were 18\), which is --repeat (\d+);",
+        finding.next_step,
+    )
+    assert runs, finding.next_step
+    assert int(runs[1]) > 18
+    assert int(runs[2]) == -(-int(runs[1]) // 18)
+    query.warm.runs = query.warm.runs[:1]
+    query.ratio_to_first = ratio_of_medians(query.warm.runs, base.warm.runs)
+    assert "about 6 warm runs" in asked(summary, QUERIES).next_step
 
 
 def test_an_answer_that_differs_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loadstone.report.findings import curves, phases, queries, swept, targets
+from loadstone.report.findings import curves, next_steps, phases, queries, swept, targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MOST = 7
 """Sentences of one run: what a reader takes in before looking at figures."""
-ENOUGH_REPEATS = 3
 _REPEATED = ("rates", "phases", "targets")
 """Comparisons whose unit is the repeat."""
 
@@ -33,6 +32,13 @@ _ANSWERS: dict[str, Callable[[Summary, str | None, PlannedFinding], Iterator[Sen
     "knee": curves.knees,
     "scaling": curves.laws,
 }
+
+_NEXT_STEPS: dict[str, Callable[[Summary, ScenarioFigures, PlannedFinding], str]] = {
+    "queries": next_steps.of_queries,
+    "knee": next_steps.of_knees,
+    "scaling": next_steps.of_laws,
+}
+"""What decides the rest where the unit is something else."""
 
 
 @dataclass(slots=True)
@@ -70,18 +76,11 @@ def _clearest(found: list[Finding]) -> set[int]:
 def _answered(summary: Summary, scenario: ScenarioFigures, asked: PlannedFinding) -> Finding:
     answer = _ANSWERS.get(asked.compare)
     found = Finding(asked.question, list(answer(summary, scenario.id, asked)) if answer else [])
-    if found.sentences and asked.compare in _REPEATED:
-        found.next_step = _to_decide(summary, found)
+    if not found.sentences:
+        return found
+    if asked.compare in _REPEATED:
+        paired = asked.compare == "targets"
+        found.next_step = next_steps.of_repeats(summary, found.sentences, paired=paired)
+    elif next_step := _NEXT_STEPS.get(asked.compare):
+        found.next_step = next_step(summary, scenario, asked)
     return found
-
-
-def _to_decide(summary: Summary, found: Finding) -> str:
-    repeats = summary.plan.repeats
-    if not isinstance(repeats, int) or repeats < ENOUGH_REPEATS:
-        return (
-            "Indicative: each side ran once or twice, and an interval inside one run does not show how runs "
-            f"differ. To decide, run it again with --repeat {ENOUGH_REPEATS + 2}."
-        )
-    if all(sentence.decided for sentence in found.sentences):
-        return ""
-    return f"To decide what was not shown, repeat more often (--repeat {4 * repeats} halves the intervals)."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from loadstone.report import formats
 from loadstone.report.findings.words import Sentence, is_asked, placed
 from loadstone.report.naming import target_label
+from loadstone.summary.scaling.law import is_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +38,9 @@ def laws(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Itera
         if is_asked(law, scenario, asked):
             place = _place(summary, law.target, law.fixed)
             text = ": ".join(part for part in (place, law.sentence.rstrip(".")) if part)
-            yield Sentence(f"{text}.", decided=law.fit is not None, weight=float(law.fit is not None))
+            top = max((point.n for point in law.points), default=0.0)
+            decided = law.fit is not None and not is_level(law.fit, top)
+            yield Sentence(f"{text}.", decided=decided, weight=float(law.fit is not None))
 
 
 def _place(summary: Summary, target: str, variant: Mapping[str, object]) -> str:

@@ -13,26 +13,6 @@ if TYPE_CHECKING:
     from loadstone.results.documents.run import PlannedFinding
 
 
-@dataclass(slots=True)
-class Sentence:
-    """One sentence of an answer."""
-
-    text: str
-    decided: bool = True
-    weight: float = 0.0
-    """The size of the difference, less than 0 where undecided: the largest stay when there are too many."""
-
-
-def is_asked(entry: Titled, scenario: str | None, asked: PlannedFinding) -> bool:
-    """Whether a phase, or what was made of it, counts for a scenario's question."""
-    return entry.scenario == scenario and (not asked.phases or entry.id in asked.phases)
-
-
-def placed(*parts: str) -> str:
-    """Join what says where a figure is from; what is empty says nothing."""
-    return ", ".join(part for part in parts if part)
-
-
 class Interval(Protocol):
     """A ratio with its interval, where there is one."""
 
@@ -49,6 +29,28 @@ class Interval(Protocol):
         """Upper end."""
 
 
+@dataclass(slots=True)
+class Sentence:
+    """One sentence of an answer."""
+
+    text: str
+    decided: bool = True
+    weight: float = 0.0
+    """The size of the difference, less than 0 where undecided: the largest stay when there are too many."""
+    ratio: Interval | None = None
+    """What was not decided, with its interval."""
+
+
+def is_asked(entry: Titled, scenario: str | None, asked: PlannedFinding) -> bool:
+    """Whether a phase, or what was made of it, counts for a scenario's question."""
+    return entry.scenario == scenario and (not asked.phases or entry.id in asked.phases)
+
+
+def placed(*parts: str) -> str:
+    """Join what says where a figure is from; what is empty says nothing."""
+    return ", ".join(part for part in parts if part)
+
+
 def of_ratio(subject: str, what: str, base: str, ratio: Interval, more: str = "") -> Sentence:
     """Say how `what` of a subject differs from that of the base: `index = brin: rows/s −13 % …`."""
     change = formats.change(ratio.value)
@@ -60,6 +62,6 @@ def of_ratio(subject: str, what: str, base: str, ratio: Interval, more: str = ""
     between = f"{formats.change(ratio.low)} … {formats.change(ratio.high)}"
     if ratio.low <= 1 <= ratio.high:
         text = f"{subject}: no difference of {what} from {base} was shown ({change}, {between}){more}."
-        return Sentence(text, decided=False, weight=-1.0)
+        return Sentence(text, decided=False, weight=-1.0, ratio=ratio)
     weight = abs(math.log(ratio.value)) if ratio.value > 0 else 0.0
     return Sentence(f"{subject}: {what} {change} against {base} ({between}){more}.", weight=weight)

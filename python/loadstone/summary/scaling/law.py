@@ -116,14 +116,29 @@ def fit_usl(n: Sequence[float], tps: Sequence[float]) -> Scaling:
             f"{different}."
         )
     found = _fitted(clients, rates)
-    off = rates / law(clients, *found) - 1
-    error = float(np.sqrt(np.mean(off**2)))
+    error = _error(clients, rates, found)
     if error > POOR:
         return _without(
             f"The scalability law does not describe these measurements: it is off by {100 * error:.3g} "
             f"% on average, and the limit is {100 * POOR:g} %."
         )
     return _told(clients, rates, found, error)
+
+
+def relative_error(n: Sequence[float], tps: Sequence[float]) -> float:
+    """Return how far rates are off the law that fits them best: root mean square of relative errors."""
+    clients, rates = np.asarray(n, dtype=float), np.asarray(tps, dtype=float)
+    return _error(clients, rates, _fitted(clients, rates))
+
+
+def is_level(fit: FittedLaw, top: float) -> bool:
+    """Return whether a peak within reach of `top` clients may be chance: the interval of kappa contains 0."""
+    at_peak = peak(fit.sigma.value, fit.kappa.value)
+    return fit.peak_n is None and 1 <= at_peak <= NEAR * top
+
+
+def _error(clients: Floats, rates: Floats, found: Floats) -> float:
+    return float(np.sqrt(np.mean((rates / law(clients, *found) - 1) ** 2)))
 
 
 def law(n: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
