@@ -163,7 +163,8 @@ def test_time_that_is_too_short_leaves_it_undecided(desk: Desk) -> None:
     [
         (["--b", "postgres://me@host/db"], "arm B: postgres://me@host:5432/db is not a private server"),
         (["--b", "pg9"], "there is no private PostgreSQL 'pg9'"),
-        (["--b-set", "clinets=3"], "arm B: 'clinets': there is no parameter"),
+        (["--b", "pg:/nowhere"], "arm B: the folder '/nowhere/bin' has no postgres"),
+        (["--b-set", "clinets=3"], "arm B: there is no parameter 'clinets'"),
         (["--phase", "one-table"], "the phase 'one-table' does not exist"),
         (["--b", "pg18?setting.a=1", "--b-setting", "a=2"], "the setting 'a' of arm B is given twice"),
         (["--looks", "6,4"], "is not a rising list"),

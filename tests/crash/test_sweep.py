@@ -295,10 +295,10 @@ def test_a_wrong_table_is_refused_by_its_key(table: str, said: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("given_", "said"),
     [
-        (["--set=max_wal_size=64,1"], "`max_wal_size` cannot be 1"),
-        (["--set=max_wal_size=64,,128"], "`max_wal_size` cannot be ''"),
+        (["--set=max_wal_size=64,1"], "'max_wal_size' cannot be 1"),
+        (["--set=max_wal_size=64,,128"], "'max_wal_size' cannot be ''"),
         (["--set=max_wal_size=64,128", "--set=clients=1,2"], "one parameter can have several values"),
-        (["--set=max_wal_size=64,128", "--set=clients=x"], "`clients` cannot be 'x'"),
+        (["--set=max_wal_size=64,128", "--set=clients=x"], "'clients' cannot be 'x'"),
         (["--setting=max_wal_size=1GB"], "'max_wal_size' is a setting of all servers"),
         (["--target=pg18?setting.max_wal_size=1GB"], "'max_wal_size' is a setting of all servers"),
         (["--moments=early"], "--moments"),

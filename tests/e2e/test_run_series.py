@@ -236,7 +236,7 @@ def test_ctrl_c_while_reads_and_writes_are_under_way(desk: Desk, database: Datab
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        (queries(kinds='["last-loc", "last-lok"]'), ("phase 'ask'", "last-lok", "Did you mean `last-loc`?")),
+        (queries(kinds='["last-loc", "last-lok"]'), ("phase 'ask'", "last-lok", "Did you mean 'last-loc'?")),
         (queries(kinds='["lastpoint"]'), ("lastpoint", "for devops")),
         (queries(kinds='["long-driving-sessions"]'), ("needs 4 hours", "later end")),
         (

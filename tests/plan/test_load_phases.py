@@ -146,7 +146,7 @@ def test_a_list_of_indexes_that_holds_commas_is_one_variant(tmp_path: Path) -> N
     ("change", "words"),
     [
         (('name = "test"', ""), "phase[0].table.name: this key is missing"),
-        (('name = "test"', 'name = "test"\nindex = "1"'), "Did you mean `indexes`"),
+        (('name = "test"', 'name = "test"\nindex = "1"'), "Did you mean 'indexes'"),
         (('set = "{{', 'sett = "{{'), "phase[0].data.sett: there is no such key"),
         (("set = \"{{ '' if files else", "set = \"{{ '' if rows else"), "or { files = … }"),
         (("seed = \"{{ '' if files else seed + 4 }}\"", "header = true"), "only files can have this key"),
@@ -163,7 +163,7 @@ def test_a_list_of_indexes_that_holds_commas_is_one_variant(tmp_path: Path) -> N
         (("[61, 79.5]", "[61, 0]"), "phase[0].curves[0].seconds[1]"),
         (("{{ memory or '96 MB' }}", "{{ memry }}"), "private_server.small.memory: there is no parameter"),
         (("{{ memory or '96 MB' }}", "96"), "private_server.memory: '96' is not an amount of memory"),
-        (("private_server.small = ", "private_server.smal = "), "Did you mean `small`"),
+        (("private_server.small = ", "private_server.smal = "), "Did you mean 'small'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(

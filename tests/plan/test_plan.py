@@ -143,10 +143,10 @@ def test_a_user_replaces_a_sweep(scenario: Scenario) -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"client": "1"}, "Did you mean `clients`"),
-        ({"clients": "0"}, "`clients` cannot be 0"),
-        ({"clients": "two"}, "`clients` cannot be 'two'"),
-        ({"seconds": "1,2"}, "`seconds` cannot be '1,2'"),
+        ({"client": "1"}, "Did you mean 'clients'"),
+        ({"clients": "0"}, "'clients' cannot be 0"),
+        ({"clients": "two"}, "'clients' cannot be 'two'"),
+        ({"seconds": "1,2"}, "'seconds' cannot be '1,2'"),
         ({"mien.clients": "1"}, "no scenario 'mien' is run"),
         ({"seconds": "0"}, r"phase\[2\].duration_s: 0.0 is not possible"),
     ],
@@ -159,7 +159,7 @@ def test_overrides_that_cannot_be(scenario: Scenario, overrides: dict[str, str],
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"size": "tinny"}, "Did you mean `tiny`"),
+        ({"size": "tinny"}, "Did you mean 'tiny'"),
         ({"repeats": 0}, "of repeats"),
         ({"targets": []}, "needs a scenario and a target"),
         ({"targets": [TARGET, TARGET]}, "target 'pg18' is there twice"),

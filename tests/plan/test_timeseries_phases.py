@@ -230,7 +230,7 @@ def test_queries_count_in_the_estimate_by_their_rate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('["last-loc"]', '["last-lok"]'), ("mine: phase 'ask'", "last-lok", "Did you mean `last-loc`?")),
+        (('["last-loc"]', '["last-lok"]'), ("mine: phase 'ask'", "last-lok", "Did you mean 'last-loc'?")),
         (('["last-loc"]', '["lastpoint"]'), ("lastpoint", "they are for devops")),
         (('["last-loc"]', '["long-daily-sessions"]'), ("24 hours", "later end")),
         (('data.end = "2016-01-02', 'data.end = "2015-01-02'), ("not after its start", "later `end`")),

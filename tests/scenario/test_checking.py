@@ -179,8 +179,8 @@ def test_any_toml_is_a_scenario_or_refused(
 @pytest.mark.parametrize(
     ("key", "value", "path", "hint"),
     [
-        ("kind", "scrpt", "phase[0].kind", "Did you mean `script`? Use: One of sql"),
-        ("pace", "poison", "phase[0].pace", "Did you mean `poisson`?"),
+        ("kind", "scrpt", "phase[0].kind", "Did you mean 'script'? Use: One of sql"),
+        ("pace", "poison", "phase[0].pace", "Did you mean 'poisson'?"),
         ("sweep", {"a": [1, 1]}, "phase[0].sweep.a", "Use: A list of values, each once."),
         ("sweep", [], "phase[0].sweep", "or a list of variants"),
         ("sweep", [{}], "phase[0].sweep[0]", "One variant"),

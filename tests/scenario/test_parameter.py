@@ -50,7 +50,7 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
     ],
 )
 def test_refused(parameter: Parameter, text: str) -> None:
-    with pytest.raises(LoadstoneError, match=f"`{parameter.name}` cannot be"):
+    with pytest.raises(LoadstoneError, match=f"'{parameter.name}' cannot be"):
         parameter.parse(text)
 
 
@@ -64,5 +64,5 @@ def test_types_are_kept_apart() -> None:
 
 
 def test_a_misspelt_value_gets_a_guess() -> None:
-    with pytest.raises(LoadstoneError, match="Did you mean `btree`"):
+    with pytest.raises(LoadstoneError, match="Did you mean 'btree'"):
         INDEX.parse("btre")

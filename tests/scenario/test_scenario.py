@@ -80,7 +80,7 @@ def test_a_scenario_is_found_by_folder_by_file_and_by_name(folder: Path) -> None
     assert find_scenario(str(folder)) == load_scenario(folder)
     assert find_scenario(str(folder / "scenario.toml")) == load_scenario(folder)
     assert find_scenario("iot-feed").folder == builtin_scenarios()["iot-feed"]
-    with pytest.raises(LoadstoneError, match="Did you mean `iot-feed`"):
+    with pytest.raises(LoadstoneError, match="Did you mean 'iot-feed'"):
         find_scenario("iot-fed")
     with pytest.raises(LoadstoneError, match="cannot be read"):
         find_scenario("./no-such-folder")
@@ -102,7 +102,7 @@ BROKEN = [
         'titel = "Mine"\ntitle = "x"',
         "",
         "titel: there is no such key",
-        "Did you mean `title`",
+        "Did you mean 'title'",
     ),
     ('id = "mine"', 'id = "Mine!"', "", 'id: "Mine!" is not possible', "joined by hyphens"),
     (
@@ -110,7 +110,7 @@ BROKEN = [
         "durations = 1\nduration_s = 1",
         "",
         "phase[1].durations: there is no",
-        "`duration_s`",
+        "'duration_s'",
     ),
     ("duration_s = 1", "duration_s = 0", "", "phase[1].duration_s: 0 is not", "more than 0"),
     ("duration_s = 1", "", "", "phase[1].duration_s: nothing says when", "transactions_per_client"),
@@ -121,29 +121,29 @@ BROKEN = [
         'clients = "{{ client }}"',
         "",
         "there is no parameter `client`",
-        "`clients`",
+        "'clients'",
     ),
     ('clients = "{{ clients }}"', 'clients = "{{ clients"', "", "phase[1].clients, line 1: broken", "raw"),
     ('clients = "{{ clients }}"', "", "", "phase[1].clients: a phase of kind script needs", "Add"),
     ('id = "go"', 'id = "prepare"', "", "phase[1].id: phase[0] already has the id `prepare`", "another id"),
-    ('["none", "brin"] }', '["none", "bri"] }', "", "phase[1].sweep.index: Parameter `index`", "`brin`"),
-    ("sweep = { index", "sweep = { indx", "", "phase[1].sweep.indx: there is no parameter", "`index`"),
-    ("when = { index", "when = { indx", "", "phase[1].published[0].when.indx: there is no", "`index`"),
+    ('["none", "brin"] }', '["none", "bri"] }', "", "phase[1].sweep.index: the parameter 'index'", "'brin'"),
+    ("sweep = { index", "sweep = { indx", "", "phase[1].sweep.indx: there is no parameter", "'index'"),
+    ("when = { index", "when = { indx", "", "phase[1].published[0].when.indx: there is no", "'index'"),
     (
         "[sizes.tiny]\nclients = 1",
         "[sizes.tiny]\nclient = 1",
         "",
         "sizes.tiny.client: there is no",
-        "`clients`",
+        "'clients'",
     ),
-    ("[sizes.tiny]\nclients = 1", "[sizes.tiny]\nclients = 0", "", "sizes.tiny.clients: Parameter", "from 1"),
+    ("[sizes.tiny]\nclients = 1", "[sizes.tiny]\nclients = 0", "", "sizes.tiny.clients: the parameter", "from 1"),
     ("[sizes.tiny]", "[sizes.huge]", "", "sizes.huge: there is no such key", "tiny, small, full"),
-    ("default = 2", "default = 0", "", "parameters.clients.default: Parameter", "from 1"),
+    ("default = 2", "default = 0", "", "parameters.clients.default: the parameter", "from 1"),
     ("default = 2", 'default = 2\nvalues = ["a"]', "", "parameters.clients.values: an enum has", "values"),
     ("[parameters.clients]", "[parameters.seed]", "", "parameters.seed: this cannot be a name", "taken"),
     ('"a.sql"', '"b.sql"', "", "phase[0].setup[0]: there is no file b.sql", "Files there: a.sql"),
     ('"a.sql"', '"../a.sql"', "", "phase[0].setup[0]: ../a.sql is outside", "into the folder"),
-    ('"a.pgbench"', '{ fil = "a.pgbench" }', "", "phase[1].scripts[0].fil: there is no", "`file`"),
+    ('"a.pgbench"', '{ fil = "a.pgbench" }', "", "phase[1].scripts[0].fil: there is no", "'file'"),
     (
         'setup = ["a.sql"]',
         'setup = ["a.sql"]\nclients = 3',

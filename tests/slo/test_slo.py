@@ -211,6 +211,11 @@ def test_the_charts_show_what_the_limits_allow_and_the_bounds() -> None:
             ["session-oltp", "--limit", "p99=1s", "--target", "postgres://me@h/d"],
             "search on another server with `loadstone pgbench --slo`",
         ),
+        (
+            ["session-oltp", "--limit", "p99=1s", "--target", "pg:/nowhere"],
+            "loadstone: the folder '/nowhere/bin' has no postgres",
+        ),
+        (["session-oltp", "--limit", "p99=1s", "--errors", "5x"], "below 100, such as 0.1%"),
         (["session-oltp", "--limit", "p99=1s", "--require", "fast"], "is not a rate above 0"),
         (
             ["session-oltp", "--limit", "p99=1s", "--watch", "ssh://db1"],

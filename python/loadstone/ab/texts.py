@@ -32,6 +32,9 @@ def before(experiment: Experiment) -> Iterator[str]:
     for arm in experiment.arms:
         same = " (set up like A, and must not differ from it)" if len(arm.name) > 1 else ""
         yield f"{arm.name}: {arm.label}{same}"
+    a, b = experiment.arms[:2]
+    if (a.target, a.parameters) == (b.target, b.parameters):
+        yield "A and B are set up alike: this shows what this machine finds where nothing differs"
     looks = experiment.limits.looks
     block_s = experiment.trial_s * len(experiment.arms)
     limit = experiment.limits.seconds

@@ -188,6 +188,8 @@ def command(**given: Any) -> None:
     """Find out whether B is slower than A: trials of both alternate until the answer is known.
 
     Each trial is a fresh private server on a fresh copy of its side's data. Only one server runs at a time.
+    How long it may take is printed before it starts. For servers of your own: loadstone run --repeat with
+    both as targets, then loadstone compare.
 
     \b
     loadstone ab iot-feed --b-setting wal_compression=on

@@ -55,7 +55,7 @@ def command(**given: Any) -> None:
     """Compare run folders: the first with each of the others.
 
     One folder with several targets: its first target with each other one. DIR#TARGET chooses a target of a
-    run.
+    run. A verdict needs three repeats on each side (loadstone run --repeat 3).
 
     \b
     loadstone compare loadstone-runs/monday loadstone-runs/tuesday

@@ -28,6 +28,9 @@ class Percent(click.ParamType[float]):
 
     name = "percent"
 
+    def __init__(self, example: str = "3%") -> None:
+        self.example = example
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the share as a part of one."""
         if isinstance(value, float):
@@ -37,7 +40,9 @@ class Percent(click.ParamType[float]):
         except ValueError:
             share = -1.0
         if not 0 < share < 1:
-            self.fail(f"{value!r} is not a percentage above 0 and below 100, such as 3%.", param, ctx)
+            self.fail(
+                f"{value!r} is not a percentage above 0 and below 100, such as {self.example}", param, ctx
+            )
         return share
 
 
@@ -59,7 +64,7 @@ def failures_given(_: click.Context, option: click.Parameter, text: str) -> tupl
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in FAILURES:
-            message = f"{name!r} is none of {', '.join(FAILURES)}"
+            message = f"{name!r} is not one of {', '.join(FAILURES)}"
             raise click.BadParameter(message, param=option)
     return names
 

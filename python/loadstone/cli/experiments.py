@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 FORMATS = ("text", "markdown", "json")
 
 private_target_option = click.option(
-    "--target", metavar="TARGET", default="pg", show_default=True, help="pg, pg10 … pg18, or pg:/path/to/bin."
+    "--target",
+    metavar="TARGET",
+    default="pg",
+    show_default=True,
+    help="Private server: pg, pg10 … pg18, or pg:/path/to/bin.",
 )
 phase_option = click.option("--phase", metavar="ID", help="Phase of scripts, if the scenario has several.")
 out_option = click.option(

@@ -59,10 +59,12 @@ def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float 
     multiple=True,
     callback=_limits,
     metavar="pN=TIME",
-    help="Limit to keep, such as p99=20ms: of all transactions that should have begun, 99 % are done within "
-    "20 ms. May be given several times.",
+    help="Needed: a limit to keep, such as p99=20ms: of all transactions that should have begun, 99 % are "
+    "done within 20 ms. May be given several times.",
 )
-@click.option("--errors", type=Percent(), help="Largest share of transactions that may fail, such as 0.1%.")
+@click.option(
+    "--errors", type=Percent("0.1%"), help="Largest share of transactions that may fail, such as 0.1%."
+)
 @private_target_option
 @phase_option
 @size_option()
@@ -80,10 +82,15 @@ def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float 
     type=click.FloatRange(0.5, 3600),
     default=30,
     show_default=True,
-    help="Least length of a whole trial in seconds.",
+    help="Least length of a whole trial in seconds; longer where a percentile like p99.9 needs it.",
 )
 @click.option(
-    "--max-trials", "most", type=click.IntRange(8, 200), default=25, show_default=True, help="Most trials."
+    "--max-trials",
+    "most",
+    type=click.IntRange(8, 200),
+    default=25,
+    show_default=True,
+    help="Largest number of trials.",
 )
 @seed_option()
 @out_option
@@ -95,7 +102,9 @@ def _rate(_: click.Context, option: click.Parameter, text: str | None) -> float 
 def command(**given: Any) -> None:
     """Find the largest load at which latencies keep their limits.
 
-    Each trial is a fresh private server on a fresh copy of the loaded data, at a Poisson load.
+    Each trial is a fresh private server on a fresh copy of the loaded data; transactions start at random
+    times (Poisson), whatever the server does. A search takes 10 to 25 trials, about 15 minutes: it says so
+    before it starts. For a server of your own: loadstone pgbench --slo.
 
     \b
     loadstone slo session-oltp --phase log-in --limit p99=20ms

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
+from loadstone.private_server.builds import find_build
+from loadstone.private_server.os_user import server_account
 from loadstone.results.redact import redact
 from loadstone.target import parse_target
 from loadstone.target.settings import settings_in_words, split_settings, with_settings
@@ -63,9 +65,17 @@ def alone(target: str) -> Arm:
 
 
 def _refuse_others(target: str, whose: str, instead: str) -> None:
-    if parse_target(target).embedded is None:
+    name = parse_target(target).embedded
+    if name is None:
         raise LoadstoneError(
             f"{whose}{parse_target(target).url} is not a private server: trials need a fresh server on a "
             "fresh copy of its data each time",
             f"Use pg, pg10 to pg18 or pg:/path/to/bin, or {instead}.",
         )
+    if ":" not in name:
+        return
+    try:
+        find_build(name, server_account())
+    except LoadstoneError as error:
+        error.message = f"{whose}{error.message}"
+        raise

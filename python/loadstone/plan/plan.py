@@ -152,10 +152,10 @@ def plan_from_json(text: str) -> Plan:
             return msgspec.convert(renamed(document, documents.Plan), Plan, dec_hook=_decode)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise LoadstoneError(
-            f"This is not a plan: {error}", "Use a plan.json that Loadstone wrote."
+            f"this is not a plan: {error}", "Use a plan.json that Loadstone wrote."
         ) from error
     raise LoadstoneError(
-        f"This plan has format {found!r}, but this Loadstone reads format {FORMAT}",
+        f"this plan has format {found!r}, but this Loadstone reads format {FORMAT}",
         "Use the version of Loadstone that wrote it (run.json names it).",
     )
 
@@ -179,7 +179,7 @@ def _check_request(
         raise LoadstoneError("A plan needs a scenario and a target", "See `loadstone scenarios`.")
     if size not in SIZES:
         raise LoadstoneError(
-            f"There is no size `{size}`", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
+            f"there is no size '{size}'", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
         )
     if repeats < 1:
         raise LoadstoneError(f"{repeats} is not a number of repeats", "Use 1 or more.")
@@ -238,7 +238,7 @@ def _addressed(scenarios: Sequence[Scenario], asked: str) -> list[tuple[Scenario
         )
     known = sorted({name for scenario in chosen for name in scenario.parameters})
     raise LoadstoneError(
-        f"'{asked}': there is no parameter '{name}'",
+        f"there is no parameter '{name}'" + (f" in '{scope}'" if scope else ""),
         f"{nearest(name, known)}Parameters: {', '.join(known)}.",
     )
 

@@ -117,7 +117,7 @@ class Parameter:
         guess = nearest(str(value), self.values)
         shown = repr(value)
         shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
-        return LoadstoneError(f"Parameter `{self.name}` cannot be {shown}", f"{guess}{hint}")
+        return LoadstoneError(f"the parameter '{self.name}' cannot be {shown}", f"{guess}{hint}")
 
 
 def _without_unit(text: str, unit: str) -> tuple[str, int]:
@@ -129,6 +129,6 @@ def _without_unit(text: str, unit: str) -> tuple[str, int]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`Did you mean …? ` for a misspelt name, or nothing."""
+    """`Did you mean '…'? ` for a misspelt name, or nothing."""
     match = difflib.get_close_matches(name, list(known), n=1)
-    return f"Did you mean `{match[0]}`? " if match else ""
+    return f"Did you mean '{match[0]}'? " if match else ""

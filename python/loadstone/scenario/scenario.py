@@ -120,7 +120,7 @@ def find_scenario(name: str) -> Scenario:
     if folder.is_dir() or "/" in name:
         return load_scenario(folder)
     raise LoadstoneError(
-        f"There is no scenario `{name}`",
+        f"there is no scenario '{name}'",
         f"{nearest(name, builtin)}Built in: {', '.join(builtin)}; or use the path of a scenario's folder.",
     )
 
