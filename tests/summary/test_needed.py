@@ -77,7 +77,7 @@ def test_where_nothing_was_seen_it_is_for_what_matters() -> None:
 @pytest.mark.slow
 def test_so_many_steps_show_growth_that_was_unclear() -> None:
     rng = np.random.default_rng(1)
-    decided = []
+    decided: list[bool] = []
     while len(decided) < 10:
         growth, sigma, steps = math.log(1.5), 0.2, 16
         seconds = np.exp(np.linspace(0, growth, steps) + rng.normal(0, sigma, steps))
@@ -100,7 +100,7 @@ def test_so_many_repeats_show_that_the_rate_falls() -> None:
     rng = np.random.default_rng(5)
     clients = np.array([1.0, 2, 4, 8, 16, 32, 64])
     true = law(clients, 900, 0.05, 0.0005)
-    shown = []
+    shown: list[bool] = []
     while len(shown) < 12:
         first = fit_usl(clients.tolist(), (true * np.exp(rng.normal(0, 0.06, 7))).tolist()).law
         if first is None or first.kappa.low > 0 or first.peak_n:
