@@ -10,7 +10,7 @@ from loadstone.errors import LoadstoneError, ShellRefusedError
 from loadstone.plan.model import ScriptWorkload
 from loadstone.plan.plan import PlanTarget, make_plan
 from loadstone.run.preflight import refuse_shell
-from loadstone.scenario.scenario import load_scenario
+from loadstone.scenario.scenario import find_scenario, load_scenario
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def test_a_target_runs_the_files_of_its_dialect(folder: Path) -> None:
 def test_one_of_two_capabilities_is_enough(folder: Path) -> None:
     plan = planned(folder, target("pg", "plpgsql"), target("maria", "mysql"), target("duck", "sql"))
     assert [found.phases[0].skip for found in plan.targets] == [
-        None, None, "duck does not support plpgsql or mysql",
+        None, None, "duck does not support plpgsql",
     ]  # fmt: skip
 
 
@@ -95,3 +95,16 @@ def test_a_shell_command_of_the_second_target_is_refused_as_well(folder: Path) -
     plan = planned(folder, target("pg", "plpgsql"), target("maria", "mysql", dialect="mysql"))
     with pytest.raises(ShellRefusedError, match="rm -r /"):
         refuse_shell(plan)
+
+
+def test_each_skipped_phase_names_what_that_phase_needs() -> None:
+    maria = target("maria", "sql", "load", "load:copy_text", "query", "mysql", dialect="mysql")
+    plan = make_plan([find_scenario("count-loop")], [maria, target("duck", "sql", "load", "query")], "tiny")
+    skipped = [
+        {phase.variant.get("parallel"): phase.skip for phase in found.phases if phase.id == "count"}
+        for found in plan.targets
+    ]
+    assert skipped == [
+        {0: None, 2: "maria does not support parallel query"},
+        {0: "duck does not support plpgsql", 2: "duck does not support plpgsql and parallel query"},
+    ]

@@ -29,7 +29,7 @@ from loadstone.results import documents
 from loadstone.results.labels import distinct_labels
 from loadstone.results.older import renamed
 from loadstone.results.redact import is_telling, learn
-from loadstone.scenario.dialects import in_dialect
+from loadstone.scenario.dialects import DIALECTS, in_dialect
 from loadstone.scenario.parameter import nearest
 from loadstone.scenario.private_server import private_server_of
 
@@ -363,7 +363,9 @@ def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
 def _capability(name: str) -> str:
     if name == LOAD_FILES:
         return "import of CSV, text or binary files"
-    words = (part.rpartition(":") for part in name.split("|"))
+    # A dialect is no feature: an engine whose dialect is another one needs what stands beside it.
+    parts = name.split("|")
+    words = (part.rpartition(":") for part in parts if part not in DIALECTS or len(parts) == 1)
     return " or ".join(f"{kind} {what}" if kind else what for kind, _, what in words)
 
 

@@ -287,6 +287,10 @@ class OpenGauss(PostgresFamily):
             )
         return identity
 
+    def capabilities(self, connection: Control) -> frozenset[str]:
+        """Tell what scenarios may require; its parallel query has other settings than PostgreSQL's."""
+        return super().capabilities(connection) - {"parallel query"}
+
     def sizes(self, connection: Control, schema: str = "loadstone") -> Sizes:
         """Read sizes on disk and the WAL's position."""
         rows = connection.execute(_RELATIONS, {"schema": schema}).fetchall()
