@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from loadstone.report import steps
 from loadstone.report.charts import choice
 from loadstone.report.chunks import Labelled, repeats_of, series_label
@@ -13,7 +15,7 @@ from loadstone.report.naming import phase_label
 if TYPE_CHECKING:
     from loadstone.report.charts import Chart
     from loadstone.report.chunks import Chunk, Driven, Member
-    from loadstone.results.documents.drive import Failure
+    from loadstone.results.documents.drive import Failure, Operations
     from loadstone.results.documents.summary import (
         Compared,
         DriveFigures,
@@ -55,6 +57,8 @@ class PhaseSection:
     rows: list[SectionRow]
     published: list[Labelled[Compared]]
     errors: list[Labelled[Failure]]
+    operations: list[Labelled[Operations]]
+    ignored: list[Labelled[Failure]]
     outages: list[Labelled[TimedOutage]]
     repeat_rows: list[RepeatRow]
 
@@ -65,6 +69,7 @@ def section(chunk: Chunk, summary: Summary) -> PhaseSection:
     over_time = choice.throughput(chunk.id, series)
     charts = [over_time, choice.distribution(chunk.id, series), *choice.latencies(chunk.id, series)]
     every = [one for group in chunk.groups for one in repeats_of(group, summary)]
+    counted = [(one, one.drive.operations) for one in every if one.drive.operations is not UNSET]
     return PhaseSection(
         id=chunk.id,
         title=chunk.title,
@@ -79,6 +84,12 @@ def section(chunk: Chunk, summary: Summary) -> PhaseSection:
             for figure in group.published
         ],
         errors=[Labelled(_label(one, chunk, summary), error) for one in every for error in one.drive.errors],
+        operations=[Labelled(_label(one, chunk, summary), operations) for one, operations in counted],
+        ignored=[
+            Labelled(_label(one, chunk, summary), error)
+            for one, operations in counted
+            for error in operations.ignored or ()
+        ],
         outages=[
             Labelled(phase_label(one.phase, summary), outage) for one in every for outage in one.drive.outages
         ],

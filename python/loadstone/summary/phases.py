@@ -202,6 +202,7 @@ def summarise_drive(files: PhaseFiles, origin_ns: int) -> DriveFigures | None:
         retries=drive.retries or 0,
         late=drive.late or 0,
         errors=drive.errors or [],
+        operations=drive.operations,
         outages=[_outage(outage) for outage in drive.outages or []],
         scripts=drive.scripts or [],
         connect=drive.connect,

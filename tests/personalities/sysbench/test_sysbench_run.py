@@ -82,6 +82,27 @@ def test_what_was_ignored_is_counted_by_its_sqlstate(database: Database, tmp_pat
     assert "sysbench: ignored errors: 23505 (x 2): duplicate key" in err
 
 
+def test_a_report_counts_what_was_ignored(database: Database, tmp_path: Path) -> None:
+    database.execute("create table once (id int primary key); insert into once values (1)")
+    own, folder = script(tmp_path, REPEATING), tmp_path / "kept"
+    code, out, _ = run(*place(database), own, "--events=1", f"--report={folder}", "run")
+    assert code == 0, out
+    (driven,) = folder.glob("targets/*/phases/*/drive.json")
+    summary = json.loads((folder / "summary.json").read_text())
+    shown = summary["phases"][0]["drive"]["operations"]
+    assert shown == {
+        name: value
+        for name, value in json.loads(driven.read_text())["operations"].items()
+        if name != "percentile_ns"
+    }
+    assert [(error["sqlstate"], error["count"]) for error in shown["ignored"]] == [("23505", 2)]
+    page = (folder / "report.html").read_text()
+    table = page.partition("<caption>Ignored errors by SQLSTATE</caption>")[2].partition("</table>")[0]
+    assert re.findall(r"<code>(\w+)</code>.*?>(\d+)</td>.*?>(duplicate key)[^<]*<", table, re.DOTALL) == [
+        ("23505", "2", "duplicate key")
+    ]
+
+
 def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     where = ("--db-driver=pgsql", f"--pgsql-host={tmp_path}", "--pgsql-port=1")
     code, out, _ = run(*where, "oltp_point_select", "run")

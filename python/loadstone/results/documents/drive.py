@@ -59,6 +59,18 @@ class Failure(Struct, frozen=True):
     last_ns: Ns | None = None
 
 
+class Operations(Struct, frozen=True):
+    """Statements of a script in Lua by what they did."""
+
+    reads: Annotated[Count, Meta(description="statements with a result")] = 0
+    writes: Annotated[Count, Meta(description="statements that changed rows")] = 0
+    others: Count = 0
+    reconnects: Annotated[Count, Meta(description="connections that the script made again")] = 0
+    ignored: Annotated[
+        list[Failure] | None, Meta(description="errors of statements after which the event began again")
+    ] = None
+
+
 class Outage(Struct, frozen=True):
     """A time in which clients were without their connection."""
 
@@ -310,6 +322,9 @@ class Drive(Struct, frozen=True):
     load: Loaded | None = None
     queries: Queries | None = None
     plain_queries: ConcurrentQueries | None = None
+    operations: Annotated[
+        Operations | UnsetType, Meta(description="only of scripts in Lua, in the measured window")
+    ] = UNSET
 
     def check(self) -> None:
         """Raise ValueError where times do not follow each other, or labels have no statement."""

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from loadstone.results.documents.base import Stats
-from loadstone.results.documents.drive import Connect, Draw, Failure, Loop, Pace, Script
+from loadstone.results.documents.drive import Connect, Draw, Failure, Loop, Operations, Pace, Script
 from loadstone.results.documents.summary.rates import (
     CurvePoint,
     Drift,
@@ -126,6 +126,7 @@ class DriveFigures(Figures, kw_only=True):
     ceiling_tps: Annotated[
         PerSecond | UnsetType | None, Meta(description="of our own, by the calibration; phases only")
     ] = UNSET
+    operations: Annotated[Operations | UnsetType, Meta(description="only of scripts in Lua")] = UNSET
 
 
 class QueryFigures(Figures, kw_only=True):
