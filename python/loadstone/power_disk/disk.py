@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -86,6 +87,8 @@ class PowerDisk:
         self._strict, self._most_bytes = strict, most_unsynced_bytes
         self._process: subprocess.Popen[str] | None = None
         self._lock = Lock()
+        self._cut_off = False
+        """Whether a signal has ended the wait for an answer: the next one that comes belongs to that request."""
         self.reaped: list[str] = []
         """What earlier runs had left and this start removed, in words."""
         self.used_by: list[str] = []
@@ -110,7 +113,7 @@ class PowerDisk:
             env=environment,
         )
         try:
-            self._answer(self._process)
+            self._read(self._line(self._process))
         except BaseException:
             self._kill()
             raise
@@ -159,14 +162,16 @@ class PowerDisk:
     def close(self, *, write_back: bool = True) -> None:
         """Unmount; without `write_back`, what was not synced is lost. May be called again.
 
-        Raises RunFailedError when not everything could be written back; the mount is gone then, too.
+        Raises RunFailedError when not everything could be written back; the mount is gone then, too. After a
+        request that a signal has cut off, nothing is written back.
         """
         process = self._process
         if process is None:
             return
         self.used_by = users(self.mount.resolve())
         try:
-            self._ask(do="close", write_back=write_back)
+            if not self._cut_off:
+                self._ask(do="close", write_back=write_back)
         finally:
             self._process = None
             self._end(process)
@@ -179,14 +184,21 @@ class PowerDisk:
             try:
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.flush()
+                answer = self._line(process)
             except OSError:
                 raise self._ended(process) from None
-            return self._answer(process)
+            except KeyboardInterrupt:
+                self._cut_off = True
+                raise
+        return self._read(answer)
 
-    def _answer(self, process: subprocess.Popen[str]) -> Any:
+    def _line(self, process: subprocess.Popen[str]) -> str:
         line = process.stdout.readline() if process.stdout else ""
         if not line:
             raise self._ended(process)
+        return line
+
+    def _read(self, line: str) -> Any:
         answer = json.loads(line)
         if "ok" in answer:
             return answer["ok"]
@@ -205,7 +217,8 @@ class PowerDisk:
         """Wait for the process, and make sure that the mount is gone."""
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(OSError):  # a request that nobody reads any more
+                    stream.close()
         try:
             process.wait(_END_WAIT_S)
         except subprocess.TimeoutExpired:
@@ -213,7 +226,7 @@ class PowerDisk:
             process.wait()
         for mount in mounts():
             if mount.pid == process.pid and mount.path == self.mount.resolve():
-                detach(mount.path)
+                detach(mount)
 
     def _kill(self) -> None:
         process, self._process = self._process, None

@@ -42,6 +42,8 @@ def _may_mount() -> bool:
 class Mount:
     """One mounted power disk."""
 
+    number: int
+    """The kernel's number of the mount: no other mount has it while this one is there."""
     path: Path
     pid: int
     start_ticks: int
@@ -65,9 +67,10 @@ def mounts() -> list[Mount]:
         before, _, after = line.partition(" - ")
         name, *owner = after.split(" ")[1].split(":")
         if name == _SOURCE:
-            path = before.split(" ")[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+            number, _, _, _, path, *_ = before.split(" ")
+            path = path.encode("utf-8", "surrogateescape").decode("unicode_escape")
             path = path.encode("latin-1").decode("utf-8", "surrogateescape")
-            found.append(Mount(Path(path), int(owner[0]), int(owner[1])))
+            found.append(Mount(int(number), Path(path), int(owner[0]), int(owner[1])))
     return found[::-1]
 
 
@@ -86,29 +89,54 @@ def _start_ticks(pid: int) -> int | None:
     return None if state in {"Z", "X"} else int(fields[18])
 
 
-def detach(path: Path) -> None:
-    """Unmount, for all but those who still use it. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(os.fsencode(path), _MNT_DETACH):
+def detach(mount: Mount) -> bool:
+    """Unmount, for all but those who still use it; returns False where somebody else has done so before.
+
+    Another mount at the same place stays: between the list of mounts and this call, the owner may have unmounted
+    a dead disk and mounted a new one there. Raises OSError.
+    """
+    try:
+        handle = os.open(mount.path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # The handle keeps the mount, and with it its number, until this is done.
+        if _number_of(handle) != mount.number or mount not in mounts():
+            return False
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.umount2(f"/proc/self/fd/{handle}".encode(), _MNT_DETACH) == 0:
+            return True
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(path))
+        if code == errno.EINVAL:  # it is no mount any more
+            return False
+        raise OSError(code, os.strerror(code), str(mount.path))
+    finally:
+        os.close(handle)
+
+
+def _number_of(handle: int) -> int | None:
+    """Return the number of the mount that an open file is on."""
+    for line in Path(f"/proc/self/fdinfo/{handle}").read_text().splitlines():
+        if line.startswith("mnt_id:"):
+            return int(line.split()[1])
+    return None
 
 
 def reap() -> list[str]:
     """Unmount the power disks that nobody serves any more; returns one line of words for each.
 
     The process that serves one unmounts it when Loadstone ends in any way, so this is for those that were
-    both killed.
+    both killed. Disks that are served stay, whoever mounted them.
     """
     said = []
     for mount in mounts():
-        if not mount.served:
-            try:
-                detach(mount.path)
-            except OSError as error:
-                said.append(f"a dead file system is left at {mount.path}: {error.strerror}")
-            else:
+        if mount.served:
+            continue
+        try:
+            if detach(mount):
                 said.append(f"unmounted the dead file system that an earlier run left at {mount.path}")
+        except OSError as error:
+            said.append(f"a dead file system is left at {mount.path}: {error.strerror}")
     return said
 
 

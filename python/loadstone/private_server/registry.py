@@ -148,6 +148,9 @@ class Registry:
                 if folder in Path(record.data_directory).parents:
                     remove_tablespaces(Path(record.data_directory))
                 shutil.rmtree(folder, ignore_errors=True)
+                if folder.is_dir():  # a power disk in it is about to end: the next start removes the rest
+                    with contextlib.suppress(OSError):
+                        (folder / MARK_FILE).write_text(record.id)
         without_groups = remove_groups(record.groups, record.id)
         if without_groups and not any(mark_of(Path(name)) == record.id for name in record.folders):
             self._path(record.id).unlink(missing_ok=True)
