@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from loadstone.errors import ExitCode, ResultsLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import FrameType
 
+T = TypeVar("T")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -85,6 +87,19 @@ class Signals:
         finally:
             self.during(None)
 
+    @contextmanager
+    def closing(self, resource: AbstractContextManager[T]) -> Iterator[T]:
+        """Enter a resource whose end the first signal does not cut short: it is raised when all is ended.
+
+        A second one does; what is left then goes with the next start of Loadstone.
+        """
+        with ExitStack() as stack:
+            stack.callback(self.during, None)
+            entered = stack.enter_context(resource)
+            stack.callback(self.during, _wait)
+            yield entered
+        self.check()
+
     def check(self) -> None:
         """Raise `InterruptedRun` when a signal has come that only stopped a drive."""
         if self.received is not None:
@@ -100,3 +115,7 @@ class Signals:
         if self._stop is None:
             raise InterruptedRun(signum)
         self._stop()
+
+
+def _wait() -> None:
+    """Do nothing: what is being ended has its end soon."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,14 +21,13 @@ from loadstone.crash.ledger import Rows
 from loadstone.crash.levels import Crashed, ProcessLevel
 from loadstone.crash.session import Session
 from loadstone.errors import ExitCode
+from loadstone.private_server import EmbeddedServer
 from loadstone.private_server.provision import copy_data
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from support.sandbox import Desk
-
-    from loadstone.private_server import EmbeddedServer
 
 QUICK = ("--size=tiny", "--set=scale=1", "--set=workload=tpcb-like", "--set=clients=4", "--window=0.6",
          "--setting=fsync=off", "--setting=shared_buffers=128MB")  # fmt: skip
@@ -73,8 +73,13 @@ def test_commits_survive_and_a_deleted_row_is_found(tmp_path: Path) -> None:
     assert document.checker is True
     assert document.amcheck is None
     assert [cycle.restarted for cycle in document.cycles] == [True, True]
+    assert "A second restart after 2 crashes left the rows of 5 tables" in " ".join(said.split())
     for cycle in document.cycles:
         assert cycle.found is not None
+        assert cycle.content is not None
+        assert cycle.content.rows > 100_000, "pgbench_accounts"
+        assert cycle.content.before == cycle.content.after
+        assert cycle.content.hashed_bytes == cycle.content.bytes
         assert cycle.found.acknowledged > 5
         assert cycle.recovery.connection_s
         assert cycle.recovery.wal_bytes is not None
@@ -117,6 +122,7 @@ def test_damage_after_the_recovery_is_found(tmp_path: Path, monkeypatch: pytest.
         verify(session, *given)
 
     monkeypatch.setattr(Session, "verify", damaged)
+    change_at_second_restart(monkeypatch)
     code, said, document = crash(tmp_path / "run", "--cycles=1", "--setting=synchronous_commit=off")
     assert code == ExitCode.WRONG_ANSWER, said
     assert document.verdict == "lost"
@@ -128,6 +134,24 @@ def test_damage_after_the_recovery_is_found(tmp_path: Path, monkeypatch: pytest.
     flaws = {flaw.check for flaw in cycle.flaws}
     assert {"branches and tellers hold the same sum", "the four sums of pgbench's tables"} <= flaws
     assert "Commits are not safe: see crash 1." in said
+    assert cycle.restarted is False
+    assert cycle.content is not None
+    assert cycle.content.before != cycle.content.after
+    (changed,) = (flaw.detail for flaw in cycle.flaws if flaw.check == "second restart")
+    assert changed.startswith("loadstone.pgbench_accounts: 100,000 rows, hash ")
+
+
+def change_at_second_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change one row of 100,000 once the server is back from its second restart."""
+    restart, number = EmbeddedServer.restart, count(1)
+
+    def changing(server: EmbeddedServer) -> None:
+        restart(server)
+        if next(number) == 2:
+            with connected(server.connection) as control:
+                control.execute("update loadstone.pgbench_accounts set abalance = abalance + 1 where aid = 7")
+
+    monkeypatch.setattr(EmbeddedServer, "restart", changing)
 
 
 @pytest.mark.usefixtures("own_registry", "loaded")

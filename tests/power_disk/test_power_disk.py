@@ -305,7 +305,7 @@ with PowerDisk(Path(sys.argv[1]), Path(sys.argv[2])) as disk:
 
 @contextlib.contextmanager
 def another(folders: tuple[Path, Path], *before: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Let another Loadstone mount a disk, which is killed at the end; gives it, and its process that serves."""
+    """Let another Loadstone, which is killed at the end, mount a disk; gives it and its serving process."""
     command = [*before, sys.executable, "-c", _RUN, *map(str, folders)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdout is not None
@@ -374,14 +374,15 @@ def test_the_disks_of_another_loadstone_stay(
 
 
 def test_a_dead_disk_that_two_unmount_is_gone_once_and_a_new_one_stays(folders: tuple[Path, Path]) -> None:
-    disk = PowerDisk(*folders)
-    with pytest.raises(RunFailedError, match="ended with status -9"), disk:
-        (dead,) = (mount for mount in mounts() if mount.path == folders[1])
-        os.kill(dead.pid, signal.SIGKILL)
-        wait_for_end(dead.pid)
-        detach(dead)  # unless the start of another test's server was faster
-        assert not detach(dead)
-        assert not os.path.ismount(folders[1])
+    disk = PowerDisk(*folders).__enter__()
+    (dead,) = (mount for mount in mounts() if mount.path == folders[1])
+    os.kill(dead.pid, signal.SIGKILL)
+    wait_for_end(dead.pid)
+    detach(dead)  # unless the start of another test's server was faster
+    assert not detach(dead)
+    assert not os.path.ismount(folders[1])
+    with pytest.raises(RunFailedError, match="ended with status -9"):
+        disk.close()
     with PowerDisk(*folders) as new:
         (new.mount / "file").write_text("x")
         assert not detach(dead)
@@ -405,16 +406,15 @@ def test_a_folder_with_a_disk_in_it_is_removed_when_the_disk_has_ended(tmp_path:
 def test_a_request_that_a_signal_cuts_off_leaves_no_mount(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = PowerDisk(*folders)
-
     def cut_off(*_: object) -> str:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), disk:
+    with PowerDisk(*folders) as disk:
         (disk.mount / "file").write_text("x")
         with monkeypatch.context() as patch:
             patch.setattr(PowerDisk, "_line", cut_off)
-            disk.lose()
+            with pytest.raises(KeyboardInterrupt):
+                disk.lose()
     assert not os.path.ismount(folders[1])
 
 

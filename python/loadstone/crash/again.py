@@ -34,6 +34,8 @@ def judged_again(folder: Path) -> Crash:
     settled, upto = EMPTY, [0] * document.clients
     for cycle in verified:
         rows = Rows.load(folder / cycle.folder / "table.npz")
+        if cycle.content is not None and cycle.content.after not in (None, cycle.content.before):
+            cycle.restarted = False
         cycle.found = found_in(records.upto(cycle.upto), rows, settled, upto, cycle)
         settled, upto = rows, cycle.upto
     document.verdict = verdict_of(document)

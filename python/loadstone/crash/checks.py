@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -146,15 +146,3 @@ def _file_flaws(control: psycopg.Connection) -> Iterator[Flaw]:
     if control.info.server_version >= _HEAPS_SINCE:
         for (text,) in control.execute(_HEAPS):
             yield Flaw("amcheck, tables", str(text))
-
-
-def content(control: psycopg.Connection) -> str:
-    """Return what must not change while nobody writes: sums and counts of all tables of the scenario."""
-    names = [str(name) for (name,) in control.execute(_ALL_TABLES)]
-    return ", ".join(f"{name} {value(control, f'select count(*) from {name}')}" for name in names)  # noqa: S608
-
-
-_ALL_TABLES: LiteralString = """
-select oid::regclass::text from pg_class
-    where relnamespace = 'loadstone'::regnamespace and relkind in ('r', 'p') order by 1
-"""

@@ -70,6 +70,18 @@ class Flaw(Struct, kw_only=True):
     detail: str
 
 
+class Content(Struct, kw_only=True):
+    """The rows of all tables before and after the second restart."""
+
+    tables: int
+    rows: Annotated[int, Meta(description="that were hashed before it")]
+    bytes: Annotated[int, Meta(description="of all tables")]
+    hashed_bytes: Annotated[int, Meta(description="of the blocks that were hashed")]
+    before: Annotated[str, Meta(description="hash of all tables before the restart")]
+    after: Annotated[str | None, Meta(description="the same after it; null: not known")] = None
+    hash_s: Annotated[Figure, Meta(description="seconds that both hashes took")]
+
+
 class Cycle(Struct, kw_only=True):
     """Load, crash, recovery, verification."""
 
@@ -88,6 +100,13 @@ class Cycle(Struct, kw_only=True):
     restarted: Annotated[
         bool | None, Meta(description="a second restart left everything as it was; null: not tried")
     ] = None
+    content: Annotated[
+        Content | None, Meta(description="the tables at the second restart; null: not compared")
+    ] = None
+    down_after: Annotated[
+        Literal["crash", "second restart"] | None,
+        Meta(description="after which of them the server did not come up; null: it came up"),
+    ] = None
     note: str | None = None
 
 
@@ -105,7 +124,9 @@ class Crash(PhaseHead, kw_only=True):
     max_wal_size: str | None = None
     amcheck: Annotated[str | None, Meta(description="why files were not checked; null: they were")] = None
     verdict: Verdict = "undecided"
-    data: Annotated[str | None, Meta(description="data folder of a server that did not come up")] = None
+    data: Annotated[
+        str | None, Meta(description="data folder of a server that did not come up; null: none was kept")
+    ] = None
     disk: Annotated[
         dict[str, int] | None, Meta(description="power: counters of the file system at the end")
     ] = None

@@ -16,7 +16,7 @@ from loadstone.crash.levels import ProcessLevel, level_of
 from loadstone.crash.moments import Moment, late_moments, moments
 from loadstone.crash.session import NotUpError, Session
 from loadstone.crash.verdict import exit_of, verdict_of
-from loadstone.errors import ExitCode, RunFailedError, words_of
+from loadstone.errors import ExitCode, LoadstoneError, RunFailedError, words_of
 from loadstone.experiment.experiment import Experiment
 from loadstone.experiment.runs import refuse_failed
 from loadstone.plan.model import ScriptWorkload
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.crash.checks import Invariants
+    from loadstone.crash.documents import Cycle
     from loadstone.crash.levels import Level
     from loadstone.experiment.parts import Parts
     from loadstone.model import PrivateServer
@@ -133,7 +134,7 @@ class CrashTest(Experiment[Crash]):
 
     def perform(self, signals: Signals) -> None:
         """Crash until all cycles are done. Raises LoadstoneError, or InterruptedRun for a signal."""
-        with PrivateFolder(self.bench.request.storage) as place:
+        with signals.closing(PrivateFolder(self.bench.request.storage)) as place:
             self.perform_in(place.path, signals)
 
     def perform_in(self, place: Path, signals: Signals) -> None:
@@ -142,6 +143,9 @@ class CrashTest(Experiment[Crash]):
             self._perform(place / self.bench.template, signals)
         except NotUpError as error:
             self._not_up(error)
+            raise
+        except LoadstoneError:  # also of what a signal has cut off
+            signals.check()
             raise
         except psycopg.Error as error:  # of the server, or of a statement that a signal has cut off
             signals.check()
@@ -153,7 +157,7 @@ class CrashTest(Experiment[Crash]):
         if self.document.level == "power":
             self._measure_plain(template, signals)
             self._control(template, signals)
-        with self._level() as level:
+        with signals.closing(self._level()) as level:
             self._crash(level, template, signals)
             self.document.disk = level.counters()
 
@@ -164,7 +168,8 @@ class CrashTest(Experiment[Crash]):
         """Measure the load without the file system that forgets, so that its own cost can be told."""
         folder, document = self.folder / "plain", self.document
         level = ProcessLevel(self.bench.request.storage)
-        with self.bench.session(level, template, document, signals, folder, {}) as session:
+        opening = self.bench.session(level, template, document, signals, folder, {})
+        with signals.closing(opening) as session:
             self._started = True
             document.rate_plain = session.rate(self.brief_s, "000")
 
@@ -173,21 +178,21 @@ class CrashTest(Experiment[Crash]):
         folder, document = self.folder / "control", self.document
         moment = Moment("anywhere", self.brief_s)
         more = {"fsync": "off", "synchronous_commit": "on"}
-        with (
-            self._level() as level,
-            self.bench.session(level, template, document, signals, folder, more) as session,
-        ):
-            try:
-                document.control = session.cycle(0, moment, "000")
-            except NotUpError as error:
-                error.cycle.note = words_of(error)
-                document.control = error.cycle
+        with signals.closing(self._level()) as level:
+            opening = self.bench.session(level, template, document, signals, folder, more)
+            with signals.closing(opening) as session:
+                try:
+                    document.control = session.cycle(0, moment, "000")
+                except NotUpError as error:
+                    error.cycle.note = words_of(error)
+                    document.control = error.cycle
         document.control.folder = f"{folder.name}/{document.control.folder}"
         self.after(texts.after_control(document.control))
 
     def _crash(self, level: Level, template: Path, signals: Signals) -> None:
         document, name = self.document, "{:03d}"
-        with self.bench.session(level, template, document, signals, self.folder, {}) as session:
+        opening = self.bench.session(level, template, document, signals, self.folder, {})
+        with signals.closing(opening) as session:
             self._started = True
             draw = late_moments if document.moments == "late" else moments
             drawn = draw(document.seed, document.wanted, document.window_s)
@@ -195,25 +200,30 @@ class CrashTest(Experiment[Crash]):
                 signals.check()
                 try:
                     cycle = session.cycle(number, moment, name.format(number))
-                except NotUpError:
-                    self._keep_data(session)
+                except NotUpError as error:
+                    document.cycles.append(error.cycle)
+                    self._keep_data(session, error.cycle)
                     raise
                 document.cycles.append(cycle)
                 self.after(texts.after_cycle(cycle))
             document.checker = session.try_checker()
 
-    def _keep_data(self, session: Session) -> None:
+    def _keep_data(self, session: Session, cycle: Cycle) -> None:
         """Move the data of a server that does not come up to the results, where somebody can look at them."""
         kept = self.folder / "data"
-        move_data(session.server.data_directory, kept)
-        self.document.data = str(kept.absolute())
+        try:
+            move_data(session.server.data_directory, kept)
+        except LoadstoneError as error:  # the verdict stays what it is
+            cycle.note = f"the data could not be kept: {error.message}"
+        else:
+            self.document.data = str(kept.absolute())
 
     def _not_up(self, error: NotUpError) -> None:
-        self.document.cycles.append(error.cycle)
         # A full disk is not the server's fault: it would come up with more room.
         is_full = isinstance(error.__cause__, RunFailedError)
         error.exit_code = ExitCode.FAILED if is_full else ExitCode.WRONG_ANSWER
-        error.hint = f"Its data are kept in {self.document.data}. {error.hint}"
+        if self.document.data is not None:
+            error.hint = f"Its data are kept in {self.document.data}. {error.hint}"
 
     def status(self) -> ExitCode:
         """Return the exit status: what was lost comes before how the experiment ended."""

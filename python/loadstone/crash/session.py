@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import psycopg
 
 from loadstone.crash import documents, recovery
-from loadstone.crash.checks import Invariants, connected, content, flaws, value
+from loadstone.crash.checks import Invariants, connected, flaws, value
+from loadstone.crash.content import LIMIT_S, Extract, differences, digest
 from loadstone.crash.judge import Allowed, judge
 from loadstone.crash.ledger import (
     ACKNOWLEDGED,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from loadstone.crash.content import TableHash
     from loadstone.crash.levels import Level
     from loadstone.crash.moments import Moment
     from loadstone.model import Drive
@@ -52,11 +54,12 @@ _DELAYS = 3
 
 
 class NotUpError(RunFailedError):
-    """A server did not come up after a crash."""
+    """A server did not come up after a crash, or at the second restart."""
 
     def __init__(self, cycle: documents.Cycle, error: LoadstoneError) -> None:
         """Keep what is known of the cycle."""
-        super().__init__(f"cycle {cycle.number}: the server did not come up: {error.message}", error.hint)
+        at = " at the second restart" if cycle.down_after == "second restart" else ""
+        super().__init__(f"cycle {cycle.number}: the server did not come up{at}: {error.message}", error.hint)
         self.cycle = cycle
 
 
@@ -148,13 +151,11 @@ class Session:
         start_ns = monotonic_ns()
         cycle.recovery.down_s = (start_ns - cycle.killed_ns) / 1e9
         try:
-            self.server.restart()
-            with connected(self.server.connection) as control:
-                cycle.recovery.connection_s = (monotonic_ns() - start_ns) / 1e9
-                value(control, "select 1")
-        except (LoadstoneError, psycopg.Error) as error:
-            said = error if isinstance(error, LoadstoneError) else LoadstoneError(str(error).strip())
-            raise NotUpError(cycle, said) from error
+            with self._coming_up(cycle, "crash"):
+                self.server.restart()
+                with connected(self.server.connection) as control:
+                    cycle.recovery.connection_s = (monotonic_ns() - start_ns) / 1e9
+                    value(control, "select 1")
         finally:
             log = without_refusals(self.server.log_file, log_from)
             write_atomic(place / "server.log", log)
@@ -162,6 +163,17 @@ class Session:
             found = recovery.replayed(log)
             if found is not None:
                 cycle.recovery.wal_bytes, cycle.recovery.replay_s = found
+
+    @contextmanager
+    def _coming_up(self, cycle: documents.Cycle, after: Literal["crash", "second restart"]) -> Iterator[None]:
+        """Raise NotUpError where the server cannot be started, or nobody can log in."""
+        try:
+            yield
+        except (LoadstoneError, psycopg.Error) as error:
+            self.check()  # a signal ends statements, too
+            cycle.down_after = after
+            said = error if isinstance(error, LoadstoneError) else LoadstoneError(str(error).strip())
+            raise NotUpError(cycle, said) from error
 
     def _watch_recovery(self, load: Load, cycle: documents.Cycle, start_ns: int) -> None:
         """Let the load go on until its rate is back."""
@@ -194,7 +206,10 @@ class Session:
         return recovery.rate_before(read_ledgers(self.ledgers).ns, round(begin_s * 1e9), end_ns)
 
     def verify(self, cycle: documents.Cycle, place: Path) -> None:
-        """Judge all that was begun until now, with nobody at work, and restart once more."""
+        """Judge all that was begun until now, with nobody at work, and restart once more.
+
+        Raises NotUpError where the server does not come up then.
+        """
         records = read_ledgers(self.ledgers)
         cycle.upto = records.last(self.drive.clients)
         rows = EMPTY
@@ -214,20 +229,50 @@ class Session:
         """Note as a flaw that the server cannot answer: it has recovered, and nobody else is at work."""
         try:
             yield
+        except NotUpError:
+            raise
         except (psycopg.Error, LoadstoneError) as error:
             self.check()  # a signal ends statements, too
             cycle.flaws.append(documents.Flaw(check=what, detail=words_of(error)))
 
     def _restart(self, cycle: documents.Cycle, rows: Rows) -> None:
-        """Stop in order and start: everything must be as it was."""
+        """Stop in order and start: the rows of all tables must be what they were."""
+        begin_s = monotonic()
         with connected(self.server.connection) as control:
-            before = content(control)
-        self.server.restart()
+            extract = Extract.of(control)
+            before = self._hashes(control, extract, cycle)
+        spent_s = monotonic() - begin_s
+        with self._coming_up(cycle, "second restart"):
+            self.server.restart()
+            connected(self.server.connection).close()
+        begin_s = monotonic()
+        cycle.restarted = rows.same_as(read_rows(self.server.connection))
+        if before is None:
+            return
+        cycle.content = documents.Content(
+            tables=len(before), rows=sum(one.rows for one in before.values()), bytes=extract.bytes,
+            hashed_bytes=extract.hashed_bytes, before=digest(before), hash_s=spent_s,
+        )  # fmt: skip
         with connected(self.server.connection) as control:
-            after = content(control)
-        cycle.restarted = before == after and rows.same_as(read_rows(self.server.connection))
-        if before != after:
-            cycle.flaws.append(documents.Flaw(check="second restart", detail=f"{before}; then {after}"))
+            after = self._hashes(control, extract, cycle)
+        if after is None:
+            return
+        cycle.content.after = digest(after)
+        cycle.content.hash_s = spent_s + monotonic() - begin_s
+        cycle.restarted = cycle.restarted and before == after
+        for changed in differences(before, after):
+            cycle.flaws.append(documents.Flaw(check="second restart", detail=changed))
+
+    def _hashes(
+        self, control: psycopg.Connection, extract: Extract, cycle: documents.Cycle
+    ) -> dict[str, TableHash] | None:
+        """Return the hash of each table; None, with a note, where it takes too long."""
+        try:
+            return extract.hashes(control)
+        except psycopg.errors.QueryCanceled:
+            self.check()
+            cycle.note = f"the tables were not compared by a hash, which took more than {LIMIT_S} s"
+            return None
 
     def try_checker(self) -> bool | None:
         """Delete an acknowledged row; returns whether the judgement finds just that, None without any row.

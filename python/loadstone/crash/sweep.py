@@ -57,7 +57,7 @@ class CrashSweep(Experiment[Crashes]):
 
     def perform(self, signals: Signals) -> None:
         """Crash a server for each value. Raises LoadstoneError, or InterruptedRun for a signal."""
-        with PrivateFolder(self.tests[0].bench.request.storage) as place:
+        with signals.closing(PrivateFolder(self.tests[0].bench.request.storage)) as place:
             for test, entry in zip(self.tests, self.document.values, strict=True):
                 signals.check()
                 self._perform(test, entry, place.path, signals)
@@ -82,8 +82,11 @@ class CrashSweep(Experiment[Crashes]):
     def conclude(self) -> None:
         """Write down how it ended: as the first test did that has not come to its end."""
         for test in self._begun:
-            if test.document.state == "running":  # a signal came while it was written down
-                test.document.state = "interrupted"
+            if test.document.state == "running":  # a signal came before or after its own trials
+                is_running = self.document.state == "running"
+                test.document.state = "interrupted" if is_running else self.document.state
+                test.document.reason = self.document.reason
+                test.conclude()
             self.trouble = self.trouble or test.trouble
             self.exit_code = self.exit_code or test.exit_code
             self.document.reason = self.document.reason or test.document.reason

@@ -61,7 +61,7 @@ def after_cycle(cycle: Cycle) -> str:
 
 def after_control(cycle: Cycle) -> str:
     """Say what the control cycle, which had to lose commits, has shown."""
-    if cycle.found is None:
+    if cycle.found is None or cycle.down_after is not None:
         return "control crash with fsync=off: the server did not come up, so that losses can be seen here"
     if not lost_something(cycle):
         return "control crash with fsync=off: nothing was lost, so that no loss can be seen here"
@@ -104,7 +104,7 @@ def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterato
         broken = [str(cycle.number) for cycle in document.cycles if not is_whole(cycle)]
         yield f"Commits are not safe: see crash {', '.join(broken)}."
     elif document.verdict == "did not come up":
-        yield "The server did not come up again."
+        yield f"{not_up(document)}."
     elif document.verdict == "cannot show a loss":
         yield "This set-up cannot show a loss: " + (
             "a row that was deleted on purpose was not found missing." if document.checker is False
@@ -121,10 +121,18 @@ def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterato
     else:
         yield f"Undecided: {document.reason or 'no crash was made'}."
     yield from _of_async(document, totals)
+    yield from of_restarts(document)
     if document.level == "process":
         yield NOTHING_OF_POWER
     else:
         yield from of_power(document)
+
+
+def not_up(document: Crash) -> str:
+    """Say after which crash the server did not come up."""
+    last = document.cycles[-1] if document.cycles else None
+    at = " at the second restart" if last is not None and last.down_after == "second restart" else ""
+    return f"The server did not come up again{at} after crash {len(document.cycles)}"
 
 
 def _is_async(document: Crash) -> bool:
@@ -142,6 +150,20 @@ def _of_async(document: Crash, totals: dict[str, int]) -> Iterator[str]:
         f"synchronous_commit = off may lose the last {formats.digits(allowed)} s (3 × wal_writer_delay): "
         f"{totals['lost_allowed']:,} commits were lost so{oldest}."
     )
+
+
+def of_restarts(document: Crash) -> Iterator[str]:
+    """Say what the second restarts, in order, have left of the rows, and of how many that is known."""
+    compared = [cycle.content for cycle in document.cycles if cycle.content and cycle.content.after]
+    if not compared or any(cycle.restarted is False for cycle in document.cycles):
+        return
+    last = compared[-1]
+    share = formats.size(last.hashed_bytes)
+    if last.hashed_bytes < last.bytes:
+        share += f" of {formats.size(last.bytes)}, the same blocks each time"
+    tables = f"{last.tables:,} table{'' if last.tables == 1 else 's'}"
+    after = "the crash" if len(compared) == 1 else f"{len(compared):,} crashes"
+    yield f"A second restart after {after} left the rows of {tables} ({share}) as they were, by their hashes."
 
 
 def of_power(document: Crash) -> Iterator[str]:
@@ -170,6 +192,8 @@ def notes(document: Crash) -> Iterator[str]:
         yield from (f"Crash {cycle.number}: {wrong}." for wrong in wrongs(cycle))
         if cycle.moment.note:
             yield f"Crash {cycle.number}: {cycle.moment.note}."
+        if cycle.note:
+            yield f"Crash {cycle.number}: {cycle.note}."
     if document.data is not None:
         yield f"The data of the server that did not come up are in {document.data}."
 

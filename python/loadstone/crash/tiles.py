@@ -35,7 +35,7 @@ def headline(document: Crash) -> str:
         "kept": f"No acknowledged commit was lost in {crashes}",
         "lost": _what_is_wrong(document),
         "cannot show a loss": "This set-up cannot show a loss",
-        "did not come up": f"The server did not come up again after crash {len(document.cycles)}",
+        "did not come up": texts.not_up(document),
         "undecided": f"Undecided after {crashes}",
     }
     if document.verdict == "kept" and _total(document, "lost_allowed"):
@@ -59,6 +59,9 @@ def tiles(document: Crash) -> Iterator[Tile]:
     """Yield the questions that this test can answer."""
     yield _survived(document)
     yield _other_rows(document)
+    restarted = _restarted(document)
+    if restarted:
+        yield restarted
     yield _can_show(document)
     recovered = _recovered(document)
     if recovered:
@@ -101,6 +104,19 @@ def _other_rows(document: Crash) -> Tile:
     return Tile(question, "Yes", detail, "good")
 
 
+def _restarted(document: Crash) -> Tile | None:
+    """Ask whether stopping and starting in order changed anything; None where no rows were compared."""
+    question = "Did a second restart change anything?"
+    changed = [str(cycle.number) for cycle in document.cycles if cycle.restarted is False]
+    if changed:
+        return Tile(question, "Yes", f"after crash {', '.join(changed)}: see below", "bad")
+    words = " ".join(texts.of_restarts(document))
+    if not words:
+        return None
+    seconds = median_low(cycle.content.hash_s for cycle in document.cycles if cycle.content)
+    return Tile(question, "No", f"{words} The comparison took {formats.digits(seconds)} s each time", "good")
+
+
 def _can_show(document: Crash) -> Tile:
     """Ask whether a loss would have been seen."""
     question = "Would a loss have been seen?"
@@ -108,7 +124,7 @@ def _can_show(document: Crash) -> Tile:
              None: "It was not tried with a row deleted on purpose"}[document.checker]  # fmt: skip
     control = document.control
     detail = found if control is None else f"{found}; {texts.after_control(control)}"
-    if document.checker is False or (control is not None and control.found and not lost_something(control)):
+    if document.checker is False or (control is not None and not lost_something(control)):
         return Tile(question, "No", detail, "bad")
     if document.level == "process":
         return Tile(question, "Not one of power", f"{detail}. {texts.NOTHING_OF_POWER}", "warning")

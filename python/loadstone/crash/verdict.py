@@ -24,26 +24,29 @@ def _keeps(found: Found | None) -> bool:
 
 
 def lost_something(cycle: Cycle) -> bool:
-    """Return whether a cycle has lost anything, also what it was allowed to."""
-    return not is_whole(cycle) or bool(cycle.found and cycle.found.lost_allowed)
+    """Return whether a cycle has lost anything, also what it was allowed to, or its data."""
+    if cycle.found is None or cycle.down_after is not None:
+        return True
+    return not is_whole(cycle) or bool(cycle.found.lost_allowed)
 
 
 def verdict_of(document: Crash) -> Verdict:
     """Return the verdict of what there is."""
     if not all(is_whole(cycle) for cycle in document.cycles):
         return "lost"
-    if document.data is not None:
+    if document.data is not None or any(cycle.down_after for cycle in document.cycles):
         return "did not come up"
     if document.checker is False or _control_fails(document):
         return "cannot show a loss"
     done = [cycle for cycle in document.cycles if cycle.found is not None]
+    if document.checker is None and document.state != "complete":
+        return "undecided"  # it ended before its last row was deleted on purpose
     return "kept" if len(done) == document.wanted else "undecided"
 
 
 def _control_fails(document: Crash) -> bool:
     """Whether the cycle that had to lose commits has lost none."""
-    control = document.control
-    return control is not None and control.found is not None and not lost_something(control)
+    return document.control is not None and not lost_something(document.control)
 
 
 def exit_of(document: Crash, otherwise: ExitCode) -> ExitCode:

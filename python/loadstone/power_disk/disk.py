@@ -88,7 +88,7 @@ class PowerDisk:
         self._process: subprocess.Popen[str] | None = None
         self._lock = Lock()
         self._cut_off = False
-        """Whether a signal has ended the wait for an answer: the next one that comes belongs to that request."""
+        """Whether a signal has ended the wait for an answer, which then comes to the next request."""
         self.reaped: list[str] = []
         """What earlier runs had left and this start removed, in words."""
         self.used_by: list[str] = []

@@ -92,8 +92,8 @@ def _start_ticks(pid: int) -> int | None:
 def detach(mount: Mount) -> bool:
     """Unmount, for all but those who still use it; returns False where somebody else has done so before.
 
-    Another mount at the same place stays: between the list of mounts and this call, the owner may have unmounted
-    a dead disk and mounted a new one there. Raises OSError.
+    Another mount at the same place stays: between the list of mounts and this call, the owner may have
+    unmounted a dead disk and mounted a new one there. Raises OSError.
     """
     try:
         handle = os.open(mount.path, os.O_PATH | os.O_CLOEXEC)
