@@ -3,11 +3,14 @@
 import copy
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loadstone.host import environment
 from loadstone.host.environment import Origin, collect, read_clocks, warnings
@@ -48,10 +51,23 @@ def test_an_empty_machine_is_no_trouble(tmp_path: Path) -> None:
     assert facts["storage"]["results"]["filesystem"] is None
 
 
+@given(st.floats(-1e7, 1e7), st.floats(0, 3600))
+def test_a_wall_clock_that_was_set_is_noticed(step_s: float, passed_s: float) -> None:
+    first = Origin("2026-11-23T16:00:00.000Z", 5)
+    later = replace(first, origin_ns=first.origin_ns + round(passed_s * 1e9))
+    shown = datetime.fromisoformat(first.started_at) + timedelta(seconds=passed_s + step_s)
+    found = first.stepped_s(replace(later, started_at=shown.isoformat(timespec="milliseconds")))
+    if found is None:
+        assert abs(step_s) < 0.012 + 0.01 * passed_s
+    else:
+        assert found == pytest.approx(step_s, abs=0.002)
+        assert abs(step_s) > 0.009
+
+
 def test_clocks_are_read_together() -> None:
-    before, begin = datetime.now(UTC), time.monotonic_ns()
+    before, begin = datetime.now(UTC), time.monotonic_ns()  # noqa: TID251
     origin = read_clocks()
-    after, end = datetime.now(UTC), time.monotonic_ns()
+    after, end = datetime.now(UTC), time.monotonic_ns()  # noqa: TID251
     assert begin <= origin.origin_ns <= end
     assert before - timedelta(milliseconds=1) <= datetime.fromisoformat(origin.started_at) <= after
     assert origin.started_at.endswith("Z")

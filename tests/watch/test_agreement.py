@@ -68,7 +68,7 @@ def test_node_exporter_and_the_local_sampler_agree() -> None:
     assert second.host["memory_available_bytes"] == pytest.approx(later["memory_available_bytes"], rel=0.05)
     assert second.host["disk"]["write_ops"] == pytest.approx(later["disk"]["write_ops"], rel=0.01)
     assert second.host["network"]["rx_bytes"] == pytest.approx(later["network"]["rx_bytes"], rel=0.01)
-    offset_s, error_s = source.clock.wall_offset_s(time.time_ns() - time.monotonic_ns()), source.clock.error_s
+    offset_s, error_s = source.clock.wall_offset_s(time.time_ns() - time.monotonic_ns()), source.clock.error_s  # noqa: TID251
     assert offset_s is not None
     assert error_s is not None
     assert abs(offset_s) <= error_s + 0.001

@@ -61,7 +61,7 @@ def test_the_sampler_over_ssh_says_what_the_local_one_says(tmp_path: Path, *, py
         assert answer.server["processes"] >= 1
         assert abs(answer.t_ns - time.monotonic_ns()) < 10e9
         offset_s, error_s = (
-            source.clock.wall_offset_s(time.time_ns() - time.monotonic_ns()),
+            source.clock.wall_offset_s(time.time_ns() - time.monotonic_ns()),  # noqa: TID251
             source.clock.error_s,
         )
         assert offset_s is not None

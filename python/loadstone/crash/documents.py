@@ -41,6 +41,10 @@ class Recovery(Struct, kw_only=True):
     before_replay_s: Annotated[
         Figure | None, Meta(description="from the start until the replay began: syncing the data, by the log")
     ] = None
+    clock_step_s: Annotated[
+        Figure | None,
+        Meta(description="by which the wall clock was set meanwhile, so that times of the log are left out"),
+    ] = None
     watched_s: Annotated[
         Figure | None, Meta(description="after the log-in: how long the load was watched at most")
     ] = None

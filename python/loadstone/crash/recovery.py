@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from loadstone.crash.documents import Recovery
     from loadstone.crash.ledger import Array
 
 SHARE = 0.95
@@ -52,6 +53,22 @@ def back_at_rate(ns: Array, start_ns: int, before: float | None) -> float | None
     within = later[need - 1 :] - later[: len(later) - need + 1] <= int(_SPAN_S * 1e9)
     found = np.flatnonzero(within)
     return float(later[found[0]] - start_ns) / 1e9 if len(found) else None
+
+
+def take_log(seen: Recovery, log: str, step_s: float | None) -> None:
+    """Note what the server's log tells of its recovery; its times are wall-clock times.
+
+    `step_s`: by how much the wall clock was set meanwhile, None where it was not. Then times are left out.
+    """
+    found = replayed(log)
+    if found is not None:
+        seen.wal_bytes = found[0]
+    if step_s is not None:
+        seen.clock_step_s = step_s
+        return
+    seen.before_replay_s = before_replay(log)
+    if found is not None:
+        seen.replay_s = found[1]
 
 
 def replayed(log: str) -> tuple[int, float] | None:

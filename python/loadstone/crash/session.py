@@ -30,6 +30,7 @@ from loadstone.crash.moments import Watch, await_moment, until
 from loadstone.crash.serverlog import without_refusals
 from loadstone.engine import SCHEMA
 from loadstone.errors import LoadstoneError, RunFailedError, words_of
+from loadstone.host.environment import read_clocks
 from loadstone.results.json_files import write_atomic
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class Session:
         load.check()
 
     def _start(self, cycle: documents.Cycle, log_from: int, place: Path) -> None:
-        start_ns = monotonic_ns()
+        clocks, start_ns = read_clocks(), monotonic_ns()
         cycle.recovery.down_s = (start_ns - cycle.killed_ns) / 1e9
         try:
             with self._coming_up(cycle, "crash"):
@@ -159,10 +160,7 @@ class Session:
         finally:
             log = without_refusals(self.server.log_file, log_from)
             write_atomic(place / "server.log", log)
-            cycle.recovery.before_replay_s = recovery.before_replay(log)
-            found = recovery.replayed(log)
-            if found is not None:
-                cycle.recovery.wal_bytes, cycle.recovery.replay_s = found
+            recovery.take_log(cycle.recovery, log, clocks.stepped_s(read_clocks()))
 
     @contextmanager
     def _coming_up(self, cycle: documents.Cycle, after: Literal["crash", "second restart"]) -> Iterator[None]:

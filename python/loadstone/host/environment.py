@@ -51,6 +51,10 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 _OWN_GOVERNORS = ("intel_pstate", "amd-pstate-epp")
 """Drivers whose `powersave` still goes to full speed under load."""
 
+_READ_S = 0.01
+"""What two readings of both clocks may differ by."""
+_ADJUSTED = 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -66,13 +70,24 @@ class Origin:
         begin = datetime.fromisoformat(self.started_at).timestamp()
         return _utc(datetime.fromtimestamp(begin + (t_ns - self.origin_ns) / 1e9, UTC))
 
+    def stepped_s(self, later: Origin) -> float | None:
+        """Return by how many seconds the wall clock was set between this moment and a later one.
+
+        None: it was not, beyond what the reading in milliseconds, and a clock that is being adjusted (at most
+        1 % here), can differ by.
+        """
+        shown = datetime.fromisoformat(later.started_at) - datetime.fromisoformat(self.started_at)
+        passed_s = (later.origin_ns - self.origin_ns) / 1e9
+        step_s = shown.total_seconds() - passed_s
+        return step_s if abs(step_s) > _READ_S + _ADJUSTED * passed_s else None
+
 
 def read_clocks() -> Origin:
     """Read both clocks together: of several readings the one that took least."""
     readings = []
     for _ in range(5):
         before = time.monotonic_ns()
-        now = datetime.now(UTC)
+        now = datetime.now(UTC)  # noqa: TID251 - here, for all others
         after = time.monotonic_ns()
         readings.append((after - before, (before + after) // 2, now))
     _, origin_ns, now = min(readings)

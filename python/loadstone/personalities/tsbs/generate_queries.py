@@ -160,7 +160,7 @@ def _matrix() -> str:
 
 
 def _seed_by_clock(err: Write) -> int:
-    seed = time.time_ns() % 10**9 or 1
+    seed = time.time_ns() % 10**9 or 1  # noqa: TID251 - as TSBS does
     err(f"{PROGRAM}: the seed is {seed}, from the clock: repeat with --seed={seed}\n")
     return seed
 

@@ -391,4 +391,4 @@ def _answers_of(accounts: Sequence[Account]) -> list[dict[str, Any]]:
 
 
 def _unix_s() -> int:
-    return time.time_ns() // 10**9  # it is shown, not subtracted
+    return time.time_ns() // 10**9  # noqa: TID251 - it is shown, not subtracted
