@@ -12,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.cli.group import loadstone
-from loadstone.crash import joint_texts
+from loadstone.crash import joint_texts, texts
 from loadstone.crash import session as sessions
 from loadstone.crash.choices import choices_of
 from loadstone.crash.documents import Crash, Crashes, CrashesOfValue, Cycle, Found, Moment, Recovery
 from loadstone.crash.joint import FIGURES, joined, spread
 from loadstone.crash.joint_page import axis, page
+from loadstone.crash.levels import ProcessLevel
 from loadstone.crash.moments import Goal, late_moments
 from loadstone.crash.recovery import before_replay
 from loadstone.crash.serverlog import kept
+from loadstone.crash.session import Session
 from loadstone.crash.setup import prepare
 from loadstone.crash.sweep import CrashSweep
 from loadstone.crash.verdict import verdict_of
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.sandbox import Desk
+
+    from loadstone.private_server import EmbeddedServer
 
 MB = 1 << 20
 SMALL = ("recovery-time", "--size=tiny", "--set=rows=100", "--setting=fsync=off",
@@ -162,6 +166,48 @@ def test_what_a_value_could_not_show_is_in_the_answer(changes: dict[str, Any], s
     assert answer.endswith(said)
     slow = "max_wal_size = 64 MB: On the file system that forgets, the load made 500 commits/s"
     assert any(note.startswith(slow) for note in joint_texts.notes(document, [one]))
+
+
+def recoveries_of(*seconds: float) -> list[Recovery]:
+    return [
+        Recovery(down_s=0.1, connection_s=one, rate_s=one + 1, rate_before=500.0, wal_bytes=60_000_000)
+        for one in seconds
+    ]
+
+
+def test_one_server_says_how_long_it_took_to_come_back() -> None:
+    found = crash_of(recoveries_of(2.0), max_wal_size="64MB")
+    assert (
+        "From the start of the server on, a client could log in after 2.00 s and 95 % of the rate was back "
+        "after 3.00 s, with 60.0 MB of WAL to replay (max_wal_size = 64MB). Indicative: one crash"
+    ) in texts.answer(found)
+    seen = recoveries_of(2.0, 5.0, 3.0)
+    seen[1].rate_s = None
+    said = texts.answer(crash_of(seen))
+    assert (
+        "in the median of 3 crashes (lowest to highest), a client could log in after 3.00 (2.00–5.00) s"
+        in said
+    )
+    assert "95 % of the rate was back after 3.50 (3.00–4.00) s in 2 of 3, with 60.0" in said
+    assert "Indicative" not in said
+    assert "log in" not in texts.answer(crash_of([Recovery(down_s=0.1)])), "it did not come up"
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ((4.0, 6.0, 5.0, 5.0), "256 MB: seconds until the log-in 2.50× against max_wal_size = 64 MB (the"),
+        (
+            (1.5, 2.5, 2.1, 1.9),
+            "64 MB was shown (+0 %; the ranges overlap). To decide it, crash more often",
+        ),
+        ((4.0,), "(the ranges do not overlap). Indicative: to decide it takes at least 4 crashes of each"),
+    ],
+)
+def test_the_last_value_is_compared_with_the_first(other: tuple[float, ...], said: str) -> None:
+    first, last = crash_of(recoveries_of(1.9, 2.1, 2.0, 2.0)), crash_of(recoveries_of(*other))
+    document = crashes(joined(64, "f", first), joined(256, "g", last))
+    assert said in joint_texts.answer(document, [first, last])
 
 
 @given(st.floats(0.1, 1), st.integers(1, 1 << 30), st.lists(st.integers(0, 1 << 31)))
@@ -357,6 +403,47 @@ def test_a_fresh_server_crashes_for_each_value(tmp_path: Path, monkeypatch: pyte
     spoiled = CliRunner().invoke(loadstone, ["crash", f"--verify={out}"])
     assert spoiled.exit_code == ExitCode.WRONG_ANSWER
     assert "Commits are not safe: see max_wal_size = 64 MB." in words(spoiled.output)
+
+
+def lose_control_file(server: EmbeddedServer) -> None:
+    (server.data_directory / "global" / "pg_control").unlink()
+
+
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize("at", ["", " at the second restart"])
+def test_data_of_a_server_that_does_not_come_up_stay(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server without its control file can neither recover nor stop in order."""
+    owner: Any = Session if at else ProcessLevel
+    name = "_hashes" if at else "crash"
+    before = getattr(owner, name)
+
+    def destroyed(self: Any, *given: Any) -> Any:
+        found = before(self, *given)
+        lose_control_file(self.server if at else given[0])
+        return found
+
+    monkeypatch.setattr(owner, name, destroyed)
+    monkeypatch.setattr(sessions, "_AFTER_MOST_S", 0.6)
+    out = tmp_path / "run"
+    ended = CliRunner().invoke(loadstone, ["crash", *SMALL, "--window=0.6", f"--out={out}"])
+    assert ended.exit_code == ExitCode.WRONG_ANSWER, ended.output
+    document = msgspec.json.decode((out / "crashes.json").read_text(), type=Crashes)
+    assert [entry.verdict for entry in document.values] == ["did not come up", "undecided"]
+    folder = out / document.values[0].folder
+    one = msgspec.json.decode((folder / "crash.json").read_text(), type=Crash)
+    assert one.data == str(folder / "data")
+    assert (folder / "data" / "PG_VERSION").exists()
+    assert [cycle.down_after for cycle in one.cycles] == ["second restart" if at else "crash"]
+    assert (one.cycles[0].found is not None) == bool(at), "judged before the second restart"
+    said = words(ended.output)
+    assert f"The server did not come up again{at} after crash 1" in (folder / "crash.md").read_text()
+    assert f"cycle 1: the server did not come up{at}: the private server does not start" in said
+    assert words(one.data) in said
+    again = CliRunner().invoke(loadstone, ["crash", f"--verify={out}"])
+    assert again.exit_code == ExitCode.WRONG_ANSWER
+    assert "The server did not come up again: see max_wal_size = 32 MB." in words(again.output)
 
 
 def test_ctrl_c_leaves_the_values_before(desk: Desk) -> None:

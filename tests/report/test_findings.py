@@ -297,6 +297,18 @@ def test_open_queries_name_the_runs_that_would_decide(tmp_path: Path) -> None:
     assert "about 6 warm runs" in asked(summary, QUERIES).next_step
 
 
+def test_one_target_says_what_its_recovery_depends_on_and_how_to_time_it(tmp_path: Path) -> None:
+    (question,) = (one for one in find_scenario("recovery-time").findings if one.compare == "recovery")
+    asked = PlannedFinding(question.question, question.compare, phases=["write"])
+    run = Run(phases=(Phase(id="write", tps=1200.0), Phase(id="other")), findings=(asked,))
+    (finding,) = found(tmp_path, run)
+    (text,) = texts(finding)
+    assert " tps, " in text
+    assert " of WAL for each transaction; loadstone run crashes no server" in text
+    assert not finding.sentences[0].decided
+    assert finding.next_step.startswith("To time recoveries: loadstone crash ")
+
+
 def test_an_answer_that_differs_is_named(tmp_path: Path) -> None:
     made = Flights(wrong=("duckdb", "Sql3"))
     (text,) = answer(flights(tmp_path / "run", made), PlannedFinding("Which?", "queries"))

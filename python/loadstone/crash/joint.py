@@ -46,6 +46,14 @@ def spread(values: Iterable[float]) -> Spread | None:
     return Spread(median=statistics.median(found), low=found[0], high=found[-1], crashes=len(found))
 
 
+def figure(spread: Spread | None, divisor: float = 1) -> str:
+    """Return median and range, or a dash: 1.2 (1.1-1.4)."""
+    if spread is None:
+        return formats.NONE
+    median, low, high = (formats.digits(one / divisor) for one in (spread.median, spread.low, spread.high))
+    return median if spread.crashes == 1 else f"{median} ({low}–{high})"
+
+
 def _counted(reasons: list[str], crashes: int) -> str:
     """Return the reasons, with the number of crashes that each has where it is not all."""
     counts = Counter(reasons)
@@ -63,15 +71,15 @@ def _before_replay(cycle: Cycle) -> Seen:
     found = cycle.recovery.before_replay_s
     if cycle.recovery.wal_bytes == 0:
         return _NO_WAL
-    return _NOT_IN_LOG if found is None else found
+    return _not_in_log(cycle) if found is None else found
 
 
 def _speed(cycle: Cycle) -> Seen:
     wal, seconds = cycle.recovery.wal_bytes, cycle.recovery.replay_s
-    if wal is None or seconds is None:
-        return _NOT_IN_LOG
-    if not wal:
+    if wal == 0:
         return _NO_WAL
+    if wal is None or seconds is None:
+        return _not_in_log(cycle)
     return wal / seconds if seconds else "the replay was shorter than the log's millisecond"
 
 
@@ -96,6 +104,11 @@ def _rate(cycle: Cycle) -> Seen:
 def _rate_before(cycle: Cycle) -> Seen:
     found = cycle.recovery.rate_before
     return "no client committed before the crash" if found is None else found
+
+
+def _not_in_log(cycle: Cycle) -> str:
+    step_s = cycle.recovery.clock_step_s
+    return _NOT_IN_LOG if step_s is None else f"the wall clock was set by {step_s:+.3g} s meanwhile"
 
 
 def _not_within(cycle: Cycle) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import __version__
 from loadstone.crash import joint_texts
+from loadstone.crash.joint import figure
 from loadstone.report.charts import COLOURS, Block, Chart, Table, filled, legend_of
 from loadstone.report.charts.drawing import charts_in, draw
 from loadstone.report.page import assets, environment
@@ -120,7 +121,7 @@ def _rows(document: Crashes, keys: Sequence[str], divisor: float) -> list[list[s
     return [
         [
             joint_texts.value_of(document, one),
-            *(joint_texts.figure(getattr(one, key), divisor) for key in keys),
+            *(figure(getattr(one, key), divisor) for key in keys),
         ]
         for one in document.values
     ]

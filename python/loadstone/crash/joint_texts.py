@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.crash import texts
+from loadstone.crash.findings import compared
+from loadstone.crash.joint import figure
 from loadstone.report import formats
 from loadstone.report.fitted import Fitted
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from loadstone.crash.documents import Crash, Crashes, CrashesOfValue, Spread
+    from loadstone.crash.documents import Crash, Crashes, CrashesOfValue
 
 FIGURES = {
     "wal_bytes": ("WAL, MB", 1e6),
@@ -73,14 +75,6 @@ def line(document: Crashes, entry: CrashesOfValue) -> list[str]:
     return [value_of(document, entry), *counts, *figures]
 
 
-def figure(spread: Spread | None, divisor: float = 1) -> str:
-    """Return median and range, or a dash: 1.2 (1.1-1.4)."""
-    if spread is None:
-        return formats.NONE
-    median, low, high = (formats.digits(one / divisor) for one in (spread.median, spread.low, spread.high))
-    return median if spread.crashes == 1 else f"{median} ({low}–{high})"
-
-
 def answer(document: Crashes, begun: Sequence[Crash]) -> str:
     """Return what all values show together, as sentences."""
     crashes = sum(entry.crashes for entry in document.values)
@@ -100,11 +94,20 @@ def answer(document: Crashes, begun: Sequence[Crash]) -> str:
         ]
         if named:
             said.append(f"{words}: see {', '.join(named)}.")
+    said.extend(_findings(document))
     if document.state != "complete":
         said.append(f"Not all crashes were made: {document.reason or document.state}.")
     if document.level == "process":
         said.append(texts.NOTHING_OF_POWER)
     return " ".join(said)
+
+
+def _findings(document: Crashes) -> Iterator[str]:
+    """Say how long servers took to come back: the value that was crashed last against the first."""
+    known = [(name_of(document, entry), entry.connection_s) for entry in document.values]
+    seen = [(name, spread) for name, spread in known if spread is not None]
+    if len(seen) > 1:
+        yield from compared((seen[0][0], seen[-1][0]), seen[0][1], seen[-1][1])
 
 
 def notes(document: Crashes, begun: Sequence[Crash]) -> Iterator[str]:

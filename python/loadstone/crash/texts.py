@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from loadstone.crash.findings import came_back
 from loadstone.crash.verdict import bound, is_whole, lost_something
 from loadstone.report import formats
 from loadstone.report.fitted import Fitted
@@ -121,6 +122,7 @@ def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterato
     else:
         yield f"Undecided: {document.reason or 'no crash was made'}."
     yield from _of_async(document, totals)
+    yield from came_back(document)
     yield from of_restarts(document)
     if document.level == "process":
         yield NOTHING_OF_POWER
@@ -192,6 +194,11 @@ def notes(document: Crash) -> Iterator[str]:
         yield from (f"Crash {cycle.number}: {wrong}." for wrong in wrongs(cycle))
         if cycle.moment.note:
             yield f"Crash {cycle.number}: {cycle.moment.note}."
+        if cycle.recovery.clock_step_s is not None:
+            step_s = f"{cycle.recovery.clock_step_s:+.3g}"
+            yield (
+                f"Crash {cycle.number}: times of the replay are left out, as the clock was set by {step_s} s."
+            )
         if cycle.note:
             yield f"Crash {cycle.number}: {cycle.note}."
     if document.data is not None:

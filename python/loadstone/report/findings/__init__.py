@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loadstone.report.findings import curves, next_steps, phases, queries, swept, targets
+from loadstone.report.findings import curves, next_steps, phases, queries, recovery, swept, targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,12 +31,14 @@ _ANSWERS: dict[str, Callable[[Summary, str | None, PlannedFinding], Iterator[Sen
     "queries": queries.times,
     "knee": curves.knees,
     "scaling": curves.laws,
+    "recovery": recovery.loads,
 }
 
 _NEXT_STEPS: dict[str, Callable[[Summary, ScenarioFigures, PlannedFinding], str]] = {
     "queries": next_steps.of_queries,
     "knee": next_steps.of_knees,
     "scaling": next_steps.of_laws,
+    "recovery": recovery.to_time,
 }
 """What decides the rest where the unit is something else."""
 

@@ -14,11 +14,12 @@ class Finding(Table):
 
     question: Annotated[Text, Meta(description="What a reader wants to know, as a question.")]
     compare: Annotated[
-        Literal["rates", "sizes", "phases", "targets", "queries", "knee", "scaling"],
+        Literal["rates", "sizes", "phases", "targets", "queries", "knee", "scaling", "recovery"],
         Meta(
             description="rates, sizes: of the values of a swept parameter; phases: rates of each of `phases` "
             "and of the first of them; targets: rates of each target and of the first; queries: their times "
-            "on each target and on the first; knee: of loads in steps; scaling: the law over clients."
+            "on each target and on the first; knee: of loads in steps; scaling: the law over clients; "
+            "recovery: the load's rate and WAL, and how to time a recovery."
         ),
     ]
     parameter: Annotated[
