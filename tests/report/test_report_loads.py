@@ -27,6 +27,7 @@ from support.table_load_folders import (
 )
 
 from loadstone.report import storage, write_report
+from loadstone.report.charts.machine import resources
 from loadstone.report.chunks import chunks
 from loadstone.report.grid import blocks
 from loadstone.results.documents import Phase, Progress
@@ -451,6 +452,32 @@ def test_gpus_and_a_remote_servers_machine_get_curves_of_their_own(tmp_path: Pat
     html = render(found)
     for name in ("machine-cpu", "machine-ops", "machine-memory", "gpu", "gpu-memory"):
         assert f'id="resources-pg18-{name}"' in html
+
+
+def test_a_machine_that_is_watched_is_drawn_with_our_own_sampler_in_one_chart(tmp_path: Path) -> None:
+    folder = big_transaction(tmp_path / "run")
+    (path,) = folder.glob("targets/*/monitor.jsonl")
+
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        # The exporter is on this machine, sees what our sampler sees, and has no counters of disks.
+        seen = {name: value for name, value in line["host"].items() if name != "disk"}
+        return {**line, "watch": [{"source": "exporter", "t_ns": line["t_ns"], "host": seen}]}
+
+    change(path, edit)
+    (target,) = typed(summarise(folder)).targets
+    charts = {chart.id: chart for chart in resources("r", target, [], (0.0, 100.0))}
+    assert not {"r-machine-ops", "r-machine-bytes"} & charts.keys()
+    for name, lines in (
+        ("cpu", ["busy"]),
+        ("memory", ["in use"]),
+        ("network", ["sent", "received"]),
+    ):
+        blocks = charts[f"r-machine-{name}"].data["points"]
+        drawn = {block.constant["series"]: block.columns["value"] for block in blocks}
+        assert set(drawn) == {*lines, *(f"Loadstone's machine, {line}" for line in lines)}
+        for line in lines:
+            assert any(value is not None for value in drawn[line])
+            assert drawn[line] == drawn[f"Loadstone's machine, {line}"]
 
 
 def test_labels_leave_out_what_never_differs(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,11 +47,9 @@ class Panel:
     title: str
     unit: tuple[str, float]
     lines: Mapping[str, Figure]
-
-
-def _ours_beside(point: ResourcePoint) -> float | None:
-    """Return our own machine's CPU where the server's is watched, to be compared."""
-    return None if point.machine_iowait is None else point.cpu_busy
+    ours: Mapping[str, Figure] = field(default_factory=dict)
+    """Of Loadstone's machine, drawn while `--watch` shows the server's: the two are compared, and on one
+    machine its exporter with our own sampler."""
 
 
 PANELS = (
@@ -71,16 +69,20 @@ PANELS = (
     Panel("group-bytes", "Disk throughput of the server's control group", MIB_PER_S,
           {"written": lambda p: p.group_write_bytes_per_s, "read": lambda p: p.group_read_bytes_per_s}),
     Panel("machine-cpu", "CPU of the server's machine", SHARE,
-          {"busy": lambda p: p.machine_cpu, "server": lambda p: p.machine_server_cpu,
-           "Loadstone's machine": _ours_beside}),
+          {"busy": lambda p: p.machine_cpu, "server": lambda p: p.machine_server_cpu},
+          {"busy": lambda p: p.cpu_busy}),
     Panel("machine-ops", "Disk operations of the server's machine", OPS_PER_S,
-          {"writes": lambda p: p.machine_write_ops_per_s, "reads": lambda p: p.machine_read_ops_per_s}),
+          {"writes": lambda p: p.machine_write_ops_per_s, "reads": lambda p: p.machine_read_ops_per_s},
+          {"writes": lambda p: p.disk_write_ops_per_s, "reads": lambda p: p.disk_read_ops_per_s}),
     Panel("machine-memory", "Memory of the server's machine", GIB,
-          {"in use": lambda p: p.machine_memory_bytes, "server": lambda p: p.machine_server_rss_bytes}),
+          {"in use": lambda p: p.machine_memory_bytes, "server": lambda p: p.machine_server_rss_bytes},
+          {"in use": lambda p: p.memory_used_bytes}),
     Panel("machine-bytes", "Disk throughput of the server's machine", MIB_PER_S,
-          {"written": lambda p: p.machine_write_bytes_per_s, "read": lambda p: p.machine_read_bytes_per_s}),
+          {"written": lambda p: p.machine_write_bytes_per_s, "read": lambda p: p.machine_read_bytes_per_s},
+          {"written": lambda p: p.disk_write_bytes_per_s, "read": lambda p: p.disk_read_bytes_per_s}),
     Panel("machine-network", "Network of the server's machine", MIB_PER_S,
-          {"sent": lambda p: p.machine_tx_bytes_per_s, "received": lambda p: p.machine_rx_bytes_per_s}),
+          {"sent": lambda p: p.machine_tx_bytes_per_s, "received": lambda p: p.machine_rx_bytes_per_s},
+          {"sent": lambda p: p.network_tx_bytes_per_s, "received": lambda p: p.network_rx_bytes_per_s}),
     Panel("gpu", "GPU, mean utilisation", SHARE, {"GPU": lambda p: p.gpu_utilisation}),
     Panel("gpu-memory", "GPU memory in use", GIB, {"GPU": lambda p: p.gpu_memory_bytes}),
 )  # fmt: skip
@@ -151,6 +153,11 @@ class _Shared:
         ]
         if not lines:
             return None
+        lines += [
+            self._line(f"Loadstone's machine, {label}", _while_watched(figure), divisor)
+            for label, figure in panel.ours.items()
+            if any(_while_watched(figure)(p) is not None for p in self.points)
+        ]
         return over_time(
             "lines",
             identity=(f"{self.section}-{panel.name}", panel.title, course(lines, unit)),
@@ -201,6 +208,10 @@ class _Shared:
 
     def _whose(self, label: str) -> str:
         return TOGETHER if self.in_process and label in ("server", "Loadstone") else label
+
+
+def _while_watched(figure: Figure) -> Figure:
+    return lambda point: None if point.machine_iowait is None else figure(point)
 
 
 def _mean(line: Line) -> float:
