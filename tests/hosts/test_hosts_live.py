@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from support.load_hosts import Quiet, agents, fleet_of, share_cluster, started
+from support.load_hosts import Quiet, agents, fleet_of, kill_agent, kill_at, share_cluster, started
 
 from loadstone import model
 from loadstone.cli.group import loadstone
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import psutil
     from support.sandbox import Database
 
 pytestmark = [
@@ -152,52 +151,6 @@ def test_the_merged_files_are_those_of_one_drive_and_each_host_has_its_own(
     assert agents() == []
 
 
-def test_a_host_killed_before_the_start_leaves_nothing_measured(
-    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look_ready = JointDrive.look_ready
-
-    async def kill_one(joint: JointDrive) -> bool:
-        for victim in agents()[:1]:
-            victim.kill()
-        return await look_ready(joint)
-
-    monkeypatch.setattr(JointDrive, "look_ready", kill_one)
-    with (
-        null_server(16) as (_, connection),
-        pytest.raises(HostLostError, match=r"local-\d was lost .*signal 9"),
-    ):
-        fleet_of(client, HOSTS).perform(drive_document(drive(duration_s=60.0), connection, tmp_path), None)
-    assert list(tmp_path.iterdir()) == []
-    assert agents() == []
-
-
-def test_a_host_killed_after_the_start_ends_the_drive_and_what_there_is_is_kept(
-    client: Any, tmp_path: Path
-) -> None:
-    victims: list[psutil.Process] = []
-
-    def kill_one(progress: dict[str, Any]) -> None:
-        if progress["latest"] and not victims:
-            victims.append(agents()[0])
-            victims[0].kill()
-
-    with null_server(16) as (_, connection):
-        document = drive_document(drive(duration_s=60.0), connection, tmp_path) | {"interval_s": 0.2}
-        account = fleet_of(client, HOSTS).perform(document, None, kill_one)
-    assert account["state"] == "aborted"
-    assert re.fullmatch(r"load host local-\d was lost: its agent was killed by signal 9", account["reason"])
-    (lost,) = account["lost_hosts"]
-    counts = account["counts"]
-    assert counts["scheduled"] == counts["done"] + counts["failed"]
-    of_lost = json.loads((tmp_path / "hosts" / lost / "drive.json").read_text())
-    assert of_lost["state"] == "aborted"
-    assert 0 < of_lost["counts"]["done"] < counts["done"]
-    hosts = json.loads((tmp_path / "hosts.json").read_text())["hosts"]
-    assert {host["name"]: host["state"] for host in hosts if host["state"] == "lost"} == {lost: "lost"}
-    assert agents() == []
-
-
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     folder = tmp_path / "two-hosts"
@@ -213,14 +166,7 @@ def test_a_run_that_loses_a_host_ends_with_its_status(
     database: Database, scenario: Path, monkeypatch: pytest.MonkeyPatch, state: str, code: int
 ) -> None:
     name = "look_ready" if state == "before" else "look"
-    look = getattr(JointDrive, name)
-
-    async def kill_one(joint: JointDrive) -> Any:
-        for victim in agents()[:1]:
-            victim.kill()
-        return await look(joint)
-
-    monkeypatch.setattr(JointDrive, name, kill_one)
+    kill_at(monkeypatch, JointDrive, name, kill_agent)
     out = scenario.parent / "run"
     request = Request(
         scenarios=[find_scenario(str(scenario))], targets=[database.url], size="tiny", out=out,

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.load_hosts import Quiet, agents, share_cluster
+from support.load_hosts import Quiet, agents, kill_agent, kill_at, share_cluster
 
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.hosts.cluster import client_of
@@ -124,19 +124,11 @@ def test_any_number_of_hosts_loads_the_same(
 def test_a_lost_host_fails_the_load_and_what_is_left_goes_on_from_any_number_of_hosts(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = JointDrive.look
-
-    killed: list[int] = []
-
-    async def kill_one(joint: JointDrive) -> None:
-        await look(joint)
-        if not killed and all(share.progress.get("rows") for share in joint.shares):
-            victim = agents()[0]
-            killed.append(victim.pid)
-            victim.kill()
+    def is_loading(joint: JointDrive) -> bool:
+        return all(share.progress.get("rows") for share in joint.shares)
 
     with monkeypatch.context() as patched:
-        patched.setattr(JointDrive, "look", kill_one)
+        kill_at(patched, JointDrive, "look", kill_agent, when=is_loading)
         with pytest.raises(RunFailedError, match=r"load host local-\d was lost.*signal 9") as failed:
             load(database, tmp_path / "first", "--rate=5", "--hosts=local:2")
     assert failed.value.exit_code == 2
@@ -194,6 +186,28 @@ def test_a_phase_of_load_has_the_steps_of_one_host(
         found.append([(step["step"], step["rows"], step["state"]) for step in steps])
     assert found[1] == found[2] == found[0]
     assert sum(rows for _, rows, _ in found[0]) == 9500
+    assert agents() == []
+
+
+def test_a_host_that_is_lost_between_two_steps_fails_the_load(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = kill_at(monkeypatch, JointDrive, "proceed", kill_agent)
+    out = tmp_path / "run"
+    request = Request(
+        scenarios=[find_scenario(str(scenario(tmp_path / "stepped", 2500)))], targets=[database.url],
+        size="tiny", out=out, hosts="local:2", calibrate=False, replace=True,
+    )  # fmt: skip
+    assert execute(request, Quiet()).exit_code == 2
+    assert killed == ["proceed"]
+    (phase,) = out.glob("targets/*/phases/*fill")
+    account = json.loads((phase / "drive.json").read_text())
+    assert (account["state"], len(account["lost_hosts"])) == ("aborted", 1)
+    steps = [json.loads(line) for line in (phase / "steps.jsonl").read_text().splitlines()]
+    assert (steps[0]["rows"], steps[0]["state"]) == (2500, "complete")
+    assert all(step["state"] == "failed" for step in steps[1:])
+    assert account["load"]["committed"]["rows"] >= 2500
+    assert json.loads((phase / "phase.json").read_text())["state"] == "failed"
     assert agents() == []
 
 

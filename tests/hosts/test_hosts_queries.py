@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from support.load_hosts import Quiet, agents, share_cluster
+from support.load_hosts import Quiet, agents, kill_agent, kill_at, share_cluster
 
 from loadstone.cli.group import loadstone
 from loadstone.errors import LoadstoneError
+from loadstone.hosts import joint as joints
 from loadstone.hosts.cluster import client_of
 from loadstone.hosts.joint import JointDrive
 from loadstone.hosts.places import Places
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import psutil
     from support.sandbox import Database
 
 pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
@@ -91,20 +91,6 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 def on(hosts: str | None) -> list[str]:
     return [] if hosts is None else [f"--hosts={hosts}"]
-
-
-def kill_one_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Kill the first agent when the hosts are looked at in this way."""
-    look = getattr(JointDrive, name)
-    victims: list[psutil.Process] = []
-
-    async def kill_one(joint: JointDrive) -> Any:
-        if not victims:
-            victims.append(agents()[0])
-            victims[0].kill()
-        return await look(joint)
-
-    monkeypatch.setattr(JointDrive, name, kill_one)
 
 
 @pytest.mark.parametrize("more", [(), ("--prewarm-queries",), ("--rate=400",)])
@@ -183,11 +169,14 @@ def test_what_hosts_cannot_do_is_refused_before_anything_is_touched(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["q.gob"]
 
 
-@pytest.mark.parametrize(("name", "code"), [("look_ready", 1), ("look", 2)])
+@pytest.mark.parametrize(
+    ("owner", "name", "code"),
+    [(joints, "delivered", 1), (JointDrive, "look_ready", 1), (JointDrive, "look", 2)],
+)
 def test_a_host_that_is_killed_ends_the_queries(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, code: int
 ) -> None:
-    kill_one_at(monkeypatch, name)
+    kill_at(monkeypatch, owner, name, kill_agent)
     folder = tmp_path / "out"
     file = written(tmp_path / "q.gob", ["select pg_sleep(0.01)"])
     found, out, err = run(
@@ -250,7 +239,7 @@ def test_a_run_asks_plain_queries_from_all_hosts_and_says_what_one_host_does(
 def test_a_run_that_loses_a_host_keeps_what_was_asked(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_one_at(monkeypatch, "look")
+    kill_at(monkeypatch, JointDrive, "look", kill_agent)
     out = tmp_path / "run"
     request = Request(
         scenarios=[find_scenario(str(scenario(tmp_path / "asked", 60)))], targets=[database.url],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.load_hosts import agents, share_cluster
+from support.load_hosts import agents, kill_agent, kill_at, share_cluster
 from support.sysbench import place, run
 
 from loadstone.hosts.cluster import client_of
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import psutil
     from support.sandbox import Database
 
 pytestmark = pytest.mark.filterwarnings("default")  # what Dask and its libraries warn of is not ours
@@ -220,22 +220,28 @@ def test_what_hosts_cannot_do_is_refused(database: Database, own: Path) -> None:
     assert noted(database) == []
 
 
-@pytest.mark.parametrize(("name", "code"), [("look_ready", 1), ("look", 2)])
+@pytest.mark.parametrize(
+    ("name", "number", "code"),
+    [
+        ("_rest", -1, 1),  # it waits for the first host's init()
+        ("look_ready", -1, 1),
+        ("look", -1, 2),
+        ("tell_first", 0, 2),  # it has waited for the others, to do done()
+    ],
+)
 def test_a_host_that_is_killed_ends_the_run(
-    database: Database, own: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+    database: Database,
+    own: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    number: int,
+    code: int,
 ) -> None:
     database.execute(TABLE)
-    look = getattr(JointDrive, name)
-    victims: list[psutil.Process] = []
-
-    async def kill_one(joint: JointDrive) -> Any:
-        if not victims:
-            victims.append(agents()[-1])
-            victims[0].kill()
-        return await look(joint)
-
-    monkeypatch.setattr(JointDrive, name, kill_one)
-    found, out, err = run(*place(database), "--threads=4", "--time=60", "--hosts=local:2", str(own), "run")
+    killed = kill_at(monkeypatch, JointDrive, name, partial(kill_agent, number))
+    ends = "--events=4" if name == "tell_first" else "--time=60"
+    found, out, err = run(*place(database), "--threads=4", ends, "--hosts=local:2", str(own), "run")
+    assert killed == [name]
     assert found == code, out + err
     assert re.search(r"load host local-\d was lost", out + err)
     assert ("General statistics" in out) is (code == 2)

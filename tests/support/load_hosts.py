@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import os
 import re
-import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -16,11 +16,15 @@ from loadstone.hosts import fleet as fleets
 from loadstone.hosts.fleet import Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import pytest
 
     from loadstone.hosts.places import Places
+
+
+LIMIT_S = 120.0
+"""Longest wait for a state."""
 
 
 def fleet_of(client: Any, hosts: int, *, calibrate: bool = False) -> Fleet:
@@ -53,17 +57,64 @@ def agents() -> list[psutil.Process]:
     return sorted(filter(is_agent, psutil.Process().children()), key=lambda p: p.pid)
 
 
+def kill_agent(number: int = 0) -> None:
+    """Kill the agent of the host with this number, counted from the end where it is negative."""
+    agents()[number].kill()
+
+
+def kill_at(
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+    kill: Callable[[], None],
+    *,
+    when: Callable[..., bool] = lambda *_: True,
+    until: Callable[[], object] | None = None,
+) -> list[str]:
+    """Kill a host when this coroutine is called for the first time: before it, or in it once `until` holds.
+
+    `when` is given its arguments. The list that is returned is empty as long as nobody was killed.
+    """
+    coroutine = getattr(owner, name)
+    killed: list[str] = []
+
+    async def killing(*arguments: Any) -> Any:
+        if killed or not when(*arguments):
+            return await coroutine(*arguments)
+        killed.append(name)
+        called = asyncio.ensure_future(coroutine(*arguments)) if until is not None else coroutine(*arguments)
+        end = time.monotonic() + LIMIT_S
+        while until is not None and not until():
+            assert time.monotonic() < end, f"a state that never comes about: {name}"
+            await asyncio.sleep(0.005)
+        kill()
+        return await called
+
+    monkeypatch.setattr(owner, name, killing)
+    return killed
+
+
 @contextlib.contextmanager
 def started(module: str, *arguments: str, says: str) -> Iterator[str]:
     """Start a program of Dask and return what it says once it is there."""
+    with program(module, *arguments, says=says) as (_, found):
+        yield found
+
+
+@contextlib.contextmanager
+def program(module: str, *arguments: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a program of Dask; yields it, and what it says once it is there."""
     command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            yield next(found[1] for line in process.stderr if (found := re.search(says, line)))
+            matches = (re.search(says, line) for line in process.stderr)
+            found = next((match[1] for match in matches if match), None)
+            assert found is not None, f"{module} has ended"
+            yield process, found
             process.stderr.close()
         finally:
-            os.kill(process.pid, signal.SIGKILL)
+            process.kill()
 
 
 class Quiet:

@@ -2,7 +2,8 @@
 
 It takes one JSON object a line on standard input and answers each by one on standard output. It ends, and
 with it its load, when standard input ends (its parent is gone) or when nobody has said anything for the
-lease: no load is left on a server that nobody watches.
+lease: no load is left on a server that nobody watches. A calibration ends with the parent, too. Temporary
+files are in FOLDER, which whoever ends the agent removes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import json
 import os
 import select
 import shutil
+import signal
 import sys
+import tempfile
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
 from loadstone.hosts.own_cost import OwnCost
+from loadstone.signals import InterruptedRun, Signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 _LOOK_S = 0.005
 _CHUNK = 1 << 16
+_WATCH_MS = 100
 
 
 class Agent:
@@ -117,7 +124,31 @@ def _calibrate(mode: Any, clients: int, seconds: float) -> Message:
     """Measure what this host could drive against a server that answers at once."""
     from loadstone.workload.calibrate import calibrate_for  # noqa: PLC0415 - only where it is asked for
 
-    return {"ceiling": calibrate_for([(mode, clients)], None, seconds)["results"][0]}
+    with _until_parent_ends() as signals:
+        return {"ceiling": calibrate_for([(mode, clients)], signals, seconds)["results"][0]}
+
+
+@contextmanager
+def _until_parent_ends() -> Iterator[Signals]:
+    """While entered, the end of standard input is a signal: nobody reads it meanwhile."""
+    over = threading.Event()
+
+    def watch() -> None:
+        parent = select.poll()
+        parent.register(0, select.POLLHUP)
+        while not over.is_set():
+            if parent.poll(_WATCH_MS):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    with Signals() as signals:
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield signals
+        finally:
+            over.set()
+            watching.join()
 
 
 def lines(descriptor: int, lease_s: float) -> Iterator[bytes]:
@@ -134,13 +165,14 @@ def lines(descriptor: int, lease_s: float) -> Iterator[bytes]:
 def main(arguments: list[str]) -> int:
     """Serve until the parent or the lease is gone."""
     folder, lease_s = arguments[0], float(arguments[1])
+    tempfile.tempdir = folder
     agent = Agent(folder)
     try:
         for line in lines(0, lease_s):
             answer = json.dumps(agent.answer(json.loads(line))).encode()
             os.write(1, answer + b"\n")
             agent.cost.count(line, answer)
-    except BrokenPipeError:
+    except (BrokenPipeError, InterruptedRun):
         pass  # nobody listens any more
     finally:
         agent.stop()

@@ -163,10 +163,10 @@ class Fleet:
         self, document: Document, drive: _Performance, say: Callable[[str, str], object] | None
     ) -> Document:
         joint, out_dir = drive.joint, document.get("out_dir")
-        about = hosts_document(joint, self._abouts, document.get("interval_s", 1.0))
         with records_folder(out_dir) as folder:
             account = merge(document, joint, drive.fetch(folder))
         note_losses(account, joint.shares)
+        about = hosts_document(joint, self._abouts, document.get("interval_s", 1.0))
         if out_dir is not None:
             write_atomic(Path(out_dir) / "hosts.json", to_json(about, indent=1) + "\n")
         if say is not None:

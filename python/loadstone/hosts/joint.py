@@ -163,6 +163,7 @@ class JointDrive:
                 share.line, share.key, share.folder, self._document, lambda: self._rest(share)
             )
         except LineLostError as error:
+            share.silent = True
             _refuse(share, {"lost": str(error)})
             return
         host = {"number": share.number, "of": len(self.shares)}
@@ -292,13 +293,16 @@ class JointDrive:
         offset = 0
         with path.open("wb") as records:
             try:
-                while chunk := await share.line.call(
-                    attendant.fetch, share.key, offset, within_s=share.patience_s
-                ):
+                while offset % attendant.CHUNK == 0:
+                    chunk = await share.line.call(
+                        attendant.fetch, share.key, offset, within_s=share.patience_s
+                    )
+                    if not chunk:
+                        break
                     records.write(chunk)
                     offset += len(chunk)
-            except LineLostError:
-                pass  # the lines that came are whole, but for the last
+            except LineLostError as error:  # the lines that came are whole, but for the last
+                share.lost, share.silent = share.lost or str(error), True
         return offset > 0
 
     async def close(self) -> None:
