@@ -120,6 +120,18 @@ class TestCgroups:
         }
         self.check(make(tmp_path, files), None, None)
 
+    @pytest.mark.parametrize(("quota", "cores"), [("max", 64), ("450000", 4), ("50000", 1), ("9900000", 64)])
+    def test_a_quota_limits_the_cores_at_a_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, cores: int
+    ) -> None:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+        files = {
+            "proc/self/mountinfo": V2_MOUNT.format(root="/"),
+            "proc/self/cgroup": "0::/\n",
+            "sys/fs/cgroup/cpu.max": f"{quota} 100000\n",
+        }
+        assert machine.cores_at_a_time(make(tmp_path, files)) == cores
+
 
 class TestStorage:
     def test_agrees_with_findmnt(self, tmp_path: Path) -> None:

@@ -147,6 +147,15 @@ def cgroup_limits(root: Path = ROOT) -> Facts:
     return {"cpu_cores": min(cpu_limits, default=None), "memory_bytes": min(memory_limits, default=None)}
 
 
+def cores_at_a_time(root: Path = ROOT) -> int:
+    """Return how many cores this process may keep busy: those it may run on, or its control groups' quota.
+
+    As the core counts them (Rust's `available_parallelism`): a quota is rounded down, to one at least.
+    """
+    cores, quota = len(os.sched_getaffinity(0)), cgroup_limits(root)["cpu_cores"]
+    return cores if quota is None else max(1, min(cores, int(quota)))
+
+
 def _cpu_quota(folder: Path) -> float | None:
     quota, _, period = (read(folder / "cpu.max") or "").partition(" ")
     if not period:

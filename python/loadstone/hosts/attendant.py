@@ -21,6 +21,7 @@ from typing import Any
 
 import loadstone
 from loadstone import _core
+from loadstone.host.machine import cores_at_a_time
 from loadstone.host.procfs import count_as_ours
 
 Message = dict[str, Any]
@@ -60,7 +61,7 @@ def about() -> Message:
         "network": str(Path("/proc/self/ns/net").readlink()),
         "version": loadstone.__version__,
         "core": core[:16],
-        "cpus": len(os.sched_getaffinity(0)),
+        "cpus": cores_at_a_time(),
         "pid": os.getpid(),
     }
 
