@@ -46,7 +46,7 @@ def findings(root: Path) -> Iterator[str]:
 def unlisted(docs: Path) -> Iterator[str]:
     """Yield the pages that docs/README.md does not link."""
     linked = set(_LINK.findall((docs / "README.md").read_text(encoding="utf-8")))
-    for page in sorted([*docs.glob("*.md"), *docs.glob("adr/*.md")]):
+    for page in sorted(docs.rglob("*.md")):
         name = page.relative_to(docs).as_posix()
         if name != "README.md" and name not in linked:
             yield f"docs/{name}: not in docs/README.md"

@@ -117,7 +117,8 @@ _OTHERS = (
 def findings(root: Path) -> Iterator[str]:
     """Yield file, line, wording and remedy of everything that is refused."""
     package = root / "python" / "loadstone"
-    for path in (*sorted(root.glob("*.md")), *sorted((root / "docs").glob("*.md"))):
+    pages = (path for path in (root / "docs").rglob("*.md") if path.parent.name != "adr")
+    for path in (*sorted(root.glob("*.md")), *sorted(pages)):
         yield from _shown(root, path, in_page(path.read_text()))
     for path in sorted((package / "cli").glob("*.py")):
         yield from _shown(root, path, in_help(path.read_text()))

@@ -1,4 +1,4 @@
-"""Load hosts on SLURM: one job for each, by dask-jobqueue. Docs: docs/several-load-hosts.md.
+"""Load hosts on SLURM: one job for each, by dask-jobqueue. Docs: docs/load-hosts/slurm.md.
 
 Start it on a machine that the jobs can reach, and give the address that it prints to `--hosts`.
 Ctrl-C ends the jobs.

@@ -56,7 +56,7 @@ def test_the_manifest_has_the_operators_fields() -> None:
     (rule,) = apart["requiredDuringSchedulingIgnoredDuringExecution"]
     assert rule["topologyKey"] == "kubernetes.io/hostname"
     assert rule["labelSelector"]["matchLabels"]["dask.org/component"] == "worker"
-    page = (FOLDER.parent / "several-load-hosts.md").read_text()
+    page = (FOLDER / "kubernetes.md").read_text()
     (port,) = (port["port"] for port in spec["scheduler"]["service"]["ports"] if port["name"] == "tcp-comm")
     assert f"--hosts tcp://{name}-scheduler:{port}" in page
 

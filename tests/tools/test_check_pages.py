@@ -37,6 +37,12 @@ def test_a_page_that_nobody_finds(tree: Path) -> None:
     assert found(tree) == ["docs/adr/0002-two.md: not in docs/README.md"]
 
 
+def test_a_page_in_a_folder_that_nobody_finds(tree: Path) -> None:
+    (tree / "docs/hosts").mkdir()
+    (tree / "docs/hosts/ssh.md").touch()
+    assert found(tree) == ["docs/hosts/ssh.md: not in docs/README.md"]
+
+
 def test_a_link_that_leads_nowhere(tree: Path) -> None:
     (tree / "docs/slo.md").write_text("\n[there](adr/0003-three.md#why) [out](https://example.org/x.md)\n")
     assert found(tree) == ["docs/slo.md:2: there is no adr/0003-three.md"]
