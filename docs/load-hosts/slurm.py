@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import sys
 
 from dask_jobqueue import SLURMCluster
 
@@ -34,6 +35,7 @@ def main() -> None:
         job_extra_directives=["--exclusive"],  # a node of its own: other jobs would take cores from the load
     )
     cluster.scale(jobs=given.hosts)
+    print(f"waiting until {given.hosts} jobs run (squeue shows them)", file=sys.stderr)
     with cluster, contextlib.suppress(KeyboardInterrupt):
         cluster.wait_for_workers(given.hosts)
         print(f"--hosts {cluster.scheduler_address}", flush=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from support.load_hosts import agents, kill_at, program
+from support.load_hosts import agents, kill_at, worker_of
 from support.sandbox import wait_until
 
 from loadstone import model
@@ -89,14 +89,12 @@ def agent(client: Any) -> Victim:
 def worker(client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Victim]:
     """Start a worker of its own for the host that is to be killed; the other host's stays."""
     monkeypatch.setattr(joints, "AGAIN_S", 0.3)
-    place = ("--host", "127.0.0.1", "--nthreads", "1", "--no-nanny")
-    scheduler = client.scheduler.address
-    with program("dask_worker", scheduler, *place, says=r"Start worker at: +(\S+)") as (process, address):
+    with worker_of(client.scheduler.address) as (process, address):
         client.wait_for_workers(3)
         fleet = fleet_of(client)
         name = next(name for name, line in fleet._lines.items() if line.address == address)
         del fleet._lines[next(other for other in fleet.names if other != name)]
-        victim = Victim("worker", fleet, name, psutil.Process(process.pid))
+        victim = Victim("worker", fleet, name, process)
         yield victim
         _, left = psutil.wait_procs(victim.agents, timeout=60)
         assert not left, "an agent outlives its Dask worker"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -233,6 +235,14 @@ def test_a_server_that_refuses_ends_the_drive_before_its_start(client: Any, tmp_
     with pytest.raises(LoadstoneError, match=r"load host local-\d: cannot connect to 127.0.0.1:1"):
         fleet_of(client, HOSTS).perform(drive_document(drive(duration_s=1.0), nowhere, tmp_path), None)
     assert agents() == []
+
+
+@pytest.mark.filterwarnings("error:Port")
+def test_another_dask_cluster_on_this_machine_is_nothing_to_be_warned_of() -> None:
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # it has the port
+            stack.enter_context(socket.create_server(("127.0.0.1", 8787)))
+        stack.enter_context(client_of(Places("local", local=1)))
 
 
 @pytest.mark.slow

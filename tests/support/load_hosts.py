@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +20,7 @@ from loadstone.hosts.fleet import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
     import pytest
 
@@ -97,24 +101,43 @@ def kill_at(
 @contextlib.contextmanager
 def started(module: str, *arguments: str, says: str) -> Iterator[str]:
     """Start a program of Dask and return what it says once it is there."""
-    with program(module, *arguments, says=says) as (_, found):
-        yield found
-
-
-@contextlib.contextmanager
-def program(module: str, *arguments: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a program of Dask; yields it, and what it says once it is there."""
     command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            matches = (re.search(says, line) for line in process.stderr)
-            found = next((match[1] for match in matches if match), None)
-            assert found is not None, f"{module} has ended"
-            yield process, found
+            yield next(found[1] for line in process.stderr if (found := re.search(says, line)))
             process.stderr.close()
         finally:
-            process.kill()
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def serve_as_worker(scheduler: str, registered: Connection) -> None:
+    """Be a Dask worker on loopback until killed; says its address once it is registered."""
+    from distributed import Worker  # noqa: PLC0415 - slow to import; where it runs, it has been imported
+
+    async def serve() -> None:
+        async with Worker(scheduler, host="127.0.0.1", nthreads=1, memory_limit=0) as worker:
+            registered.send(worker.address)
+            await worker.finished()
+
+    asyncio.run(serve())
+
+
+@contextlib.contextmanager
+def worker_of(scheduler: str) -> Iterator[tuple[psutil.Process, str]]:
+    """Start a Dask worker that may be killed; yields it, and its address. All are forked by one process."""
+    forking = multiprocessing.get_context("forkserver")
+    forking.set_forkserver_preload(["distributed", "loadstone.hosts.fleet"])
+    answer, registered = forking.Pipe(duplex=False)
+    process = forking.Process(target=serve_as_worker, args=(scheduler, registered), daemon=True)
+    process.start()
+    registered.close()
+    try:
+        assert answer.poll(LIMIT_S), "the worker does not register"
+        yield psutil.Process(process.pid), answer.recv()
+    finally:
+        process.kill()
+        process.join()
 
 
 class Quiet:

@@ -33,6 +33,10 @@ _OF_OURS = {
 """Of a cluster in this process: it takes no more of the machine than it must."""
 
 
+_NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+"""Dask's HTTP server starts anyway, by default at port 8787, and warns where another cluster has that."""
+
+
 @contextmanager
 def client_of(places: Places) -> Iterator[Any]:
     """Connect to a cluster; one that is started here ends with the context. Raises LoadstoneError."""
@@ -96,7 +100,7 @@ def _started(hosts: Sequence[SshHost], credentials: Credentials, security: Any) 
 
     of_all = [hosts[0], *hosts]
     here = all(is_local(host.host) for host in hosts)
-    usual = {"preload": [ssh.PRELOAD], "dashboard_address": None} | ({"host": "127.0.0.1"} if here else {})
+    usual = {"preload": [ssh.PRELOAD], **_NO_DASHBOARD} | ({"host": "127.0.0.1"} if here else {})
     scheduler = {"port": 0, "security": credentials.options("scheduler"), **usual}
     worker = {"nthreads": 1, "memory_limit": 0, "security": credentials.options("worker"), **usual}
     try:
@@ -156,6 +160,7 @@ def _local(number: int) -> Iterator[Any]:
             host="127.0.0.1",
             dashboard_address=None,
             worker_dashboard_address=None,
+            scheduler_kwargs=_NO_DASHBOARD,
             memory_limit=0,
             silence_logs=40,
         ) as cluster,
