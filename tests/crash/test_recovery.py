@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.crash import texts
-from loadstone.crash.documents import Crash, Cycle, Flaw, Found, Moment, Recovery
+from loadstone.crash.documents import CommitCounts, Crash, Cycle, Flaw, Moment, Recovery
 from loadstone.crash.moments import KINDS, moments
 from loadstone.crash.recovery import back_at_rate, first_after, rate_before, replayed
 from loadstone.crash.verdict import bound, exit_of, verdict_of
@@ -64,10 +64,10 @@ def test_the_replay_is_read_from_the_log() -> None:
     assert replayed("") is None
 
 
-def found(**changes: int) -> Found:
+def found(**changes: int) -> CommitCounts:
     counts = dict.fromkeys(("lost", "lost_allowed", "corrupt", "twice", "phantom", "holes"), 0)
     counts |= {"acknowledged": 1000, "unknown": 3, "unknown_present": 2} | changes
-    return Found(**counts)
+    return CommitCounts(**counts)
 
 
 def cycle(number: int = 1, **changes: Any) -> Cycle:

@@ -15,7 +15,7 @@ from loadstone.cli.group import loadstone
 from loadstone.crash import joint_texts, texts
 from loadstone.crash import session as sessions
 from loadstone.crash.choices import choices_of
-from loadstone.crash.documents import Crash, Crashes, CrashesOfValue, Cycle, Found, Moment, Recovery
+from loadstone.crash.documents import CommitCounts, Crash, Crashes, CrashesOfValue, Cycle, Moment, Recovery
 from loadstone.crash.joint import FIGURES, joined, spread
 from loadstone.crash.joint_page import axis, page
 from loadstone.crash.levels import ProcessLevel
@@ -55,7 +55,7 @@ def cycle(number: int, recovery: Recovery) -> Cycle:
     return Cycle(
         number=number, folder="", moment=Moment(kind="late", after_s=1.0), killed_ns=1, upto=[1],
         allowed_s=0.0, recovery=recovery, restarted=True,
-        found=Found(acknowledged=10, lost_allowed=1, unknown=0, **counts),
+        found=CommitCounts(acknowledged=10, lost_allowed=1, unknown=0, **counts),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.crash.documents import Crash, Cycle, Flaw, Found, Moment, Recovery
+from loadstone.crash.documents import CommitCounts, Crash, Cycle, Flaw, Moment, Recovery
 from loadstone.crash.verdict import verdict_of
 from loadstone.history.documents import HistoryLine, MetricLine, PhaseLine
 from loadstone.slo.documents import Slo, Trial
@@ -203,7 +203,7 @@ def _cycle(rng: np.random.Generator, number: int, kind: Any, level: str) -> Cycl
             wal_bytes=int(login * 2e7),
             replay_s=login / 2,
         ),
-        found=Found(
+        found=CommitCounts(
             acknowledged=6872 + number,
             lost=0,
             lost_allowed=0,

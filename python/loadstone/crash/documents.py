@@ -50,7 +50,7 @@ class Recovery(Struct, kw_only=True):
     ] = None
 
 
-class Found(Struct, kw_only=True):
+class CommitCounts(Struct, kw_only=True):
     """What the judgement of a cycle counted, over all clients."""
 
     acknowledged: int
@@ -99,7 +99,7 @@ class Cycle(Struct, kw_only=True):
     forgot: Annotated[
         dict[str, int] | None, Meta(description="power: bytes, files and names lost, bytes that survived")
     ] = None
-    found: Found | None = None
+    found: CommitCounts | None = None
     flaws: list[Flaw] = field(default_factory=list)
     restarted: Annotated[
         bool | None, Meta(description="a second restart left everything as it was; null: not tried")

@@ -305,10 +305,10 @@ def _acknowledged_row(records: Records, rows: Rows) -> tuple[int, int] | None:
 
 def found_in(
     records: Records, rows: Rows, settled: Rows, upto: list[int], cycle: documents.Cycle
-) -> documents.Found:
+) -> documents.CommitCounts:
     """Return the judgement of what a cycle has added."""
     allowed = Allowed(cycle.killed_ns, round(cycle.allowed_s * 1e9))
-    return documents.Found(**asdict(judge(records, rows, settled, _array(upto), allowed)))
+    return documents.CommitCounts(**asdict(judge(records, rows, settled, _array(upto), allowed)))
 
 
 def _array(upto: list[int]) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from loadstone.errors import ExitCode
 
 if TYPE_CHECKING:
-    from loadstone.crash.documents import Crash, Cycle, Found, Verdict
+    from loadstone.crash.documents import CommitCounts, Crash, Cycle, Verdict
 
 CONFIDENCE = 0.95
 
@@ -17,7 +17,7 @@ def is_whole(cycle: Cycle) -> bool:
     return _keeps(cycle.found) and not cycle.flaws and cycle.restarted is not False
 
 
-def _keeps(found: Found | None) -> bool:
+def _keeps(found: CommitCounts | None) -> bool:
     if found is None:
         return True
     return not (found.lost or found.corrupt or found.twice or found.phantom or found.holes)
