@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.private_server import EmbeddedServer
 from loadstone.private_server import ServerSpec as Server
-from loadstone.workload.tsbs.queries import Order, Query, gob, mixed
+from loadstone.workload.tsbs.queries import Query, QuerySpec, gob, mixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ class _file:  # noqa: N801 - used like a function
 
 
 def _queries() -> Iterator[Query]:
-    return mixed([Order("iot", "single-last-loc", SCALE, START_NS, START_NS + DAY_NS, 123, QUERIES)])
+    return mixed([QuerySpec("iot", "single-last-loc", SCALE, START_NS, START_NS + DAY_NS, 123, QUERIES)])
 
 
 def _set_up(connection: Connection) -> None:

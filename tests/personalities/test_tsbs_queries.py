@@ -22,8 +22,8 @@ from loadstone.workload.tsbs.queries import (
     KINDS,
     TIMESCALEDB,
     Layout,
-    Order,
     Query,
+    QuerySpec,
     dialect_of,
     dialects,
     generate,
@@ -39,13 +39,13 @@ DAY = 86_400_000_000_000
 LAYOUTS = [Layout(j, t, b) for j in (False, True) for t in (True, False) for b in (True, False)]
 
 
-def order(kind: str, **more: object) -> Order:
+def spec(kind: str, **more: object) -> QuerySpec:
     use_case = "iot" if KINDS[kind].family == "iot" else "devops"
-    usual = Order(use_case, kind, 100, START, START + 3 * DAY + 10**9, 123, 5)
+    usual = QuerySpec(use_case, kind, 100, START, START + 3 * DAY + 10**9, 123, 5)
     return replace(usual, **more)  # type: ignore[arg-type]
 
 
-def written(asked: Order) -> bytes:
+def written(asked: QuerySpec) -> bytes:
     out = io.BytesIO()
     gob.write(generate(asked), out)
     return out.getvalue()
@@ -68,7 +68,7 @@ def test_files_are_the_same_bytes_as_tsbs_writes(kind: str) -> None:
     """The digests are of files that were compared with tsbs_generate_queries's, byte for byte."""
     for case in (case for case in GOLDEN if case["kind"] == kind):
         layout = Layout(*case["layout"])
-        asked = order(kind, **case["order"], layout=layout)
+        asked = spec(kind, **case["order"], layout=layout)
         assert hashlib.sha256(written(asked)).hexdigest() == case["sha256"], case
 
 
@@ -85,7 +85,7 @@ def test_every_kind_is_there_in_every_layout() -> None:
 
 
 def test_one_text_is_written_out() -> None:
-    (query,) = generate(order("single-groupby-1-8-1", count=1))
+    (query,) = generate(spec("single-groupby-1-8-1", count=1))
     assert query.label == "TimescaleDB 1 cpu metric(s), random    8 hosts, random 1h0m0s by 1m"
     assert query.description == query.label + ": 2016-01-03T12:26:46Z"
     assert query.table == "cpu"
@@ -101,15 +101,15 @@ def test_one_text_is_written_out() -> None:
 
 
 def test_groups_share_one_stream() -> None:
-    whole = list(generate(order("single-last-loc", count=20)))
-    parts = [list(generate(order("single-last-loc", count=20, group=g, groups=3))) for g in range(3)]
+    whole = list(generate(spec("single-last-loc", count=20)))
+    parts = [list(generate(spec("single-last-loc", count=20, group=g, groups=3))) for g in range(3)]
     assert whole[0::3] == parts[0]
     assert whole[1::3] == parts[1]
     assert whole[2::3] == parts[2]
 
 
 def test_a_mix_takes_the_kinds_in_turn() -> None:
-    found = [q.label for q in mixed([order("last-loc", count=3), order("avg-load", count=1)])]
+    found = [q.label for q in mixed([spec("last-loc", count=3), spec("avg-load", count=1)])]
     assert [label.removeprefix("TimescaleDB ") for label in found] == [
         "last location per truck",
         "average load per truck model per fleet",
@@ -121,15 +121,15 @@ def test_a_mix_takes_the_kinds_in_turn() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (order("single-groupby-1-8-1", scale=7), "8 hosts, but the data set has 7"),
-        (order("single-last-loc", scale=0), "1 trucks, but the data set has 0"),
-        (order("cpu-max-all-8", end_ns=START + 8 * 3600 * 10**9), "8 hours, but the data set has 8"),
-        (order("last-loc", use_case="devops"), "invalid query type for use case 'devops': 'last-loc'"),
-        (order("last-loc", use_case="cpu-single"), "no queries for the use case 'cpu-single'"),
-        (order("last-loc", end_ns=START - 1), "ends before it starts"),
+        (spec("single-groupby-1-8-1", scale=7), "8 hosts, but the data set has 7"),
+        (spec("single-last-loc", scale=0), "1 trucks, but the data set has 0"),
+        (spec("cpu-max-all-8", end_ns=START + 8 * 3600 * 10**9), "8 hours, but the data set has 8"),
+        (spec("last-loc", use_case="devops"), "invalid query type for use case 'devops': 'last-loc'"),
+        (spec("last-loc", use_case="cpu-single"), "no queries for the use case 'cpu-single'"),
+        (spec("last-loc", end_ns=START - 1), "ends before it starts"),
     ],
 )
-def test_what_tsbs_panics_about_is_refused_in_words(asked: Order, words: str) -> None:
+def test_what_tsbs_panics_about_is_refused_in_words(asked: QuerySpec, words: str) -> None:
     with pytest.raises(LoadstoneError, match=re.escape(words)):
         generate(asked)
 
@@ -147,7 +147,7 @@ def test_the_random_stream_refuses_no_room() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_query_is_recognised_and_put_into_every_dialect(kind: str) -> None:
     for layout in LAYOUTS:
-        for query in generate(order(kind, layout=layout)):
+        for query in generate(spec(kind, layout=layout)):
             for dialect in dialects():
                 found = translate(query, dialect)
                 assert found.reason is None
@@ -155,14 +155,14 @@ def test_every_query_is_recognised_and_put_into_every_dialect(kind: str) -> None
                 if layout == Layout():
                     assert translate(found.query, TIMESCALEDB).query == query
                 if not dialect.exact:
-                    straight = generate(order(kind, layout=layout, dialect=dialect))
+                    straight = generate(spec(kind, layout=layout, dialect=dialect))
                     assert found.query in list(straight)
 
 
 def test_postgresql_gets_no_time_bucket() -> None:
     dialect = dialect_of(all_engines()["postgres"])
     for kind in KINDS:
-        for query in generate(order(kind)):
+        for query in generate(spec(kind)):
             assert "time_bucket" not in translate(query, dialect).query.sql
 
 
@@ -174,7 +174,7 @@ def test_postgresql_gets_no_time_bucket() -> None:
     ],
 )
 def test_a_query_that_is_not_recognised_stays_as_it_is(change: dict[str, str], words: str) -> None:
-    (query,) = generate(order("avg-load", count=1))
+    (query,) = generate(spec("avg-load", count=1))
     changed = msgspec.structs.replace(query, **change)
     found = translate(changed, dialect_of(all_engines()["postgres"]))
     assert found.query == changed
@@ -184,7 +184,7 @@ def test_a_query_that_is_not_recognised_stays_as_it_is(change: dict[str, str], w
 @given(st.integers(0, 400), st.characters())
 @settings(max_examples=200, deadline=None)
 def test_a_changed_text_is_never_taken_for_the_original(place: int, character: str) -> None:
-    (query,) = generate(order("single-groupby-5-8-1", count=1))
+    (query,) = generate(spec("single-groupby-5-8-1", count=1))
     sql = query.sql[:place] + character + query.sql[place + 1 :]
     found = translate(msgspec.structs.replace(query, sql=sql), TIMESCALEDB)
     assert found.query.sql == sql
@@ -236,7 +236,7 @@ def test_arbitrary_bytes_are_queries_or_refused_in_words(data: bytes) -> None:
 @given(place=st.integers(0, 2000), byte=st.integers(0, 255), cut=st.booleans())
 @settings(max_examples=500, deadline=None)
 def test_a_damaged_file_is_queries_or_refused_in_words(place: int, byte: int, *, cut: bool) -> None:
-    data = bytearray(written(order("last-loc")))
+    data = bytearray(written(spec("last-loc")))
     place %= len(data)
     data[place] = byte
     assert "at byte" in read_or_refused(bytes(data[:place] if cut else data))
@@ -244,8 +244,8 @@ def test_a_damaged_file_is_queries_or_refused_in_words(place: int, byte: int, *,
 
 def test_other_type_numbers_and_left_out_fields_are_read() -> None:
     """Which number Go gives to the type depends on its version, and what is empty is left out."""
-    (query,) = generate(order("lastpoint", count=1))
-    data = written(order("lastpoint", count=1))
+    (query,) = generate(spec("lastpoint", count=1))
+    data = written(spec("lastpoint", count=1))
     described, value = data[: data[0] + 1], data[data[0] + 1 :]
     # 64 becomes 65: -64 is 7f, -65 is ff 81; 64 is ff 80, 65 is ff 82.
     described = bytes([described[0] + 1]) + b"\xff\x81" + described[2:].replace(b"\xff\x80", b"\xff\x82")
@@ -259,13 +259,13 @@ def test_other_type_numbers_and_left_out_fields_are_read() -> None:
 
 
 def test_files_one_behind_the_other_are_read() -> None:
-    one, two = order("last-loc"), order("avg-load")
+    one, two = spec("last-loc"), spec("avg-load")
     assert read(written(one) + written(two)) == [*generate(one), *generate(two)]
 
 
 def test_a_file_is_read_as_it_comes() -> None:
     """A query is there before the next one has been looked at."""
-    data = written(order("last-loc", count=3))
+    data = written(spec("last-loc", count=3))
     stream = io.BytesIO(data[:-1])
     assert len(list(islice(gob.read(stream, "f"), 2))) == 2
     with pytest.raises(gob.GobError, match=r"truncated\?\), at byte"):

@@ -23,7 +23,7 @@ from loadstone.signals import Signals
 from loadstone.workload.drive import perform
 from loadstone.workload.queries.answer import compare, digest
 from loadstone.workload.queries.clients import QueryingLibrary
-from loadstone.workload.tsbs.queries import Layout, Order, Query, generate, gob, kinds_of, mixed
+from loadstone.workload.tsbs.queries import Layout, Query, QuerySpec, generate, gob, kinds_of, mixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,9 +55,9 @@ def run(*arguments: object) -> Ran:
     return Ran(code, "".join(out), "".join(err))
 
 
-def orders(use_case: str, count: int, layout: Layout | None = None) -> list[Order]:
+def specs(use_case: str, count: int, layout: Layout | None = None) -> list[QuerySpec]:
     return [
-        Order(use_case, kind, SCALE, START_NS, END_NS, 123, count, layout=layout or Layout())
+        QuerySpec(use_case, kind, SCALE, START_NS, END_NS, 123, count, layout=layout or Layout())
         for kind in kinds_of(use_case)
     ]
 
@@ -83,7 +83,7 @@ def by_flags(database: Database) -> list[str]:
 @pytest.fixture
 def iot(database: Database, tmp_path: Path) -> tuple[Database, Path]:
     into_postgres(database, "iot")
-    return database, written(tmp_path / "iot.gob", mixed(orders("iot", 3)))
+    return database, written(tmp_path / "iot.gob", mixed(specs("iot", 3)))
 
 
 # --- every kind, on every engine, with the same answer
@@ -96,12 +96,12 @@ def test_every_kind_has_the_same_answer_on_postgresql_and_duckdb(
 ) -> None:
     into_postgres(database, use_case)
     into_duckdb(tmp_path / "d.duckdb", use_case)
-    file = written(tmp_path / "q.gob", mixed(orders(use_case, 4)))
+    file = written(tmp_path / "q.gob", mixed(specs(use_case, 4)))
     ran = run("--file", file, f"--target={database.url} duckdb:{tmp_path}/d.duckdb", "--workers=2")
     assert ran.code == 0, ran.out
     found = re.search(r"answers compared with PostgreSQL .*: (\d+) queries, 0 wrong", ran.out)
     assert found is not None
-    distinct = len({query.sql for query in mixed(orders(use_case, 4))})
+    distinct = len({query.sql for query in mixed(specs(use_case, 4))})
     assert int(found[1]) == distinct
     assert "failed" not in ran.out
 
@@ -110,7 +110,7 @@ def test_every_kind_has_the_same_answer_on_postgresql_and_duckdb(
 def test_every_kind_runs_with_json_tags(database: Database, tmp_path: Path, use_case: str) -> None:
     """TSBS's own texts for that layout are not all SQL: what another database gets of them is."""
     into_postgres(database, use_case, jsonb_tags=True)
-    file = written(tmp_path / "q.gob", mixed(orders(use_case, 1, Layout(use_json=True, use_tags=False))))
+    file = written(tmp_path / "q.gob", mixed(specs(use_case, 1, Layout(use_json=True, use_tags=False))))
     ran = run("--file", file, f"--target={database.url}")
     assert ran.code == 0, ran.out
     assert f"Run complete after {len(kinds_of(use_case))} queries" in ran.out
@@ -141,7 +141,7 @@ def test_answers_to_other_queries_are_not_compared(iot: tuple[Database, Path], t
     database, file = iot
     answers = tmp_path / "answers.json"
     run("--file", file, f"--target={database.url}", f"--answers={answers}")
-    other = written(tmp_path / "other.gob", generate(orders("iot", 2)[1]))
+    other = written(tmp_path / "other.gob", generate(specs("iot", 2)[1]))
     ran = run("--file", other, f"--target={database.url}", f"--compare-answers={answers}")
     assert ran.code == 1
     assert "are for other queries" in ran.err
@@ -162,7 +162,7 @@ def test_the_report_has_tsbs_form(iot: tuple[Database, Path]) -> None:
     database, file = iot
     ran = run("--file", file, *by_flags(database), "--print-interval=10")
     assert ran.code == 0
-    labels = sorted({query.label for query in mixed(orders("iot", 1))})
+    labels = sorted({query.label for query in mixed(specs("iot", 1))})
     width = max(map(len, labels))
     blocks = "".join(rf"{re.escape(label.ljust(width))}:\n{FIGURES}" for label in [*labels, "all queries"])
     head = r"Run complete after 39 queries with 1 workers \(Overall query rate \d+\.\d\d queries/sec\):\n"
@@ -297,7 +297,7 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(arguments: list[st
 
 def test_a_damaged_file_is_refused_with_the_place(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "q.gob"
-    data = written(file, mixed(orders("iot", 2))).read_bytes()
+    data = written(file, mixed(specs("iot", 2))).read_bytes()
     file.write_bytes(data[: len(data) // 2])
     ran = run("--file", file, *by_flags(database))
     assert ran.code == 1
@@ -488,7 +488,7 @@ def test_duckdb_is_left_as_it_was(tmp_path: Path) -> None:
         before = connection.execute(
             "select table_schema, table_name from information_schema.tables"
         ).fetchall()
-    file = written(tmp_path / "q.gob", [msgspec.structs.replace(q) for q in mixed(orders("iot", 1))])
+    file = written(tmp_path / "q.gob", [msgspec.structs.replace(q) for q in mixed(specs("iot", 1))])
     assert run("--file", file, f"--target=duckdb:{path}").code == 0
     with duckdb.connect(path) as connection:
         after = connection.execute(
@@ -509,9 +509,9 @@ def test_queries_are_generated_by_the_command(tmp_path: Path) -> None:
     label = "TimescaleDB last location per truck"
     assert "".join(err) == "using random seed 123\n" + f"{label}\n" * 4 + f"{label}: 4 points\n"
     assert not out
-    order = Order("iot", "last-loc", SCALE, START_NS, END_NS, 123, 4)
+    spec = QuerySpec("iot", "last-loc", SCALE, START_NS, END_NS, 123, 4)
     with file.open("rb") as stream:
-        assert list(gob.read(stream, "q")) == list(generate(order))
+        assert list(gob.read(stream, "q")) == list(generate(spec))
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_the_command_reports_a_damaged_folder_and_says_no(folder: Path) -> None:
     assert "Damaged" in (folder / "report.html").read_text()
 
 
-class Written:
+class RunInProgress:
     """A run in progress: one phase has ended, the next has begun."""
 
     def __init__(self, path: Path) -> None:
@@ -180,11 +180,11 @@ class Written:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Written:
-    return Written(tmp_path / "run")
+def written(tmp_path: Path) -> RunInProgress:
+    return RunInProgress(tmp_path / "run")
 
 
-def test_a_run_that_was_killed_has_what_it_wrote_so_far(written: Written) -> None:
+def test_a_run_that_was_killed_has_what_it_wrote_so_far(written: RunInProgress) -> None:
     assert written.problems() == []
     root = written.folder.path
     (root / PHASES / "001-sql" / "phase.json").write_text("{}")
@@ -194,7 +194,7 @@ def test_a_run_that_was_killed_has_what_it_wrote_so_far(written: Written) -> Non
 
 
 def test_a_kill_between_entry_and_document_is_no_damage(
-    written: Written, monkeypatch: pytest.MonkeyPatch
+    written: RunInProgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(path: Path, _: str) -> None:
         raise RunFailedError(path.name)
@@ -213,7 +213,7 @@ def test_a_kill_between_entry_and_document_is_no_damage(
         written.folder = resumed
 
 
-def test_after_the_end_is_entered_nothing_is_written(written: Written) -> None:
+def test_after_the_end_is_entered_nothing_is_written(written: RunInProgress) -> None:
     """A thread that watches may still have something to tell when a second signal ends the run."""
     lines = written.target.monitor()
     lines.write({"t_ns": 1})
@@ -230,20 +230,20 @@ def test_after_the_end_is_entered_nothing_is_written(written: Written) -> None:
     resumed.close()
 
 
-def test_documents_are_entered_as_they_are_written_without_their_secrets(written: Written) -> None:
+def test_documents_are_entered_as_they_are_written_without_their_secrets(written: RunInProgress) -> None:
     written.target.write_target({"id": "pg18", "url": "postgres://me:correct-horse@host/db"})
     written.folder.write_json("environment.json", {"note": "password=correct-horse"})
     assert "correct-horse" not in (written.target.path / "target.json").read_text()
     assert written.problems() == []
 
 
-def test_a_run_that_is_resumed_goes_on_with_its_manifest(written: Written) -> None:
+def test_a_run_that_is_resumed_goes_on_with_its_manifest(written: RunInProgress) -> None:
     written.folder.close()
     with (written.folder.path / "manifest.jsonl").open("a") as file:
         file.write('{"what":"torn')
     resumed = RunFolder.open(written.folder.path)
     resumed.take_over("2026-11-20T12:00:00.000Z")
-    again = Written.__new__(Written)
+    again = RunInProgress.__new__(RunInProgress)
     again.folder, again.target = resumed, resumed.target("pg18")
     again.phase(2)
     resumed.write_run(state="complete")

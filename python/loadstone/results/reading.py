@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Document = dict[str, Any]
-Known = TypeVar("Known", bound=Struct)
+DocumentType = TypeVar("DocumentType", bound=Struct)
 Line = TypeVar("Line")
 
 DEEPEST = 64
@@ -100,12 +100,12 @@ def read_jsonl(path: Path, kind: type[Struct] | None = None) -> Iterator[Documen
     return _decoded(path, lambda text, place: decode(text, place, kind))
 
 
-def read_document(path: Path, kind: type[Known]) -> Known:
+def read_document(path: Path, kind: type[DocumentType]) -> DocumentType:
     """Return a document of the run folder as its type. Raises LoadstoneError as `read_json` does."""
     return typed(renamed(decode(read_bytes(path), str(path)), kind), str(path), kind)
 
 
-def read_lines(path: Path, kind: type[Known]) -> Iterator[Known]:
+def read_lines(path: Path, kind: type[DocumentType]) -> Iterator[DocumentType]:
     """Yield the lines of a JSON-lines file as their type; torn and broken ones as `read_jsonl` has them."""
     return _decoded(path, lambda text, place: typed(decode(text, place), place, kind))
 
@@ -150,7 +150,7 @@ def validate(value: Document, place: str, kind: type[Struct]) -> None:
     typed(value, place, kind)
 
 
-def typed(value: Document, place: str, kind: type[Known]) -> Known:
+def typed(value: Document, place: str, kind: type[DocumentType]) -> DocumentType:
     """Return a document as its type. Raises LoadstoneError with the place when it is not of it."""
     try:
         found = msgspec.convert(value, kind)

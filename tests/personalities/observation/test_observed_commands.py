@@ -21,7 +21,7 @@ from loadstone.personalities.sysbench.options import parse as sysbench_options
 from loadstone.personalities.tsbs import load_flags, run_queries
 from loadstone.personalities.tsbs.flags import parse
 from loadstone.personalities.tsbs.observed import observation_of
-from loadstone.workload.tsbs.queries import Order, generate, gob
+from loadstone.workload.tsbs.queries import QuerySpec, generate, gob
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,8 +85,8 @@ def of_queries(database: Database, folder: Path) -> Command:
     into_postgres(database, "cpu-only")
     path = folder / "queries"
     with path.open("wb") as file:
-        order = Order("cpu-only", "single-groupby-1-1-1", SCALE, START_NS, END_NS, 1, 20)
-        gob.write(generate(order), file)
+        spec = QuerySpec("cpu-only", "single-groupby-1-1-1", SCALE, START_NS, END_NS, 1, 20)
+        gob.write(generate(spec), file)
     place = ("--file", str(path), "--target", database.url)
     counts = ("done", r"Run complete after (\d+) queries")
     return Command(tsbs.main, "run-queries", *place, "--duration=2s", "--print-interval=0", counts=counts)

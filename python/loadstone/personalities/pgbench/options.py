@@ -46,7 +46,7 @@ Kind = Literal["here", "initialization"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OptionSpec:
     """One option of pgbench: what it is for, and whether it takes a value."""
 
     long: str
@@ -55,34 +55,34 @@ class Known:
     kind: Kind = "here"
 
 
-def _known(kind: Kind, text: str) -> list[Known]:
+def _specs(kind: Kind, text: str) -> list[OptionSpec]:
     found = []
     for word in text.split():
         short, _, long = word.rstrip("=").rpartition(":")
-        found.append(Known(long, short, word.endswith("="), kind))
+        found.append(OptionSpec(long, short, word.endswith("="), kind))
     return found
 
 
 # In pgbench's order: a complaint about an ambiguous name lists the possibilities so.
 OPTIONS = (
-    *_known("here", "b:builtin= c:client= C:connect D:define= f:file="),
-    *_known("initialization", "F:fillfactor="),
-    *_known("here", "h:host="),
-    *_known("initialization", "i:initialize I:init-steps="),
-    *_known("here", "j:jobs= l:log L:latency-limit= n:no-vacuum p:port= P:progress= M:protocol="),
-    *_known("initialization", "q:quiet"),
-    *_known("here", "r:report-per-command R:rate= s:scale= S:select-only N:skip-some-updates T:time="),
-    *_known("here", "t:transactions= U:username= v:vacuum-all"),
-    *_known("initialization", "unlogged-tables tablespace= index-tablespace="),
-    *_known("here", "sampling-rate= aggregate-interval= progress-timestamp log-prefix="),
-    *_known("initialization", "foreign-keys"),
-    *_known("here", "random-seed= show-script="),
-    *_known("initialization", "partitions= partition-method="),
-    *_known("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
-    *_known("here", "d:dbname= emulate= out= report= progress-percentiles hosts="),
-    *_known("here", "warmup= ramp-up= connect-rate= reconnect"),
-    *_known("here", "slo= slo-errors= slo-require= slo-max-trials="),
-    *_known("here", "watch= watch-token-file= watch-ca= live live-port= openmetrics="),
+    *_specs("here", "b:builtin= c:client= C:connect D:define= f:file="),
+    *_specs("initialization", "F:fillfactor="),
+    *_specs("here", "h:host="),
+    *_specs("initialization", "i:initialize I:init-steps="),
+    *_specs("here", "j:jobs= l:log L:latency-limit= n:no-vacuum p:port= P:progress= M:protocol="),
+    *_specs("initialization", "q:quiet"),
+    *_specs("here", "r:report-per-command R:rate= s:scale= S:select-only N:skip-some-updates T:time="),
+    *_specs("here", "t:transactions= U:username= v:vacuum-all"),
+    *_specs("initialization", "unlogged-tables tablespace= index-tablespace="),
+    *_specs("here", "sampling-rate= aggregate-interval= progress-timestamp log-prefix="),
+    *_specs("initialization", "foreign-keys"),
+    *_specs("here", "random-seed= show-script="),
+    *_specs("initialization", "partitions= partition-method="),
+    *_specs("here", "failures-detailed max-tries= verbose-errors exit-on-abort continue-on-error debug"),
+    *_specs("here", "d:dbname= emulate= out= report= progress-percentiles hosts="),
+    *_specs("here", "warmup= ramp-up= connect-rate= reconnect"),
+    *_specs("here", "slo= slo-errors= slo-require= slo-max-trials="),
+    *_specs("here", "watch= watch-token-file= watch-ca= live live-port= openmetrics="),
 )
 _LONG = {option.long: option for option in OPTIONS}
 _SHAPE = {"warmup", "ramp-up", "connect-rate", "reconnect"}
@@ -190,14 +190,16 @@ def _answer_first(arguments: Sequence[str], version: int) -> None:
         raise AnswerGivenError(out=version_text(version))
 
 
-def _short(version: int) -> dict[str, Known]:
+def _short(version: int) -> dict[str, OptionSpec]:
     short = {option.short: option for option in OPTIONS if option.short}
     if not d_is_database(version):
         short["d"] = _LONG["debug"]
     return short
 
 
-def _split(arguments: Sequence[str], short: Mapping[str, Known]) -> tuple[list[tuple[str, str]], list[str]]:
+def _split(
+    arguments: Sequence[str], short: Mapping[str, OptionSpec]
+) -> tuple[list[tuple[str, str]], list[str]]:
     letters = "".join(letter + (":" if option.takes_value else "") for letter, option in short.items())
     written = {argument.partition("=")[0] for argument in arguments}
     names = [
@@ -231,7 +233,7 @@ def _as_in_c(error: getopt.GetoptError, arguments: Sequence[str]) -> str:
     return f"unrecognized option '{written}'"
 
 
-def _take(options: Options, option: Known, value: str) -> None:
+def _take(options: Options, option: OptionSpec, value: str) -> None:
     if option.long == "initialize":
         options.initialize = True
     elif option.long in SLO_HANDLERS:

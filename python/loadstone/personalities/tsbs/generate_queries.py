@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.personalities.tsbs.flags import Flag, Values, parse
 from loadstone.workload.tsbs.dataset import parse_time
-from loadstone.workload.tsbs.queries import Layout, Order, Query, dialects, generate, gob
+from loadstone.workload.tsbs.queries import Layout, Query, QuerySpec, dialects, generate, gob
 from loadstone.workload.tsbs.queries.kinds import FAMILIES, kinds_of
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     """Generate what the arguments say; the queries go to a file or to standard output, all else to `err`."""
     del out  # queries are bytes
     values = parse(PROGRAM, FLAGS, arguments)
-    order = _order(values, err)
+    spec = _spec(values, err)
     shown = _Shown(values.number("debug"), err)
     if values.number("debug") > 0:
-        err(f"using random seed {order.seed}\n")
+        err(f"using random seed {spec.seed}\n")
     # What cannot be generated is refused before the file is made.
-    queries = generate(order)
+    queries = generate(spec)
     _write(shown.each(queries), values.text("file"))
     err("".join(f"{label}: {count} points\n" for label, count in sorted(shown.counts.items())))
     return ExitCode.OK
@@ -110,7 +110,7 @@ class _Shown:
         )
 
 
-def _order(values: Values, err: Write) -> Order:
+def _spec(values: Values, err: Write) -> QuerySpec:
     dialect = _dialect(values.text("format"))
     group = values.number("interleaved-generation-group-id")
     groups = values.number("interleaved-generation-groups")
@@ -125,7 +125,7 @@ def _order(values: Values, err: Write) -> Order:
         raise LoadstoneError("scale cannot be 0", "Set the scale of the data set: --scale=…")
     if not values.text("query-type"):
         raise LoadstoneError("query type cannot be empty", _matrix())
-    return Order(
+    return QuerySpec(
         use_case=values.text("use-case"),
         kind=values.text("query-type"),
         scale=values.number("scale"),

@@ -12,7 +12,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import QueryMix
 from loadstone.workload.queries.execution import QueryOptions, ask_all
 from loadstone.workload.tsbs.dataset import parse_time
-from loadstone.workload.tsbs.queries import Order, Query, dialect_of, mixed, translate
+from loadstone.workload.tsbs.queries import Query, QuerySpec, dialect_of, mixed, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,11 +37,11 @@ class _Translation:
     """Why so many queries are as they were, though another dialect was wanted."""
 
 
-def orders_of(mix: QueryMix) -> list[Order]:
+def specs_of(mix: QueryMix) -> list[QuerySpec]:
     """Return what a mix asks for: `count` queries of each kind."""
     start_ns, end_ns = parse_time(mix.series.start), parse_time(mix.series.end)
     return [
-        Order(mix.series.use_case, kind, mix.series.scale, start_ns, end_ns, mix.seed, mix.count)
+        QuerySpec(mix.series.use_case, kind, mix.series.scale, start_ns, end_ns, mix.seed, mix.count)
         for kind in mix.kinds
     ]
 
@@ -73,7 +73,7 @@ def perform_queries(
     """
     if isinstance(queries, QueryMix):
         options = options or manner_of(queries)
-        queries = mixed(orders_of(queries))
+        queries = mixed(specs_of(queries))
     options = options or QueryOptions()
     found = _Translation()
     texts = _translated(queries, dialect_of(opened.engine), found, strict=options.strict)

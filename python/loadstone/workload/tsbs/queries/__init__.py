@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loadstone.workload.tsbs.queries.dialects import TIMESCALEDB, Dialect, dialect_of, dialects
 from loadstone.workload.tsbs.queries.draws import Parameters
-from loadstone.workload.tsbs.queries.generating import Order, Query, generate, mixed
+from loadstone.workload.tsbs.queries.generating import Query, QuerySpec, generate, mixed
 from loadstone.workload.tsbs.queries.kinds import KINDS, Kind, kind_named, kinds_of
 from loadstone.workload.tsbs.queries.texts import Layout
 from loadstone.workload.tsbs.queries.translating import Translated, translate
@@ -19,9 +19,9 @@ __all__ = [
     "Dialect",
     "Kind",
     "Layout",
-    "Order",
     "Parameters",
     "Query",
+    "QuerySpec",
     "Translated",
     "dialect_of",
     "dialects",

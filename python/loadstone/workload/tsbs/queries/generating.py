@@ -33,8 +33,8 @@ class Query(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Which queries are to be made."""
+class QuerySpec:
+    """Which queries are made."""
 
     use_case: str
     kind: str
@@ -51,22 +51,22 @@ class Order:
     layout: Layout = field(default_factory=Layout)
 
 
-def generate(order: Order) -> Iterator[Query]:
-    """Return the queries of an order, one at a time.
+def generate(spec: QuerySpec) -> Iterator[Query]:
+    """Return the queries of a specification, one at a time.
 
     Raises LoadstoneError at the call when the use case has no such kind or the data set is too small.
     """
-    kind = kind_named(order.kind, order.use_case)
-    data = Range(order.scale, order.start_ns, order.end_ns)
-    if order.end_ns < order.start_ns:
+    kind = kind_named(spec.kind, spec.use_case)
+    data = Range(spec.scale, spec.start_ns, spec.end_ns)
+    if spec.end_ns < spec.start_ns:
         raise LoadstoneError("the data set ends before it starts", "Set a later end.")
-    draw(kind, data, _core.GoRand(order.seed))  # one to no purpose: what is refused is refused now
-    return _queries(kind, data, order)
+    draw(kind, data, _core.GoRand(spec.seed))  # one to no purpose: what is refused is refused now
+    return _queries(kind, data, spec)
 
 
-def mixed(orders: Sequence[Order]) -> Iterator[Query]:
-    """Return the queries of several orders, taking one of each in turn until all are at their end."""
-    streams: list[Iterable[Query]] = [generate(order) for order in orders]
+def mixed(specs: Sequence[QuerySpec]) -> Iterator[Query]:
+    """Return the queries of several specifications, taking one of each in turn until all are at their end."""
+    streams: list[Iterable[Query]] = [generate(spec) for spec in specs]
     left = [iter(stream) for stream in streams]
     while left:
         for stream in list(left):
@@ -77,11 +77,11 @@ def mixed(orders: Sequence[Order]) -> Iterator[Query]:
                 left.remove(stream)
 
 
-def _queries(kind: Kind, data: Range, order: Order) -> Iterator[Query]:
-    rand, text = _core.GoRand(order.seed), renderer(kind, order.dialect, order.layout)
-    for number in range(order.count):
+def _queries(kind: Kind, data: Range, spec: QuerySpec) -> Iterator[Query]:
+    rand, text = _core.GoRand(spec.seed), renderer(kind, spec.dialect, spec.layout)
+    for number in range(spec.count):
         drawn = draw(kind, data, rand)
-        if number % order.groups != order.group:
+        if number % spec.groups != spec.group:
             continue
         yield Query(kind.human_label, _description(kind, drawn), kind.table, text(drawn.parameters))
 
