@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 from support.mariadb import certificate, mariadb
-from support.sandbox import Database, Desk, make_base
+from support.sandbox import Database, Sandbox, make_base
 from support.tsbs_sandbox import Place
 
 from loadstone.engines.chdb.process import ChdbDatabase
@@ -113,9 +113,9 @@ def builds() -> Path:
 
 
 @pytest.fixture
-def desk(builds: Path) -> Iterator[Desk]:
+def sandbox(builds: Path) -> Iterator[Sandbox]:
     """A place for one test; it fails when the test leaves a process or a server's folder."""
-    place = Desk(make_base(), builds)
+    place = Sandbox(make_base(), builds)
     yield place
     place.close()
 

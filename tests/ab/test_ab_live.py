@@ -21,7 +21,7 @@ from loadstone.private_server.provision import copy_data
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Desk, Ended, Running
+    from support.sandbox import Ended, Running, Sandbox
 
 PAUSE = "select pg_sleep(current_setting('app.pause')::float8);\n"
 SELECT = "select 1;\n"
@@ -29,9 +29,9 @@ FAST, SLOW = "app.pause=0.010", "app.pause=0.060"
 """So far apart that what a busy machine adds to each sleep does not hide the difference."""
 
 
-def begin(desk: Desk, scenario: Path, *arguments: object) -> Running:
+def begin(sandbox: Sandbox, scenario: Path, *arguments: object) -> Running:
     sides = ("--a", "pg18", "--b", "pg18", "--a-setting", FAST, "--setting", "fsync=off")
-    return desk.start("ab", scenario, *sides, *arguments, "--out", "out")
+    return sandbox.start("ab", scenario, *sides, *arguments, "--out", "out")
 
 
 def document(folder: Path) -> dict[str, Any]:
@@ -41,10 +41,10 @@ def document(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_regression_is_found_and_the_other_phase_stays_untouched(desk: Desk) -> None:
-    scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.5"), ("select", SELECT, "duration_s = 0.5"))
+def test_a_regression_is_found_and_the_other_phase_stays_untouched(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("pause", PAUSE, "duration_s = 0.5"), ("select", SELECT, "duration_s = 0.5"))
     given = ["--b-setting", SLOW, "--looks", "2,3", "--no-aa", "--matters", "50%", "--format", "json"]
-    ended = begin(desk, scenario, *given, "--save", desk.work / "ab.md", "--fail-on", "worse").finish()
+    ended = begin(sandbox, scenario, *given, "--save", sandbox.work / "ab.md", "--fail-on", "worse").finish()
     assert ended.code == 4, ended.err
     found = document(ended.folder)
     rows = {row["phase"]: row for row in found["comparison"]["rows"] if row["primary"]}
@@ -54,10 +54,10 @@ def test_a_regression_is_found_and_the_other_phase_stays_untouched(desk: Desk) -
     assert json.loads(ended.out)["comparison"]["rows"] == found["comparison"]["rows"]
     assert (found["state"], found["looks"]) == ("complete", [2, 3])
     check_trials(ended.folder, found)
-    check_outputs(ended, (desk.work / "ab.md").read_text())
-    added = desk.run("history", "add", ended.folder, "--commit", "abc")
+    check_outputs(ended, (sandbox.work / "ab.md").read_text())
+    added = sandbox.run("history", "add", ended.folder, "--commit", "abc")
     assert added.code == 0, added.err
-    (line,) = map(json.loads, (desk.work / "history.jsonl").read_text().splitlines())
+    (line,) = map(json.loads, (sandbox.work / "history.jsonl").read_text().splitlines())
     rates = {p["id"]: m for p in line["phases"] for m in p["metrics"] if m["primary"]}
     assert len(rates["pause"]["values"]) == len(found["orders"])
     assert rates["pause"]["aa_spread"] is None
@@ -99,9 +99,11 @@ STAGES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
-def test_interrupted(desk: Desk, stage: str) -> None:
-    scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.3"))
-    running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided", "--live")
+def test_interrupted(sandbox: Sandbox, stage: str) -> None:
+    scenario = sandbox.scenario(("pause", PAUSE, "duration_s = 0.3"))
+    running = begin(
+        sandbox, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided", "--live"
+    )
     running.wait_for_words("in a browser")
     follower = Follower()
     follower.write(running.err)
@@ -125,11 +127,11 @@ def test_interrupted(desk: Desk, stage: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_in_a_trial_ends_it_undecided(desk: Desk) -> None:
-    scenario = desk.scenario(("pause", PAUSE, "duration_s = 20"))
-    running = begin(desk, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided")
+def test_a_server_that_dies_in_a_trial_ends_it_undecided(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("pause", PAUSE, "duration_s = 20"))
+    running = begin(sandbox, scenario, "--b-setting", SLOW, "--no-aa", "--fail-on", "worse,undecided")
     STAGES["drive"](running)
-    os.kill(desk.private_server().pid, signal.SIGKILL)
+    os.kill(sandbox.private_server().pid, signal.SIGKILL)
     ended = running.finish()
     assert ended.code == 2, ended.err
     assert "loadstone: arm " in ended.err
@@ -140,19 +142,19 @@ def test_a_server_that_dies_in_a_trial_ends_it_undecided(desk: Desk) -> None:
     assert "undecided: no block was complete" in ended.err
 
 
-def test_an_arm_that_does_not_start_leaves_nothing(desk: Desk) -> None:
-    scenario = desk.scenario(("select", SELECT, "duration_s = 0.3"))
-    ended = begin(desk, scenario, "--b-setting", "shared_buffers=much").finish()
+def test_an_arm_that_does_not_start_leaves_nothing(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("select", SELECT, "duration_s = 0.3"))
+    ended = begin(sandbox, scenario, "--b-setting", "shared_buffers=much").finish()
     assert ended.code == 1, ended.err
     assert "arm B: " in ended.err
     assert "shared_buffers" in ended.err
     assert not ended.folder.exists()
 
 
-def test_time_that_is_too_short_leaves_it_undecided(desk: Desk) -> None:
-    scenario = desk.scenario(("select", SELECT, "duration_s = 0.3"))
+def test_time_that_is_too_short_leaves_it_undecided(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("select", SELECT, "duration_s = 0.3"))
     given = ["--b-setting", SLOW, "--no-aa", "--max-time", "1s", "--fail-on", "worse,undecided"]
-    ended = begin(desk, scenario, *given).finish()
+    ended = begin(sandbox, scenario, *given).finish()
     assert ended.code == 5, ended.err
     assert "another one would not end within 1.00 s" in ended.err
     assert document(ended.folder)["state"] == "complete"

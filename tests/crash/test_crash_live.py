@@ -27,7 +27,7 @@ from loadstone.private_server.provision import copy_data
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Desk
+    from support.sandbox import Sandbox
 
 QUICK = ("--size=tiny", "--set=scale=1", "--set=workload=tpcb-like", "--set=clients=4", "--window=0.6",
          "--setting=fsync=off", "--setting=shared_buffers=128MB")  # fmt: skip
@@ -192,8 +192,8 @@ def test_what_was_not_synced_is_lost_with_the_power(tmp_path: Path) -> None:
     assert "shows nothing about a loss of power" not in said
 
 
-def test_ctrl_c_leaves_what_there_is(desk: Desk) -> None:
-    running = desk.start("crash", *QUICK, "--cycles=50", "--out=run", out="run")
+def test_ctrl_c_leaves_what_there_is(sandbox: Sandbox) -> None:
+    running = sandbox.start("crash", *QUICK, "--cycles=50", "--out=run", out="run")
     running.wait_for_words("crash 1,")
     running.send(signal.SIGINT)
     ended = running.finish()

@@ -32,7 +32,7 @@ from loadstone.scenario.scenario import find_scenario, load_scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Desk
+    from support.sandbox import Sandbox
 
     from loadstone.private_server import EmbeddedServer
 
@@ -446,8 +446,8 @@ def test_data_of_a_server_that_does_not_come_up_stay(
     assert "The server did not come up again: see max_wal_size = 32 MB." in words(again.output)
 
 
-def test_ctrl_c_leaves_the_values_before(desk: Desk) -> None:
-    running = desk.start("crash", *SMALL, "--window=0.6", "--out=run", out="run")
+def test_ctrl_c_leaves_the_values_before(sandbox: Sandbox) -> None:
+    running = sandbox.start("crash", *SMALL, "--window=0.6", "--out=run", out="run")
     running.wait_for_words("max_wal_size = 64 MB")
     running.send(signal.SIGINT)
     ended = running.finish()

@@ -17,7 +17,7 @@ from support.spelled import spellings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.sandbox import Database, Desk, Ended, Running
+    from support.sandbox import Database, Ended, Running, Sandbox
 
 URL, VARIABLE, PASSFILE = "Ca1-url'@ü%\"x", "Ca2-variable\\'y", "Ca3:pass file"
 QUERY, SETUP, SCRIPT = "Ca4-query/&=z", "Ca5-setup-'q", "Ca6-script word"
@@ -103,16 +103,16 @@ class Titles(threading.Thread):
             time.sleep(0.01)
 
 
-def leaks(ended: Ended, desk: Desk) -> list[str]:
+def leaks(ended: Ended, sandbox: Sandbox) -> list[str]:
     """Look for canaries in all that a command has left, but for what the test itself wrote."""
     found = found_in(ended.out.encode(), "stdout") + found_in(ended.err.encode(), "stderr")
-    given = (desk.home, desk.work / "secretive")
-    for path in desk.base.rglob("*"):
+    given = (sandbox.home, sandbox.work / "secretive")
+    for path in sandbox.base.rglob("*"):
         if path.is_symlink() or any(path.is_relative_to(folder) for folder in given):
             continue
         found += found_in(str(path).encode(), "the name of a file")
         if path.is_file():
-            found += found_in(path.read_bytes(), str(path.relative_to(desk.base)))
+            found += found_in(path.read_bytes(), str(path.relative_to(sandbox.base)))
     return found
 
 
@@ -133,26 +133,26 @@ def canary(database: Database) -> Iterator[str]:
     database.execute("drop role canary")
 
 
-def test_no_byte_that_a_run_leaves_holds_a_secret(desk: Desk, canary: str) -> None:
-    folder = desk.work / "secretive"
+def test_no_byte_that_a_run_leaves_holds_a_secret(sandbox: Sandbox, canary: str) -> None:
+    folder = sandbox.work / "secretive"
     folder.mkdir()
     (folder / "scenario.toml").write_text(TOML)
     (folder / "insert.pgbench").write_text(SCRIPT_TEXT)
     asked = (folder, "--target", canary, "--set", f"db_password={PARAMETER}")
-    running = desk.begin(*asked, env={"PGPASSWORD": VARIABLE})
+    running = sandbox.begin(*asked, env={"PGPASSWORD": VARIABLE})
     titles = Titles(running)
     titles.start()
     ended = running.finish()
     titles.join()
     assert ended.code == 2, ended.err  # the server refuses a statement, and repeats what is in it
-    assert leaks(ended, desk) == []
+    assert leaks(ended, sandbox) == []
     assert titles.seen
     assert [leak for title in titles.seen for leak in found_in(title, "a process")] == []
     _is_whole(ended)
-    planned = desk.run("plan", *asked, "--size", "tiny", env={"PGPASSWORD": VARIABLE})
+    planned = sandbox.run("plan", *asked, "--size", "tiny", env={"PGPASSWORD": VARIABLE})
     assert planned.code == 0
     assert json.loads(planned.out)["scenarios"][0]["parameters"] == {"db_password": "***"}
-    assert leaks(planned, desk) == []
+    assert leaks(planned, sandbox) == []
 
 
 def _is_whole(ended: Ended) -> None:
@@ -181,21 +181,21 @@ REFUSED = {
 }
 
 
-def test_nothing_that_is_refused_repeats_a_secret(desk: Desk) -> None:
+def test_nothing_that_is_refused_repeats_a_secret(sandbox: Sandbox) -> None:
     for case, (argument, words) in REFUSED.items():
         given = (argument,) if argument.startswith("--") else ("--target", argument)
-        ended = desk.measure("count-loop", *given, out=f"out-{len(case)}")
+        ended = sandbox.measure("count-loop", *given, out=f"out-{len(case)}")
         assert ended.code in (1, 2), case
         assert words in ended.err, (case, ended.err)
-        assert leaks(ended, desk) == [], case
+        assert leaks(ended, sandbox) == [], case
 
 
-def test_a_password_file_is_used_and_never_shown(desk: Desk, database: Database) -> None:
+def test_a_password_file_is_used_and_never_shown(sandbox: Sandbox, database: Database) -> None:
     there = database.server.tcp_connection
-    file = desk.home / ".pgpass"
+    file = sandbox.home / ".pgpass"
     escaped = PASSFILE.replace(":", "\\:")
     file.write_text(f"{there.host}:{there.port}:*:{there.user}:{escaped}\n")
     file.chmod(0o600)
-    ended = desk.measure("count-loop", "--target", database.bare_url)
+    ended = sandbox.measure("count-loop", "--target", database.bare_url)
     assert "password" in ended.err
-    assert leaks(ended, desk) == []
+    assert leaks(ended, sandbox) == []

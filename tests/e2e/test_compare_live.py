@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk, Ended
+    from support.sandbox import Database, Ended, Sandbox
 
 PAUSE = "select pg_sleep(current_setting('app.pause')::float8);\n"
 SELECT = "select 1;\n"
@@ -20,13 +20,13 @@ def rows_of(ended: Ended) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_setting_that_slows_down_one_phase_is_found(desk: Desk) -> None:
-    scenario = desk.scenario(("pause", PAUSE, "duration_s = 0.5"), ("select", SELECT, "duration_s = 1"))
+def test_a_setting_that_slows_down_one_phase_is_found(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("pause", PAUSE, "duration_s = 0.5"), ("select", SELECT, "duration_s = 1"))
     # So long, and so far apart, that what a busy machine adds to each sleep does not hide the difference.
     targets = [word for pause in (10, 60) for word in ("--target", f"pg18?setting.app.pause=0.0{pause:02d}")]
-    ended = desk.measure(scenario, *targets, "--repeat", "3")
+    ended = sandbox.measure(scenario, *targets, "--repeat", "3")
     assert ended.code == 0, ended.err
-    compared = desk.run("compare", ended.folder, "--format", "json", "--fail-on", "worse")
+    compared = sandbox.run("compare", ended.folder, "--format", "json", "--fail-on", "worse")
     assert compared.code == 4, compared.err
     rows = rows_of(compared)
     pause, select = rows["pause"], rows["select"]
@@ -39,21 +39,21 @@ def test_a_setting_that_slows_down_one_phase_is_found(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_folders_of_pgbench_are_compared(desk: Desk, database: Database) -> None:
-    (desk.work / "one.sql").write_text(SELECT)
+def test_folders_of_pgbench_are_compared(sandbox: Sandbox, database: Database) -> None:
+    (sandbox.work / "one.sql").write_text(SELECT)
     for name in ("a", "b"):
-        ended = desk.run(
-            "pgbench", "-n", "-f", "one.sql", "-T", "1", f"--report={desk.work / name}", database.url
+        ended = sandbox.run(
+            "pgbench", "-n", "-f", "one.sql", "-T", "1", f"--report={sandbox.work / name}", database.url
         )
         assert ended.code == 0, ended.err
-    compared = desk.run("compare", desk.work / "a", desk.work / "b", "--format", "json")
+    compared = sandbox.run("compare", sandbox.work / "a", sandbox.work / "b", "--format", "json")
     assert compared.code == 0, compared.err
     (row,) = rows_of(compared).values()
     assert (row["metric"], row["verdict"]) == ("rate", "indicative")
-    other = desk.run(
-        "pgbench", "-n", "-f", "one.sql", "-T", "1", "-c", "2", f"--report={desk.work / 'c'}", database.url
+    other = sandbox.run(
+        "pgbench", "-n", "-f", "one.sql", "-T", "1", "-c", "2", f"--report={sandbox.work / 'c'}", database.url
     )
     assert other.code == 0, other.err
-    refused = desk.run("compare", desk.work / "a", desk.work / "c")
+    refused = sandbox.run("compare", sandbox.work / "a", sandbox.work / "c")
     assert refused.code == 1
     assert "client: 1 in A, 2 in B" in refused.err

@@ -11,7 +11,7 @@ from support.sandbox import read_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk, Ended
+    from support.sandbox import Database, Ended, Sandbox
 
 pytestmark = pytest.mark.slow
 
@@ -39,16 +39,16 @@ def complete(ended: Ended) -> None:
     assert all(check["passed"] for check in checks)
 
 
-def rows_file(desk: Desk, name: str, *options: object, rows: int = 3000) -> Path:
+def rows_file(sandbox: Sandbox, name: str, *options: object, rows: int = 3000) -> Path:
     """Write rows of the set as a user may have them."""
-    path = desk.work / name
-    made = desk.run("generate", "flights", "--rows", rows, "--out", path, *options, out=name)
+    path = sandbox.work / name
+    made = sandbox.run("generate", "flights", "--rows", rows, "--out", path, *options, out=name)
     assert made.code == 0, made.err
     return path
 
 
-def test_flights_is_whole_on_rows_and_on_columns(desk: Desk) -> None:
-    ended = desk.measure(
+def test_flights_is_whole_on_rows_and_on_columns(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(
         "flights", "--target", "pg", "--target", "duckdb:", "--price", "pg=2.50/h", "--price",
         "duckdb:=0.5/h", *BRIEF,
     )  # fmt: skip
@@ -77,8 +77,8 @@ def test_flights_is_whole_on_rows_and_on_columns(desk: Desk) -> None:
         assert word in ended.report
 
 
-def test_flights_asks_cold_and_warm_and_gets_equal_answers(desk: Desk) -> None:
-    ended = desk.measure("flights", "--target", "pg", "--target", "duckdb:", "--set", "round=1,2", *BRIEF)
+def test_flights_asks_cold_and_warm_and_gets_equal_answers(sandbox: Sandbox) -> None:
+    ended = sandbox.measure("flights", "--target", "pg", "--target", "duckdb:", "--set", "round=1,2", *BRIEF)
     complete(ended)
     ids = [target["id"] for target in ended.summary["targets"]]
     for target in ids:
@@ -106,10 +106,10 @@ def test_flights_asks_cold_and_warm_and_gets_equal_answers(desk: Desk) -> None:
 
 @pytest.mark.parametrize("engine", ["chdb", "questdb"])
 def test_flights_is_whole_on_engines_behind_their_own_drivers(
-    desk: Desk, database: Database, engine: str
+    sandbox: Sandbox, database: Database, engine: str
 ) -> None:
     """Private servers that are started anew for each cold run, and answer many clients by threads of ours."""
-    ended = desk.measure("flights", "--target", database.url, "--target", f"{engine}:", *BRIEF)
+    ended = sandbox.measure("flights", "--target", database.url, "--target", f"{engine}:", *BRIEF)
     complete(ended)
     ids = [target["id"] for target in ended.summary["targets"]]
     plain_queries = drive(ended, ids[1], "queries-round-1")["plain_queries"]
@@ -126,19 +126,19 @@ def test_flights_is_whole_on_engines_behind_their_own_drivers(
     assert drive(ended, ids[1], "import")["load"]["verified"]
 
 
-def test_flights_takes_a_users_csv(desk: Desk, database: Database) -> None:
-    path = rows_file(desk, "mine.csv", "--format", "csv", "--header")
-    ended = desk.measure("flights", "--target", database.url, "--set", f"files={path}", *BRIEF)
+def test_flights_takes_a_users_csv(sandbox: Sandbox, database: Database) -> None:
+    path = rows_file(sandbox, "mine.csv", "--format", "csv", "--header")
+    ended = sandbox.measure("flights", "--target", database.url, "--set", f"files={path}", *BRIEF)
     complete(ended)
     (target,) = (target["id"] for target in ended.summary["targets"])
     assert drive(ended, target, "import")["load"]["rows"] == 3000
     assert drive(ended, target, "queries-round-1")["plain_queries"]["rows"] == 3000
 
 
-def test_flights_takes_a_users_parquet_on_every_engine(desk: Desk, database: Database) -> None:
-    paths = [rows_file(desk, f"{n}.parquet", "--format", "parquet", "--first", n * 3000) for n in (0, 1)]
+def test_flights_takes_a_users_parquet_on_every_engine(sandbox: Sandbox, database: Database) -> None:
+    paths = [rows_file(sandbox, f"{n}.parquet", "--format", "parquet", "--first", n * 3000) for n in (0, 1)]
     files = ",".join(map(str, paths))
-    ended = desk.measure(
+    ended = sandbox.measure(
         "flights", "--target", database.url, "--target", "duckdb:", "--set", f"files={files}",
         "--set", "format=parquet", *BRIEF,
     )  # fmt: skip
@@ -156,21 +156,23 @@ def test_flights_takes_a_users_parquet_on_every_engine(desk: Desk, database: Dat
         (("flight_year,", "flight_year,flight_year,"), "flight_year"),
     ],
 )
-def test_flights_refuses_a_csv_with_another_column(desk: Desk, change: tuple[str, str], words: str) -> None:
-    path = rows_file(desk, "mine.csv", "--format", "csv", "--header", rows=10)
+def test_flights_refuses_a_csv_with_another_column(
+    sandbox: Sandbox, change: tuple[str, str], words: str
+) -> None:
+    path = rows_file(sandbox, "mine.csv", "--format", "csv", "--header", rows=10)
     head, _, rest = path.read_text().partition("\n")
     assert change[0] in head
     path.write_text(f"{head.replace(*change, 1)}\n{rest}")
     nobody = "postgres://nobody@127.0.0.1:1/none"
-    ended = desk.quick("flights", "--size", "tiny", "--target", nobody, "--set", f"files={path}")
+    ended = sandbox.quick("flights", "--size", "tiny", "--target", nobody, "--set", f"files={path}")
     assert ended.code == 1
     assert words in ended.err
     assert "mine.csv" in ended.err
     assert not ended.folder.exists()
 
 
-def test_a_wrong_price_is_refused_before_anything_begins(desk: Desk) -> None:
-    ended = desk.quick("flights", "--size", "tiny", "--target", "pg", "--price", "pg=cheap")
+def test_a_wrong_price_is_refused_before_anything_begins(sandbox: Sandbox) -> None:
+    ended = sandbox.quick("flights", "--size", "tiny", "--target", "pg", "--price", "pg=cheap")
     assert ended.code == 1
     assert "TARGET=2.50/h" in ended.err
     assert not ended.folder.exists()

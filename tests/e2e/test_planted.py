@@ -17,7 +17,7 @@ from loadstone.scenario.builtin import builtin_scenarios
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from support.sandbox import Database, Desk, Ended, Running
+    from support.sandbox import Database, Ended, Running, Sandbox
 
 LIMIT_S = 280.0
 """For dozens of phases: longer than for a run of few."""
@@ -68,8 +68,8 @@ def whole(ended: Ended) -> None:
     assert set(states.values()) <= {"complete", "skipped"}, states
 
 
-def target_of(engine: str, desk: Desk, database: Database) -> str:
-    return database.socket_url if engine == "postgres" else f"{engine}:{desk.work / 'own'}"
+def target_of(engine: str, sandbox: Sandbox, database: Database) -> str:
+    return database.socket_url if engine == "postgres" else f"{engine}:{sandbox.work / 'own'}"
 
 
 def plant(engine: str, target: str, database: Database) -> None:
@@ -85,21 +85,21 @@ def state(engine: str, target: str, database: Database) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["postgres", "duckdb", "chdb"])
-def test_no_scenario_touches_what_it_did_not_make(desk: Desk, database: Database, engine: str) -> None:
-    target, scenarios = target_of(engine, desk, database), list(builtin_scenarios())
+def test_no_scenario_touches_what_it_did_not_make(sandbox: Sandbox, database: Database, engine: str) -> None:
+    target, scenarios = target_of(engine, sandbox, database), list(builtin_scenarios())
     plant(engine, target, database)
     before = state(engine, target, database)
-    whole(desk.begin(*scenarios, "--target", target, *given(scenarios)).finish(LIMIT_S))
+    whole(sandbox.begin(*scenarios, "--target", target, *given(scenarios)).finish(LIMIT_S))
     assert state(engine, target, database) == before
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
 @pytest.mark.slow
-def test_questdb_without_schemas_refuses_names_that_are_taken(desk: Desk, quest: str) -> None:
+def test_questdb_without_schemas_refuses_names_that_are_taken(sandbox: Sandbox, quest: str) -> None:
     planted.plant("questdb", quest)
     before = planted.state("questdb", quest)
     columns = ["flights", "index-import"]
-    ended = desk.measure(*columns, "--target", quest, *given(columns))
+    ended = sandbox.measure(*columns, "--target", quest, *given(columns))
     assert "that Loadstone did not create" in str(ended.summary)
     assert planted.state("questdb", quest) == before
 
@@ -125,20 +125,20 @@ def stopped(running: Running, signum: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["postgres", "duckdb"])
 def test_runs_that_are_stopped_and_gone_on_with_touch_nothing(
-    desk: Desk, database: Database, engine: str
+    sandbox: Sandbox, database: Database, engine: str
 ) -> None:
-    target = target_of(engine, desk, database)
+    target = target_of(engine, sandbox, database)
 
     def now() -> list[Any]:
         return state(engine, target, database)
 
     plant(engine, target, database)
     before = now()
-    begun = desk.begin("index-import", "--target", target, *IMPORT)
+    begun = sandbox.begin("index-import", "--target", target, *IMPORT)
     stopped(begun, signal.SIGINT)
     assert now() == before
     # Its schema is gone, and made again; after a kill it is there, with the ledger of what is loaded.
-    stopped(desk.start("run", "--resume", begun.folder), signal.SIGKILL)
+    stopped(sandbox.start("run", "--resume", begun.folder), signal.SIGKILL)
     assert now() == before
-    whole(desk.run("run", "--resume", begun.folder))
+    whole(sandbox.run("run", "--resume", begun.folder))
     assert now() == before

@@ -15,7 +15,7 @@ from support.sandbox import fill, read_json, small_disk, wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk, Ended, Running
+    from support.sandbox import Database, Ended, Running, Sandbox
 
 SCENARIO = """
 id = "own"
@@ -46,7 +46,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small
 
 
 def own(
-    desk: Desk,
+    sandbox: Sandbox,
     rows: int = 20_000,
     step_rows: int = 2_000,
     batch_rows: int = 500,
@@ -54,7 +54,7 @@ def own(
     data: str = 'set = "import", rows = "{{ rows }}"',
 ) -> Path:
     """Write a scenario that imports with one index and with three, and looks at the server after that."""
-    folder = desk.work / "own"
+    folder = sandbox.work / "own"
     folder.mkdir()
     text = SCENARIO.format(rows=rows, step_rows=step_rows, batch_rows=batch_rows, more=more, data=data)
     (folder / "scenario.toml").write_text(text)
@@ -99,12 +99,12 @@ def is_contiguous(steps: list[dict[str, Any]], rows: int, step_rows: int) -> boo
 
 @pytest.mark.parametrize("engine", ["postgres", "duckdb"])
 def test_each_step_is_written_down_with_what_it_took_and_cost(
-    desk: Desk, database: Database, engine: str
+    sandbox: Sandbox, database: Database, engine: str
 ) -> None:
     curve = '{ name = "RAID", step_rows = 9, seconds = [2, 3.5], when = { indexes = "3" } }'
     more = f'knee = true\nstorage = true\nafter = ["analyze test"]\ncurves = [{curve}]'
     target = database.url if engine == "postgres" else "duckdb:"
-    ended = desk.measure(own(desk, more=more), "--target", target)
+    ended = sandbox.measure(own(sandbox, more=more), "--target", target)
     assert ended.code == 0, ended.err
     one, three, look = phases_of(ended)
     assert [one["state"], three["state"], look["state"]] == ["complete"] * 3
@@ -133,9 +133,9 @@ def test_each_step_is_written_down_with_what_it_took_and_cost(
         assert steps_of(ended, "3")[-1]["sizes"]["index_bytes"] > steps_of(ended)[-1]["sizes"]["index_bytes"]
 
 
-def test_a_stepped_phases_rate_is_that_of_its_steps(desk: Desk, database: Database) -> None:
+def test_a_stepped_phases_rate_is_that_of_its_steps(sandbox: Sandbox, database: Database) -> None:
     """The time between steps, in which the driver holds, is no time of the import."""
-    ended = desk.measure(own(desk), "--target", database.url, "--set", "indexes=1")
+    ended = sandbox.measure(own(sandbox), "--target", database.url, "--set", "indexes=1")
     assert ended.code == 0, ended.err
     steps = steps_of(ended)
     rate = sum(step["rows"] for step in steps) / sum(step["seconds"] for step in steps)
@@ -143,12 +143,12 @@ def test_a_stepped_phases_rate_is_that_of_its_steps(desk: Desk, database: Databa
     assert drive["rows_per_s"]["value"] == pytest.approx(rate)
 
 
-def test_rows_of_files_are_loaded_in_steps(desk: Desk, database: Database) -> None:
-    path = desk.work / "rows.csv"
+def test_rows_of_files_are_loaded_in_steps(sandbox: Sandbox, database: Database) -> None:
+    path = sandbox.work / "rows.csv"
     path.write_text("a,b\n" + "".join(f"{number},text {number}\n" for number in range(5_000)))
     data = 'files = "rows.csv", format = "csv", header = true'
-    scenario = own(desk, data=data, step_rows=1_000)
-    ended = desk.measure(scenario, "--target", database.url, "--set", "indexes=1")
+    scenario = own(sandbox, data=data, step_rows=1_000)
+    ended = sandbox.measure(scenario, "--target", database.url, "--set", "indexes=1")
     assert ended.code == 0, ended.err
     steps = steps_of(ended)
     assert is_contiguous(steps, 5_000, 1_000)
@@ -163,11 +163,11 @@ queries.statements = [
 
 
 @pytest.mark.parametrize("engine", ["postgres", "duckdb"])
-def test_queries_go_round_while_rows_come_in(desk: Desk, database: Database, engine: str) -> None:
+def test_queries_go_round_while_rows_come_in(sandbox: Sandbox, database: Database, engine: str) -> None:
     more = ASKED.format(name="some", sql="select count(*) from test where k = '2G'")
     url = database.url if engine == "postgres" else "duckdb:"
     # The queries connect while the first rows come in: the load must last longer than that.
-    ended = desk.measure(own(desk, rows=200_000, more=more), "--target", url, "--set", "indexes=0")
+    ended = sandbox.measure(own(sandbox, rows=200_000, more=more), "--target", url, "--set", "indexes=0")
     assert ended.code == 0, ended.err
     loaded = read_json(folder_of(ended, "0") / "drive.json")
     assert (loaded["load"]["rows"], loaded["load"]["verified"]) == (200_000, True)
@@ -181,9 +181,11 @@ def test_queries_go_round_while_rows_come_in(desk: Desk, database: Database, eng
     assert loaded["start_ns"] < asked["end_ns"]
 
 
-def test_a_query_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database: Database) -> None:
+def test_a_query_that_is_refused_is_told_and_spoils_no_load(sandbox: Sandbox, database: Database) -> None:
     more = ASKED.format(name="wrong", sql="select nothing from test")
-    ended = desk.measure(own(desk, rows=100_000, more=more), "--target", database.url, "--set", "indexes=0")
+    ended = sandbox.measure(
+        own(sandbox, rows=100_000, more=more), "--target", database.url, "--set", "indexes=0"
+    )
     assert ended.code == 0, ended.err
     (told,) = [words for words in ended.told("note") if "during the load" in words]
     assert "nothing" in told
@@ -191,9 +193,9 @@ def test_a_query_that_is_refused_is_told_and_spoils_no_load(desk: Desk, database
     assert read_json(folder_of(ended, "0") / "drive.json")["load"]["verified"]
 
 
-def test_ctrl_c_ends_a_load_and_the_queries_beside_it(desk: Desk, database: Database) -> None:
+def test_ctrl_c_ends_a_load_and_the_queries_beside_it(sandbox: Sandbox, database: Database) -> None:
     more = ASKED.format(name="some", sql="select count(*) from test where k = '2G'")
-    running = desk.begin(own(desk, rows=50_000_000, more=more), "--target", database.url)
+    running = sandbox.begin(own(sandbox, rows=50_000_000, more=more), "--target", database.url)
     running.wait_for_drive("import-indexes-1/queries")
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -203,14 +205,14 @@ def test_ctrl_c_ends_a_load_and_the_queries_beside_it(desk: Desk, database: Data
     assert "Traceback" not in ended.err
 
 
-def test_a_step_of_which_nothing_is_committed_has_no_time(desk: Desk, database: Database) -> None:
+def test_a_step_of_which_nothing_is_committed_has_no_time(sandbox: Sandbox, database: Database) -> None:
     # Beyond the lines that are looked at before anything is touched.
-    (desk.work / "rows.csv").write_text("1,text\n" * 1900 + "none,text\n" * 100)
+    (sandbox.work / "rows.csv").write_text("1,text\n" * 1900 + "none,text\n" * 100)
     made = 'setup = ["drop table if exists test", "create table test (a integer, b text)"]'
     scenario = own(
-        desk, data='files = "rows.csv", format = "csv"', step_rows=2000, batch_rows=2000, more=made
+        sandbox, data='files = "rows.csv", format = "csv"', step_rows=2000, batch_rows=2000, more=made
     )
-    ended = desk.measure(scenario, "--target", database.url, "--set", "indexes=0")
+    ended = sandbox.measure(scenario, "--target", database.url, "--set", "indexes=0")
     assert ended.code == 2, ended.err
     (step,) = steps_of(ended, "0")
     assert (step["state"], step["rows"], step["seconds"]) == ("failed", 0, None)
@@ -221,12 +223,12 @@ def test_a_step_of_which_nothing_is_committed_has_no_time(desk: Desk, database: 
 @ROOT
 @pytest.mark.slow
 def test_a_disk_that_is_full_in_a_step_fails_it_with_its_bytes_and_skips_the_rest_of_the_sweep(
-    desk: Desk,
+    sandbox: Sandbox,
 ) -> None:
-    with small_disk(desk.base / "disk", 700) as disk:
+    with small_disk(sandbox.base / "disk", 700) as disk:
         disk.chmod(0o777)
-        scenario = own(desk, rows=3_000_000, step_rows=20_000, batch_rows=5_000)
-        running = desk.begin(scenario, "--storage", disk, "--ignore-space")
+        scenario = own(sandbox, rows=3_000_000, step_rows=20_000, batch_rows=5_000)
+        running = sandbox.begin(scenario, "--storage", disk, "--ignore-space")
         wait_for_steps(running, 3)
         fill(disk, 12 << 20)
         ended = running.finish()
@@ -250,8 +252,10 @@ def test_a_disk_that_is_full_in_a_step_fails_it_with_its_bytes_and_skips_the_res
     assert "disk is full" in ended.report
 
 
-def test_rows_that_will_not_fit_are_refused_before_anything_is_made(desk: Desk, database: Database) -> None:
-    ended = desk.measure(own(desk, rows=4_000_000_000, step_rows=0), "--target", database.url)
+def test_rows_that_will_not_fit_are_refused_before_anything_is_made(
+    sandbox: Sandbox, database: Database
+) -> None:
+    ended = sandbox.measure(own(sandbox, rows=4_000_000_000, step_rows=0), "--target", database.url)
     assert ended.code == 1, ended.err
     assert "phase 'import'" in ended.err
     assert "--ignore-space" in ended.err
@@ -260,13 +264,13 @@ def test_rows_that_will_not_fit_are_refused_before_anything_is_made(desk: Desk, 
 
 
 @pytest.mark.slow
-def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(desk: Desk) -> None:
-    running = desk.begin(own(desk, rows=4_000_000, step_rows=200_000, batch_rows=200))
+def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(sandbox: Sandbox) -> None:
+    running = sandbox.begin(own(sandbox, rows=4_000_000, step_rows=200_000, batch_rows=200))
     wait_for_steps(running, 2)
     time.sleep(
         0.4
     )  # into the next one, which has a thousand commits and lasts longer than that on any machine
-    os.kill(desk.private_server().pid, signal.SIGKILL)
+    os.kill(sandbox.private_server().pid, signal.SIGKILL)
     running.wait_for(lambda: len(phases(running)) > 1, "the next variant")
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -290,10 +294,10 @@ def phases(running: Running) -> list[Path]:
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.03, 0.1])
 def test_ctrl_c_in_and_between_steps_ends_the_load_in_order(
-    desk: Desk, database: Database, delay_s: float
+    sandbox: Sandbox, database: Database, delay_s: float
 ) -> None:
     """Without delay the driver holds, or has just been told to go on."""
-    running = desk.begin(own(desk, rows=1_000_000, batch_rows=200), "--target", database.url)
+    running = sandbox.begin(own(sandbox, rows=1_000_000, batch_rows=200), "--target", database.url)
     wait_for_steps(running, 2)
     time.sleep(delay_s)
     running.send(signal.SIGINT)
@@ -312,8 +316,8 @@ def test_ctrl_c_in_and_between_steps_ends_the_load_in_order(
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
-def resume(desk: Desk, *arguments: object) -> Ended:
-    return desk.run("run", *arguments, "--size", "tiny", "--no-calibrate", "--resume", "out")
+def resume(sandbox: Sandbox, *arguments: object) -> Ended:
+    return sandbox.run("run", *arguments, "--size", "tiny", "--no-calibrate", "--resume", "out")
 
 
 def gone_on(ended: Ended, rows: int, step_rows: int) -> None:
@@ -338,39 +342,41 @@ def gone_on(ended: Ended, rows: int, step_rows: int) -> None:
     assert ended.run["state"] == "complete"
 
 
-def test_a_run_killed_in_a_step_goes_on_where_the_server_has_got_to(desk: Desk, database: Database) -> None:
-    scenario = own(desk, rows=100_000, step_rows=5_000, batch_rows=100)
-    running = desk.begin(scenario, "--target", database.url)
+def test_a_run_killed_in_a_step_goes_on_where_the_server_has_got_to(
+    sandbox: Sandbox, database: Database
+) -> None:
+    scenario = own(sandbox, rows=100_000, step_rows=5_000, batch_rows=100)
+    running = sandbox.begin(scenario, "--target", database.url)
     wait_for_steps(running, 3)
     running.send(signal.SIGKILL)
     running.finish()
     database.wait_until_left()
     before = steps_of(running)
     assert 3 <= len(before) < 19
-    gone_on(ended := resume(desk, scenario, "--target", database.url), 100_000, 5_000)
+    gone_on(ended := resume(sandbox, scenario, "--target", database.url), 100_000, 5_000)
     assert steps_of(ended)[: len(before)] == before
     assert (folder_of(ended, "1") / "before-1" / "series.jsonl").exists()
 
 
 @pytest.mark.slow
-def test_the_private_server_of_a_killed_run_is_gone_on_with(desk: Desk) -> None:
-    scenario = own(desk, rows=100_000, step_rows=5_000, batch_rows=100)
-    running = desk.begin(scenario)
+def test_the_private_server_of_a_killed_run_is_gone_on_with(sandbox: Sandbox) -> None:
+    scenario = own(sandbox, rows=100_000, step_rows=5_000, batch_rows=100)
+    running = sandbox.begin(scenario)
     wait_for_steps(running, 3)
     running.send(signal.SIGKILL)
     running.finish()
-    gone_on(resume(desk, scenario), 100_000, 5_000)
+    gone_on(resume(sandbox, scenario), 100_000, 5_000)
 
 
-def test_a_load_whose_table_is_gone_begins_again(desk: Desk, database: Database) -> None:
-    scenario = own(desk, rows=100_000, step_rows=5_000, batch_rows=100)
-    running = desk.begin(scenario, "--target", database.url)
+def test_a_load_whose_table_is_gone_begins_again(sandbox: Sandbox, database: Database) -> None:
+    scenario = own(sandbox, rows=100_000, step_rows=5_000, batch_rows=100)
+    running = sandbox.begin(scenario, "--target", database.url)
     wait_for_steps(running, 3)
     running.send(signal.SIGKILL)
     running.finish()
     database.wait_until_left()
     database.execute("drop schema loadstone cascade")
-    ended = resume(desk, scenario, "--target", database.url)
+    ended = resume(sandbox, scenario, "--target", database.url)
     assert ended.code == 0, ended.err
     assert is_contiguous(steps_of(ended), 100_000, 5_000)
     assert any("starts again from its beginning: " in note for note in ended.told("note"))
@@ -388,16 +394,16 @@ def test_a_load_whose_table_is_gone_begins_again(desk: Desk, database: Database)
     ],
 )
 def test_what_cannot_be_loaded_is_refused_before_anything_is_touched(
-    desk: Desk, change: tuple[str, str], words: tuple[str, ...]
+    sandbox: Sandbox, change: tuple[str, str], words: tuple[str, ...]
 ) -> None:
-    path = own(desk) / "scenario.toml"
+    path = own(sandbox) / "scenario.toml"
     text = path.read_text()
     assert change[0] in text
     path.write_text(text.replace(*change))
-    ended = desk.quick("own/", "--target", "pg")
+    ended = sandbox.quick("own/", "--target", "pg")
     assert ended.code == 1, ended.err
     for word in words:
         assert word in ended.err, ended.err
     assert "Traceback" not in ended.err
     assert not ended.folder.exists()
-    assert desk.servers() == []
+    assert sandbox.servers() == []

@@ -9,7 +9,7 @@ from support.described import undescribed
 from support.sandbox import read_json
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk, Ended
+    from support.sandbox import Database, Ended, Sandbox
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +27,8 @@ def complete(ended: Ended) -> None:
     assert all(check["passed"] for check in checks)
 
 
-def test_index_import_times_every_step_of_every_variant(desk: Desk, database: Database) -> None:
-    ended = desk.measure("index-import", "--target", database.url)
+def test_index_import_times_every_step_of_every_variant(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure("index-import", "--target", database.url)
     complete(ended)
     assert undescribed(ended.folder) == []
     imports = variants(ended, "import")
@@ -46,8 +46,8 @@ def test_index_import_times_every_step_of_every_variant(desk: Desk, database: Da
     assert "published, one disk" in ended.report
 
 
-def test_index_import_makes_the_indexes_that_are_asked_for(desk: Desk, database: Database) -> None:
-    ended = desk.measure(
+def test_index_import_makes_the_indexes_that_are_asked_for(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(
         "index-import", "--target", database.url, "--set", "indexes=a,b:hash;l:brin,(f,l);"
     )  # fmt: skip
     complete(ended)
@@ -59,16 +59,16 @@ def test_index_import_makes_the_indexes_that_are_asked_for(desk: Desk, database:
     assert [phase["variant"]["indexes"] for phase in variants(ended, "indexes-after")] == lists
 
 
-def test_index_import_reads_files_that_generate_wrote(desk: Desk, database: Database) -> None:
-    made = desk.run(
+def test_index_import_reads_files_that_generate_wrote(sandbox: Sandbox, database: Database) -> None:
+    made = sandbox.run(
         "generate", "import", "--rows", 3000, "--step-rows", 1500, "--format", "csv", "--header",
-        "--out", desk.work / "rows", out="rows",
+        "--out", sandbox.work / "rows", out="rows",
     )  # fmt: skip
     assert made.code == 0, made.err
-    files = sorted(path for path in (desk.work / "rows").iterdir())
+    files = sorted(path for path in (sandbox.work / "rows").iterdir())
     assert len(files) == 2
     paths = ",".join(map(str, files))
-    ended = desk.measure(
+    ended = sandbox.measure(
         "index-import", "--target", database.url, "--set", f"files={paths}", "--set", "format=csv",
         "--set", "header=true", "--set", "indexes=1", "--set", "step_rows=200", "--set", "batch_rows=200",
     )  # fmt: skip
@@ -78,9 +78,9 @@ def test_index_import_reads_files_that_generate_wrote(desk: Desk, database: Data
 
 
 def test_storage_types_accounts_for_every_table_before_and_after_vacuum(
-    desk: Desk, database: Database
+    sandbox: Sandbox, database: Database
 ) -> None:
-    ended = desk.measure("storage-types", "--target", database.url, "--set", "rows=2000")
+    ended = sandbox.measure("storage-types", "--target", database.url, "--set", "rows=2000")
     complete(ended)
     assert undescribed(ended.folder) == []
     heaviest = {}
@@ -100,8 +100,10 @@ def test_storage_types_accounts_for_every_table_before_and_after_vacuum(
     assert all("form columnar" in reason for reason in reasons)
 
 
-def test_big_transaction_commits_all_rows_and_notes_its_progress(desk: Desk, database: Database) -> None:
-    ended = desk.measure("big-transaction", "--target", database.url)
+def test_big_transaction_commits_all_rows_and_notes_its_progress(
+    sandbox: Sandbox, database: Database
+) -> None:
+    ended = sandbox.measure("big-transaction", "--target", database.url)
     complete(ended)
     assert undescribed(ended.folder) == []
     phases = variants(ended, "inserts")
@@ -112,8 +114,8 @@ def test_big_transaction_commits_all_rows_and_notes_its_progress(desk: Desk, dat
         assert [mark["rows"] for mark in transactions[0]["marks"]][:3] == [0, 100, 200]
 
 
-def test_count_loop_counts_what_was_loaded(desk: Desk, database: Database) -> None:
-    ended = desk.measure("count-loop", "--target", database.url)
+def test_count_loop_counts_what_was_loaded(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure("count-loop", "--target", database.url)
     complete(ended)
     for phase in variants(ended, "count"):
         assert phase["drive"]["counts"]["done"] == 10
@@ -121,8 +123,8 @@ def test_count_loop_counts_what_was_loaded(desk: Desk, database: Database) -> No
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
-def test_pgbench_grid_ends_in_a_grid(desk: Desk, database: Database) -> None:
-    ended = desk.measure("pgbench-grid", "--target", database.url)
+def test_pgbench_grid_ends_in_a_grid(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure("pgbench-grid", "--target", database.url)
     complete(ended)
     grid = next(grid for grid in ended.summary["grids"] if grid["id"] == "grid")
     assert len(grid["cells"]) == 8

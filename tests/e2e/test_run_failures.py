@@ -16,7 +16,7 @@ from loadstone.private_server import EmbeddedServer, ServerSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.sandbox import Desk, Ended, Running
+    from support.sandbox import Ended, Running, Sandbox
 
 
 @pytest.fixture
@@ -42,16 +42,16 @@ def rows(ended: Ended, phase: str = "insert") -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_a_private_server_that_is_killed_is_started_again_to_see_what_it_kept(desk: Desk) -> None:
-    running = desk.begin(
-        desk.scenario(
+def test_a_private_server_that_is_killed_is_started_again_to_see_what_it_kept(sandbox: Sandbox) -> None:
+    running = sandbox.begin(
+        sandbox.scenario(
             ("insert", INSERT, COUNTED.format(seconds=LONG_S)), ("after", INSERT, "duration_s = 0.5")
         )
     )
     running.wait_for_drive("insert")
-    (postmaster,) = desk.of_postgres(parent=running.process.pid)
+    (postmaster,) = sandbox.of_postgres(parent=running.process.pid)
     postmaster.kill()
-    kill_all(desk.of_postgres())
+    kill_all(sandbox.of_postgres())
     ended = running.finish()
     assert ended.code == 2, ended.err
     phases = ended.phases()
@@ -72,8 +72,8 @@ def test_a_private_server_that_is_killed_is_started_again_to_see_what_it_kept(de
 
 
 @pytest.mark.slow
-def test_with_reconnect_a_run_goes_on_after_the_server_is_back(desk: Desk, mortal: Database) -> None:
-    running = desk.begin(desk.inserts(15, "reconnect = true"), "--target", mortal.socket_url)
+def test_with_reconnect_a_run_goes_on_after_the_server_is_back(sandbox: Sandbox, mortal: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(15, "reconnect = true"), "--target", mortal.socket_url)
     running.wait_for_drive("insert")
     mortal.server.kill()
     time.sleep(0.5)
@@ -93,9 +93,9 @@ def test_with_reconnect_a_run_goes_on_after_the_server_is_back(desk: Desk, morta
 
 
 @pytest.mark.slow
-def test_a_backend_that_is_killed_takes_all_connections_with_it(desk: Desk, mortal: Database) -> None:
+def test_a_backend_that_is_killed_takes_all_connections_with_it(sandbox: Sandbox, mortal: Database) -> None:
     """PostgreSQL ends all sessions when one dies by SIGKILL; without reconnect the phase fails there."""
-    running = desk.begin(desk.inserts(LONG_S), "--target", mortal.socket_url)
+    running = sandbox.begin(sandbox.inserts(LONG_S), "--target", mortal.socket_url)
     running.wait_for_drive("insert")
     psutil.Process(backend(mortal, running)).kill()
     ended = running.finish()
@@ -110,8 +110,8 @@ def test_a_backend_that_is_killed_takes_all_connections_with_it(desk: Desk, mort
 
 
 @pytest.mark.slow
-def test_a_session_that_is_ended_is_an_outage_of_one_client(desk: Desk, database: Database) -> None:
-    running = desk.begin(desk.inserts(3, "reconnect = true"), "--target", database.url)
+def test_a_session_that_is_ended_is_an_outage_of_one_client(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(3, "reconnect = true"), "--target", database.url)
     running.wait_for_drive("insert")
     database.execute(f"select pg_terminate_backend({backend(database, running)})")
     ended = running.finish()
@@ -124,8 +124,10 @@ def test_a_session_that_is_ended_is_an_outage_of_one_client(desk: Desk, database
 
 
 @pytest.mark.slow
-def test_a_server_that_stops_answering_is_given_up_after_the_timeout(desk: Desk, mortal: Database) -> None:
-    running = desk.begin(desk.inserts(30, "timeout_s = 2"), "--target", mortal.socket_url)
+def test_a_server_that_stops_answering_is_given_up_after_the_timeout(
+    sandbox: Sandbox, mortal: Database
+) -> None:
+    running = sandbox.begin(sandbox.inserts(30, "timeout_s = 2"), "--target", mortal.socket_url)
     running.wait_for_drive("insert")
     root = psutil.Process(mortal.server.pid)
     frozen = [root, *root.children(recursive=True)]
@@ -151,11 +153,11 @@ def test_a_server_that_stops_answering_is_given_up_after_the_timeout(desk: Desk,
 
 @pytest.mark.slow
 def test_an_sql_error_in_the_middle_of_a_script_is_counted_by_its_class(
-    desk: Desk, database: Database
+    sandbox: Sandbox, database: Database
 ) -> None:
     script = "\\set d random(0, 1)\nbegin;\ninsert into t values (1);\nselect 1 / :d;\ncommit;\n"
-    ended = desk.measure(
-        desk.scenario(("divide", script, COUNTED.format(seconds=1))), "--target", database.url
+    ended = sandbox.measure(
+        sandbox.scenario(("divide", script, COUNTED.format(seconds=1))), "--target", database.url
     )
     assert ended.code == 0, ended.err
     drive = ended.drive("divide")
@@ -168,20 +170,20 @@ def test_an_sql_error_in_the_middle_of_a_script_is_counted_by_its_class(
     assert "22012" in ended.report
 
 
-def test_a_phase_in_which_nothing_succeeds_has_failed(desk: Desk, database: Database) -> None:
-    scenario = desk.scenario(("missing", "select * from nowhere;\n", "duration_s = 0.5"))
-    ended = desk.measure(scenario, "--target", database.url)
+def test_a_phase_in_which_nothing_succeeds_has_failed(sandbox: Sandbox, database: Database) -> None:
+    scenario = sandbox.scenario(("missing", "select * from nowhere;\n", "duration_s = 0.5"))
+    ended = sandbox.measure(scenario, "--target", database.url)
     assert ended.code == 2, ended.err
     assert 'relation "nowhere" does not exist' in ended.err
     assert ended.phases()["missing"]["state"] == "failed"
     assert ended.drive("missing")["errors"][0]["sqlstate"] == "42P01"
 
 
-def test_a_script_with_copy_fails_in_words(desk: Desk, database: Database) -> None:
-    scenario = desk.scenario(
+def test_a_script_with_copy_fails_in_words(sandbox: Sandbox, database: Database) -> None:
+    scenario = sandbox.scenario(
         ("copy", "copy t from stdin;\n", "duration_s = 0.5"), ("after", INSERT, "duration_s = 0.5")
     )
-    ended = desk.measure(scenario, "--target", database.url)
+    ended = sandbox.measure(scenario, "--target", database.url)
     assert ended.code != 0
     assert "copy" in ended.err.lower()
     assert "Traceback" not in ended.err
@@ -199,8 +201,10 @@ def test_a_script_with_copy_fails_in_words(desk: Desk, database: Database) -> No
         ("\\if true\nselect 1;\n", "broken.pgbench, line 1", "if"),
     ],
 )
-def test_a_broken_script_is_refused_with_its_place(desk: Desk, script: str, place: str, words: str) -> None:
-    ended = desk.quick(desk.scenario(("broken", script, "duration_s = 1")), "--target", "pg")
+def test_a_broken_script_is_refused_with_its_place(
+    sandbox: Sandbox, script: str, place: str, words: str
+) -> None:
+    ended = sandbox.quick(sandbox.scenario(("broken", script, "duration_s = 1")), "--target", "pg")
     assert ended.code == 1, ended.err
     assert place in ended.err
     assert words in ended.err
@@ -209,12 +213,12 @@ def test_a_broken_script_is_refused_with_its_place(desk: Desk, script: str, plac
 
 
 def test_set_up_that_the_server_refuses_fails_the_phase_with_its_words(
-    desk: Desk, database: Database
+    sandbox: Sandbox, database: Database
 ) -> None:
-    scenario = desk.inserts()
+    scenario = sandbox.inserts()
     text = (scenario / "scenario.toml").read_text()
     (scenario / "scenario.toml").write_text(text.replace('"truncate t"', '"drop table missing"'))
-    ended = desk.measure(scenario, "--target", database.url)
+    ended = sandbox.measure(scenario, "--target", database.url)
     assert ended.code == 2, ended.err
     prepare = ended.phases()["prepare"]
     assert prepare["state"] == "failed"
@@ -224,20 +228,20 @@ def test_set_up_that_the_server_refuses_fails_the_phase_with_its_words(
 
 
 def test_an_optional_phase_that_is_refused_is_skipped_and_fails_nothing(
-    desk: Desk, database: Database
+    sandbox: Sandbox, database: Database
 ) -> None:
-    scenario = desk.scenario(
+    scenario = sandbox.scenario(
         ("may", "select 1;\n", 'duration_s = 0.5\noptional = true\nsetup = ["select nothing()"]')
     )
-    ended = desk.measure(scenario, "--target", database.url)
+    ended = sandbox.measure(scenario, "--target", database.url)
     assert ended.code == 0, ended.err
     assert ended.phases()["may"]["state"] == "skipped"
     assert "nothing() does not exist" in ended.phases()["may"]["reason"]
 
 
-def test_a_wrong_answer_has_an_exit_code_of_its_own(desk: Desk, database: Database) -> None:
+def test_a_wrong_answer_has_an_exit_code_of_its_own(sandbox: Sandbox, database: Database) -> None:
     settings = COUNTED.format(seconds=0.5).replace("rows_per_transaction = 1", "rows_per_transaction = 2")
-    ended = desk.measure(desk.scenario(("wrong", INSERT, settings)), "--target", database.url)
+    ended = sandbox.measure(sandbox.scenario(("wrong", INSERT, settings)), "--target", database.url)
     assert ended.code == 3, ended.err
     assert not rows(ended, "wrong")["passed"]
     assert "a check failed" in ended.err
@@ -248,7 +252,7 @@ def test_a_wrong_answer_has_an_exit_code_of_its_own(desk: Desk, database: Databa
 
 
 @pytest.mark.slow
-def test_a_check_compares_one_value_as_the_server_writes_it(desk: Desk, database: Database) -> None:
+def test_a_check_compares_one_value_as_the_server_writes_it(sandbox: Sandbox, database: Database) -> None:
     checks = {
         "true": ('sql = "select true", expected = "t"', "complete", "t"),
         "null": ('sql = "select null", expected = "null"', "complete", "null"),
@@ -261,7 +265,7 @@ def test_a_check_compares_one_value_as_the_server_writes_it(desk: Desk, database
         (name, "select 1;\n", f'duration_s = 0.1\nchecks = [{{ name = "one", {check} }}]')
         for name, (check, _, _) in checks.items()
     ]
-    ended = desk.measure(desk.scenario(*phases), "--target", database.url)
+    ended = sandbox.measure(sandbox.scenario(*phases), "--target", database.url)
     assert ended.code == 3, ended.err
     found = ended.phases()
     for name, (_, state, words) in checks.items():
@@ -270,19 +274,19 @@ def test_a_check_compares_one_value_as_the_server_writes_it(desk: Desk, database
         assert words in str([*(check["actual"] for check in phase["checks"]), phase["reason"]]), name
 
 
-def test_a_count_that_is_no_number_is_told(desk: Desk, database: Database) -> None:
+def test_a_count_that_is_no_number_is_told(sandbox: Sandbox, database: Database) -> None:
     settings = "rows_per_transaction = 1\nrow_check = { count = \"select 'many'\" }\nduration_s = 0.2"
-    ended = desk.measure(desk.scenario(("odd", INSERT, settings)), "--target", database.url)
+    ended = sandbox.measure(sandbox.scenario(("odd", INSERT, settings)), "--target", database.url)
     assert ended.code == 2, ended.err
     assert "returned 'many', but a count of rows is needed" in ended.err
 
 
 @pytest.mark.slow
-def test_a_kernel_that_kills_the_drivers_own_process_is_no_hang(desk: Desk, database: Database) -> None:
-    running = desk.begin(desk.inserts(30), "--target", database.url)
+def test_a_kernel_that_kills_the_drivers_own_process_is_no_hang(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(30), "--target", database.url)
     running.wait_for_drive("insert")
     running.send(signal.SIGKILL)
     assert running.finish().code == -signal.SIGKILL
-    again = desk.run("report", "out")
+    again = sandbox.run("report", "out")
     assert again.code == 0, again.err
-    assert "Incomplete" in (desk.work / "out" / "report.html").read_text()
+    assert "Incomplete" in (sandbox.work / "out" / "report.html").read_text()

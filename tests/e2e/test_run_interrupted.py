@@ -10,7 +10,7 @@ import pytest
 from support.sandbox import COUNTED, INSERT, read_json, wait_until
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk, Ended
+    from support.sandbox import Database, Ended, Sandbox
 
 BOTH = pytest.mark.parametrize(
     ("signum", "code", "name"), [(signal.SIGINT, 130, "SIGINT"), (signal.SIGTERM, 143, "SIGTERM")]
@@ -30,14 +30,16 @@ def interrupted(ended: Ended, code: int, name: str) -> None:
 
 
 @BOTH
-def test_in_the_middle_of_a_drive(desk: Desk, database: Database, signum: int, code: int, name: str) -> None:
+def test_in_the_middle_of_a_drive(
+    sandbox: Sandbox, database: Database, signum: int, code: int, name: str
+) -> None:
     settings = COUNTED.format(seconds=0.5)
-    scenario = desk.scenario(
+    scenario = sandbox.scenario(
         ("first", INSERT, settings),
         ("second", INSERT, COUNTED.format(seconds=60)),
         ("third", INSERT, settings),
     )
-    running = desk.begin(scenario, "--target", database.url)
+    running = sandbox.begin(scenario, "--target", database.url)
     running.wait_for_drive("second")
     running.send(signum)
     ended = running.finish()
@@ -56,8 +58,10 @@ def test_in_the_middle_of_a_drive(desk: Desk, database: Database, signum: int, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_as_a_terminal_does_it_to_the_whole_group_with_a_private_server(desk: Desk, signum: int) -> None:
-    running = desk.begin(desk.inserts(60))
+def test_as_a_terminal_does_it_to_the_whole_group_with_a_private_server(
+    sandbox: Sandbox, signum: int
+) -> None:
+    running = sandbox.begin(sandbox.inserts(60))
     running.wait_for_drive("insert")
     running.send_group(signum)
     ended = running.finish()
@@ -68,10 +72,10 @@ def test_as_a_terminal_does_it_to_the_whole_group_with_a_private_server(desk: De
 
 @BOTH
 def test_during_a_slow_statement_of_the_set_up(
-    desk: Desk, database: Database, signum: int, code: int, name: str
+    sandbox: Sandbox, database: Database, signum: int, code: int, name: str
 ) -> None:
-    scenario = desk.scenario(("slow", "select 1;\n", 'duration_s = 1\nsetup = ["select pg_sleep(60)"]'))
-    running = desk.begin(scenario, "--target", database.url)
+    scenario = sandbox.scenario(("slow", "select 1;\n", 'duration_s = 1\nsetup = ["select pg_sleep(60)"]'))
+    running = sandbox.begin(scenario, "--target", database.url)
     asleep = "select count(*) from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'"
     running.wait_for(lambda: database.value(asleep) == 1, "the statement is under way")
     running.send(signum)
@@ -82,21 +86,23 @@ def test_during_a_slow_statement_of_the_set_up(
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
-def test_during_calibration(desk: Desk, database: Database) -> None:
-    running = desk.start("run", desk.inserts(), "--size", "tiny", "--out", "out", "--target", database.url)
+def test_during_calibration(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.start(
+        "run", sandbox.inserts(), "--size", "tiny", "--out", "out", "--target", database.url
+    )
     running.wait_for_words("Loadstone's own ceiling")
-    running.wait_for(lambda: list(desk.tmp.iterdir()), "the built-in server's folder")
+    running.wait_for(lambda: list(sandbox.tmp.iterdir()), "the built-in server's folder")
     running.send(signal.SIGINT)
     ended = running.finish()
     interrupted(ended, 130, "SIGINT")
     assert ended.phases() == {}
-    assert list(desk.tmp.iterdir()) == []
+    assert list(sandbox.tmp.iterdir()) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay_s", [0.0, 0.3, 0.7])
-def test_while_the_private_server_starts(desk: Desk, delay_s: float) -> None:
-    running = desk.begin(desk.inserts(60))
+def test_while_the_private_server_starts(sandbox: Sandbox, delay_s: float) -> None:
+    running = sandbox.begin(sandbox.inserts(60))
     running.wait_for_words("opening pg18")
     time.sleep(delay_s)
     running.send_group(signal.SIGINT)
@@ -107,12 +113,12 @@ def test_while_the_private_server_starts(desk: Desk, delay_s: float) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_is_obeyed_at_once(desk: Desk, database: Database) -> None:
+def test_a_second_ctrl_c_is_obeyed_at_once(sandbox: Sandbox, database: Database) -> None:
     """The first waits for a transaction in flight; the second does not."""
     with database.connect() as admin:
         admin.execute("create table public.gate (a int)")
-        scenario = desk.scenario(("wait", "select pg_sleep(300);\n", "duration_s = 300"))
-        running = desk.begin(scenario, "--target", database.url)
+        scenario = sandbox.scenario(("wait", "select pg_sleep(300);\n", "duration_s = 300"))
+        running = sandbox.begin(scenario, "--target", database.url)
         query = "select count(*) from pg_stat_activity where query like '%pg_sleep(300)%'"
         query += " and state = 'active' and pid <> pg_backend_pid()"
         running.wait_for(lambda: int(database.value(query)) >= 2, "both clients sleep")
@@ -129,8 +135,8 @@ def test_a_second_ctrl_c_is_obeyed_at_once(desk: Desk, database: Database) -> No
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_while_a_private_server_stops(desk: Desk) -> None:
-    running = desk.begin(desk.inserts(60))
+def test_a_second_ctrl_c_while_a_private_server_stops(sandbox: Sandbox) -> None:
+    running = sandbox.begin(sandbox.inserts(60))
     running.wait_for_drive("insert")
     for _ in range(4):
         running.send_group(signal.SIGINT)
@@ -143,9 +149,9 @@ def test_a_second_ctrl_c_while_a_private_server_stops(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_kill_9_leaves_a_readable_folder_and_the_next_run_cleans_up(desk: Desk) -> None:
-    running = desk.begin(
-        desk.scenario(
+def test_kill_9_leaves_a_readable_folder_and_the_next_run_cleans_up(sandbox: Sandbox) -> None:
+    running = sandbox.begin(
+        sandbox.scenario(
             ("first", INSERT, COUNTED.format(seconds=0.5)), ("second", INSERT, COUNTED.format(seconds=60))
         )
     )
@@ -154,10 +160,10 @@ def test_kill_9_leaves_a_readable_folder_and_the_next_run_cleans_up(desk: Desk) 
     ended = running.finish()
     assert ended.code == -signal.SIGKILL
     # The server is tied to our life by the kernel; its data is left for the next start to remove.
-    wait_until(lambda: not list(desk.processes()), "the private server has ended")
-    assert desk.servers() != []
+    wait_until(lambda: not list(sandbox.processes()), "the private server has ended")
+    assert sandbox.servers() != []
 
-    again = desk.run("report", "out")
+    again = sandbox.run("report", "out")
     assert again.code == 0, again.err
     summary = read_json(ended.folder / "summary.json")
     assert summary["run"]["state"] == "killed"
@@ -166,28 +172,28 @@ def test_kill_9_leaves_a_readable_folder_and_the_next_run_cleans_up(desk: Desk) 
     assert "the process was killed" in report
     assert [p["state"] for p in ended.phases().values()] == ["complete", "complete", "running"]
 
-    following = desk.measure(
-        desk.scenario(("one", "select 1;\n", "duration_s = 0.5"), name="next"), out="after"
+    following = sandbox.measure(
+        sandbox.scenario(("one", "select 1;\n", "duration_s = 0.5"), name="next"), out="after"
     )
     assert following.code == 0, following.err
     assert any("removed" in message and "earlier run" in message for message in following.told("note"))
-    assert desk.servers() == []
+    assert sandbox.servers() == []
 
 
 @BOTH
-def test_during_the_calibrate_command(desk: Desk, signum: int, code: int, name: str) -> None:
-    running = desk.start("calibrate", "--seconds", "5")
+def test_during_the_calibrate_command(sandbox: Sandbox, signum: int, code: int, name: str) -> None:
+    running = sandbox.start("calibrate", "--seconds", "5")
     running.wait_for_words("measurements of 5 s")
-    wait_until(lambda: list(desk.tmp.iterdir()), "the built-in server's folder")
+    wait_until(lambda: list(sandbox.tmp.iterdir()), "the built-in server's folder")
     running.send(signum)
     ended = running.finish()
     assert ended.code == code, ended.err
     assert f"stopped by {name}" in ended.err
-    assert list(desk.tmp.iterdir()) == []
+    assert list(sandbox.tmp.iterdir()) == []
 
 
-def test_a_terminal_that_goes_away_ends_the_run_in_order(desk: Desk, database: Database) -> None:
-    running = desk.begin(desk.inserts(60), "--target", database.url)
+def test_a_terminal_that_goes_away_ends_the_run_in_order(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(60), "--target", database.url)
     running.wait_for_drive("insert")
     running.send(signal.SIGHUP)
     ended = running.finish()

@@ -13,11 +13,11 @@ from urllib.request import urlopen
 import pytest
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 
-def test_metrics_and_page_are_there_as_long_as_the_run(desk: Desk, database: Database) -> None:
-    run = desk.begin(desk.inserts(60), "--target", database.url, "--live", "--openmetrics", "0")
+def test_metrics_and_page_are_there_as_long_as_the_run(sandbox: Sandbox, database: Database) -> None:
+    run = sandbox.begin(sandbox.inserts(60), "--target", database.url, "--live", "--openmetrics", "0")
     run.wait_for(lambda: "this run in a browser" in run.err, "addresses")
     metrics, page = re.findall(r"http://127\.0\.0\.1:\d+/\S*", run.err)
     run.wait_for(lambda: b"loadstone_rate{" in urlopen(metrics, timeout=10).read(), "a rate")
@@ -33,8 +33,8 @@ def test_metrics_and_page_are_there_as_long_as_the_run(desk: Desk, database: Dat
             urlopen(address, timeout=10)
 
 
-def test_the_last_word_of_the_page_has_the_counts_of_the_report(desk: Desk, database: Database) -> None:
-    run = desk.begin(desk.inserts(1.6), "--target", database.url, "--live")
+def test_the_last_word_of_the_page_has_the_counts_of_the_report(sandbox: Sandbox, database: Database) -> None:
+    run = sandbox.begin(sandbox.inserts(1.6), "--target", database.url, "--live")
     run.wait_for(lambda: "this run in a browser" in run.err, "the address")
     (page,) = re.findall(r"http://127\.0\.0\.1:\d+/", run.err)
     with urlopen(f"{page}events", timeout=60) as events:
@@ -49,12 +49,12 @@ def test_the_last_word_of_the_page_has_the_counts_of_the_report(desk: Desk, data
 
 @pytest.mark.parametrize("option", ["--openmetrics", "--live-port"])
 def test_a_port_that_is_taken_is_refused_before_anything_is_touched(
-    desk: Desk, database: Database, option: str
+    sandbox: Sandbox, database: Database, option: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         live = ["--live"] if option == "--live-port" else []
-        ended = desk.quick(desk.inserts(), "--target", database.url, *live, option, port)
+        ended = sandbox.quick(sandbox.inserts(), "--target", database.url, *live, option, port)
     assert ended.code == 1
     assert "Address already in use" in ended.err
     assert not ended.folder.exists()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.mariadb import MariaDB
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 pytestmark = pytest.mark.skipif(
     MARIADBD is None, reason="MariaDB is not installed: Debian's package is mariadb-server"
@@ -74,8 +74,8 @@ FILES = {
 FILES["mysql/transfer.pgbench"] = FILES["transfer.pgbench"].replace("END;", "COMMIT;")
 
 
-def scenario(desk: Desk) -> Path:
-    folder = desk.work / "both"
+def scenario(sandbox: Sandbox) -> Path:
+    folder = sandbox.work / "both"
     (folder / "mysql").mkdir(parents=True)
     (folder / "scenario.toml").write_text(SCENARIO)
     for name, text in FILES.items():
@@ -88,8 +88,10 @@ def phases(folder: Path, target: str) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in found]
 
 
-def test_a_private_mariadb_and_postgresql_are_in_one_report(desk: Desk, database: Database) -> None:
-    ended = desk.run("run", scenario(desk), "--target", "mariadb", "--target", database.url, "--out", "out")
+def test_a_private_mariadb_and_postgresql_are_in_one_report(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.run(
+        "run", scenario(sandbox), "--target", "mariadb", "--target", database.url, "--out", "out"
+    )
     assert ended.code == 0, ended.err
     ids = sorted(path.name for path in (ended.folder / "targets").iterdir())
     assert "mariadb" in ids
@@ -104,16 +106,16 @@ def test_a_private_mariadb_and_postgresql_are_in_one_report(desk: Desk, database
     assert "MariaDB 10." in page
     assert "PostgreSQL" in page
     assert "innodb_flush_log_at_trx_commit" in (ended.folder / "targets/mariadb/target.json").read_text()
-    assert not list(desk.tmp.glob("loadstone-*"))
+    assert not list(sandbox.tmp.glob("loadstone-*"))
 
 
 def test_sessions_and_both_mixes_run_as_procedures_and_statements(
-    desk: Desk, mariadb_server: MariaDB
+    sandbox: Sandbox, mariadb_server: MariaDB
 ) -> None:
     small = ("users=700", "mix_rows=300", "duration=0.3", "ids=1000", "clients=2")
     url = f"mariadb://root@/test?socket={mariadb_server.socket}"
     sets = [word for value in small for word in ("--set", value)]
-    ended = desk.run("run", "session-oltp", "--size", "tiny", *sets, "--target", url, "--out", "out")
+    ended = sandbox.run("run", "session-oltp", "--size", "tiny", *sets, "--target", url, "--out", "out")
     assert ended.code == 0, ended.err
     (name,) = (path.name for path in (ended.folder / "targets").iterdir())
     found = phases(ended.folder, name)
@@ -125,13 +127,13 @@ def test_sessions_and_both_mixes_run_as_procedures_and_statements(
     assert mariadb_server.sql("show databases like 'loadstone'") == ""
 
 
-def test_ctrl_c_leaves_nothing_on_a_users_server(desk: Desk, mariadb_server: MariaDB) -> None:
+def test_ctrl_c_leaves_nothing_on_a_users_server(sandbox: Sandbox, mariadb_server: MariaDB) -> None:
     mariadb_server.sql("drop database if exists loadstone")
-    folder = scenario(desk)
+    folder = scenario(sandbox)
     text = (folder / "scenario.toml").read_text()
     (folder / "scenario.toml").write_text(text.replace("transactions_per_client = 50", "duration_s = 600"))
     url = f"mariadb://root@/test?socket={mariadb_server.socket}"
-    running = desk.start("run", folder, "--target", url, "--out", "out")
+    running = sandbox.start("run", folder, "--target", url, "--out", "out")
     running.wait_for_drive("transfers")
     running.send_group(signal.SIGINT)
     ended = running.finish()

@@ -12,15 +12,17 @@ import pytest
 from support.sandbox import COUNTED, INSERT, NOBODY, fill, small_disk
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
 @ROOT
-def test_too_little_room_for_results_is_told_before_anything_begins(desk: Desk, database: Database) -> None:
-    with small_disk(desk.work / "disk", 32) as disk:
-        ended = desk.measure(desk.inserts(), "--target", database.url, out=disk / "out")
+def test_too_little_room_for_results_is_told_before_anything_begins(
+    sandbox: Sandbox, database: Database
+) -> None:
+    with small_disk(sandbox.work / "disk", 32) as disk:
+        ended = sandbox.measure(sandbox.inserts(), "--target", database.url, out=disk / "out")
         assert ended.code == 1, ended.err
         assert re.search(r"\d+ MiB are free for results", ended.err), ended.err
         assert "--out" in ended.err
@@ -29,10 +31,10 @@ def test_too_little_room_for_results_is_told_before_anything_begins(desk: Desk, 
 @ROOT
 @pytest.mark.slow
 def test_results_that_find_no_room_end_the_run_and_what_was_kept_can_be_read(
-    desk: Desk, database: Database
+    sandbox: Sandbox, database: Database
 ) -> None:
-    with small_disk(desk.work / "disk", 80) as disk:
-        running = desk.begin(desk.inserts(4), "--target", database.url, out="disk/out")
+    with small_disk(sandbox.work / "disk", 80) as disk:
+        running = sandbox.begin(sandbox.inserts(4), "--target", database.url, out="disk/out")
         running.wait_for_drive("insert")
         ballast = fill(disk, 0)
         ended = running.finish()
@@ -41,17 +43,17 @@ def test_results_that_find_no_room_end_the_run_and_what_was_kept_can_be_read(
         assert "Free some space there, or choose another folder with --out" in ended.err
         assert "Traceback" not in ended.err
         ballast.unlink()
-        again = desk.run("report", "disk/out")
+        again = sandbox.run("report", "disk/out")
         assert again.code == 0, again.err
         assert (ended.folder / "report.html").is_file()
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
 @pytest.mark.slow
-def test_files_that_may_not_grow_end_the_run_in_words(desk: Desk, database: Database) -> None:
+def test_files_that_may_not_grow_end_the_run_in_words(sandbox: Sandbox, database: Database) -> None:
     """A limit of file sizes (ulimit -f) comes as an error, not as the signal that would end us."""
     limit = ("prlimit", "--fsize=40000")
-    ended = desk.measure(desk.inserts(1), "--target", database.url, prefix=limit)
+    ended = sandbox.measure(sandbox.inserts(1), "--target", database.url, prefix=limit)
     assert ended.code == 2, ended.err
     assert "File too large" in ended.err
     assert "Traceback" not in ended.err
@@ -59,11 +61,11 @@ def test_files_that_may_not_grow_end_the_run_in_words(desk: Desk, database: Data
 
 
 @ROOT
-def test_too_little_room_for_a_private_server_is_told(desk: Desk) -> None:
-    with small_disk(desk.base / "disk", 100) as disk:
+def test_too_little_room_for_a_private_server_is_told(sandbox: Sandbox) -> None:
+    with small_disk(sandbox.base / "disk", 100) as disk:
         os.chown(disk, NOBODY, NOBODY)
         disk.chmod(0o777)
-        ended = desk.measure(desk.inserts(), "--storage", disk)
+        ended = sandbox.measure(sandbox.inserts(), "--storage", disk)
         assert ended.code == 1, ended.err
         assert "too little space for a private server" in ended.err
         assert "--storage" in ended.err
@@ -72,12 +74,14 @@ def test_too_little_room_for_a_private_server_is_told(desk: Desk) -> None:
 
 @ROOT
 @pytest.mark.slow
-def test_a_private_servers_disk_that_fills_up_fails_the_phase_with_the_servers_words(desk: Desk) -> None:
-    with small_disk(desk.base / "disk", 700) as disk:
+def test_a_private_servers_disk_that_fills_up_fails_the_phase_with_the_servers_words(
+    sandbox: Sandbox,
+) -> None:
+    with small_disk(sandbox.base / "disk", 700) as disk:
         disk.chmod(0o777)
         script = "insert into t select generate_series(1, 20000);\n"
         settings = COUNTED.format(seconds=8).replace("= 1\n", "= 20000\n")
-        running = desk.begin(desk.scenario(("insert", script, settings)), "--storage", disk)
+        running = sandbox.begin(sandbox.scenario(("insert", script, settings)), "--storage", disk)
         running.wait_for_drive("insert")
         fill(disk, 20 << 20)
         ended = running.finish()
@@ -89,46 +93,46 @@ def test_a_private_servers_disk_that_fills_up_fails_the_phase_with_the_servers_w
         assert [entry.name for entry in disk.iterdir()] == ["ballast"]
 
 
-def test_an_out_folder_that_may_not_be_written(desk: Desk, database: Database) -> None:
-    closed = desk.base / "closed"
+def test_an_out_folder_that_may_not_be_written(sandbox: Sandbox, database: Database) -> None:
+    closed = sandbox.base / "closed"
     closed.mkdir(mode=0o555)
-    prefix = desk.as_ordinary_user() if os.geteuid() == 0 else ()
-    ended = desk.measure(desk.inserts(), "--target", database.url, out=closed / "out", prefix=prefix)
+    prefix = sandbox.as_ordinary_user() if os.geteuid() == 0 else ()
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url, out=closed / "out", prefix=prefix)
     assert ended.code == 1, ended.err
     assert "cannot be created" in ended.err
     assert "Permission denied" in ended.err
     assert "--out" in ended.err
 
 
-def test_an_out_folder_that_holds_something_is_left_alone(desk: Desk, database: Database) -> None:
-    (desk.work / "out").mkdir()
-    (desk.work / "out" / "mine").write_text("precious")
-    ended = desk.measure(desk.inserts(), "--target", database.url)
+def test_an_out_folder_that_holds_something_is_left_alone(sandbox: Sandbox, database: Database) -> None:
+    (sandbox.work / "out").mkdir()
+    (sandbox.work / "out" / "mine").write_text("precious")
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url)
     assert ended.code == 1, ended.err
     assert "is not empty" in ended.err
     assert "results are never overwritten" in ended.err
-    assert [entry.name for entry in (desk.work / "out").iterdir()] == ["mine"]
+    assert [entry.name for entry in (sandbox.work / "out").iterdir()] == ["mine"]
 
 
-def test_an_out_folder_below_a_file(desk: Desk, database: Database) -> None:
-    (desk.work / "file").touch()
-    ended = desk.measure(desk.inserts(), "--target", database.url, out="file/out")
+def test_an_out_folder_below_a_file(sandbox: Sandbox, database: Database) -> None:
+    (sandbox.work / "file").touch()
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url, out="file/out")
     assert ended.code == 1, ended.err
     assert "is a file, or inside one" in ended.err
 
 
-def test_a_refused_run_leaves_an_empty_folder_of_the_users_as_it_was(desk: Desk) -> None:
-    (desk.work / "out").mkdir()
-    ended = desk.measure(desk.inserts(), "--target", "postgres://u@127.0.0.1:1/d")
+def test_a_refused_run_leaves_an_empty_folder_of_the_users_as_it_was(sandbox: Sandbox) -> None:
+    (sandbox.work / "out").mkdir()
+    ended = sandbox.measure(sandbox.inserts(), "--target", "postgres://u@127.0.0.1:1/d")
     assert ended.code == 1, ended.err
-    assert list((desk.work / "out").iterdir()) == []
-    other = desk.run("run", "own", "--target", "postgres://u@127.0.0.1:1/d", "--no-calibrate")
+    assert list((sandbox.work / "out").iterdir()) == []
+    other = sandbox.run("run", "own", "--target", "postgres://u@127.0.0.1:1/d", "--no-calibrate")
     assert other.code == 1
-    assert not (desk.work / "loadstone-runs").exists()
+    assert not (sandbox.work / "loadstone-runs").exists()
 
 
 @pytest.mark.slow
-def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
+def test_ports_that_others_take_all_the_time_do_not_matter(sandbox: Sandbox) -> None:
     """While the private server starts, somebody takes every port that becomes free nearby."""
     taken: list[socket.socket] = []
     stop = threading.Event()
@@ -143,7 +147,7 @@ def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
     thief = threading.Thread(target=take)
     thief.start()
     try:
-        ended = desk.measure(desk.inserts(0.5))
+        ended = sandbox.measure(sandbox.inserts(0.5))
     finally:
         stop.set()
         thief.join()
@@ -171,19 +175,19 @@ def test_ports_that_others_take_all_the_time_do_not_matter(desk: Desk) -> None:
     ],
 )
 def test_options_that_cannot_be_are_refused_with_a_mend(
-    desk: Desk, options: tuple[str, ...], words: tuple[str, ...]
+    sandbox: Sandbox, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    ended = desk.quick(*options)
+    ended = sandbox.quick(*options)
     assert ended.code == 1, ended.err
     assert ended.out == ""
     for word in words:
         assert word in ended.err, ended.err
     assert "Traceback" not in ended.err
-    assert not (desk.work / "out").exists()
+    assert not (sandbox.work / "out").exists()
 
 
-def test_a_setting_that_the_server_does_not_know_is_told_in_the_servers_words(desk: Desk) -> None:
-    ended = desk.measure(desk.inserts(), "--setting", "no_such_setting=1")
+def test_a_setting_that_the_server_does_not_know_is_told_in_the_servers_words(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--setting", "no_such_setting=1")
     assert ended.code == 1, ended.err
     assert "the private server does not start" in ended.err
     assert 'unrecognized configuration parameter "no_such_setting"' in ended.err

@@ -18,7 +18,7 @@ from loadstone.private_server.memory_limit import choose_groups
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk, Ended, Running
+    from support.sandbox import Database, Ended, Running, Sandbox
 
 HEAD = '''
 id = "asks"
@@ -84,8 +84,8 @@ statements = [ { name = "drawn", sql = "select count(*), avg(x) from t where id 
 """
 
 
-def scenario(desk: Desk, *phases: str, private: str = "") -> Path:
-    folder = desk.work / "asks"
+def scenario(sandbox: Sandbox, *phases: str, private: str = "") -> Path:
+    folder = sandbox.work / "asks"
     folder.mkdir()
     (folder / "groups.sql").write_text(GROUPS)
     (folder / "scenario.toml").write_text(HEAD.replace("PRIVATE", private) + "".join(phases))
@@ -107,7 +107,7 @@ def under_way(running: Running, database: Database, words: str) -> None:
     running.wait_for(lambda: database.value(sleeping) == 1, "the query is under way")
 
 
-def under_way_privately(running: Running, desk: Desk) -> psutil.Process:
+def under_way_privately(running: Running, sandbox: Sandbox) -> psutil.Process:
     """Wait until the run's own server is asked to sleep; returns the process that does."""
     sleeping = f"select max(pid) from pg_stat_activity where query = '{SLEEP}' and state = 'active'"
     found: list[int] = []
@@ -115,7 +115,7 @@ def under_way_privately(running: Running, desk: Desk) -> psutil.Process:
     def asleep() -> bool:
         # The server comes up, and down, in its own time.
         with contextlib.suppress(ValueError, OSError, psycopg.OperationalError):
-            found.append(desk.private_server().value(sleeping))
+            found.append(sandbox.private_server().value(sleeping))
         return bool(found and found[-1])
 
     running.wait_for(asleep, "the query is under way")
@@ -128,8 +128,8 @@ def nothing_left(database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_cold_and_warm_in_rounds_on_two_engines_that_agree(desk: Desk) -> None:
-    ended = desk.measure(scenario(desk, ASKED), "--target", "pg", "--target", "duckdb:")
+def test_cold_and_warm_in_rounds_on_two_engines_that_agree(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(scenario(sandbox, ASKED), "--target", "pg", "--target", "duckdb:")
     assert ended.code == 0, ended.err
     for target in ("pg18", "duckdb"):
         rounds = plain_queries(ended, target)
@@ -161,9 +161,9 @@ def test_cold_and_warm_in_rounds_on_two_engines_that_agree(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_a_memory_limit_outlives_the_restarts(desk: Desk) -> None:
+def test_a_memory_limit_outlives_the_restarts(sandbox: Sandbox) -> None:
     private = '[private_server]\nmemory = "96MB"\nsettings = { shared_buffers = "16MB" }\n'
-    ended = desk.measure(scenario(desk, ASKED, private=private), "--target", "pg")
+    ended = sandbox.measure(scenario(sandbox, ASKED, private=private), "--target", "pg")
     assert ended.code == 0, ended.err
     limit = None if isinstance(choose_groups("probe"), str) else 96 << 20
     (monitor,) = ended.folder.glob("targets/*/monitor.jsonl")
@@ -176,8 +176,8 @@ def test_a_memory_limit_outlives_the_restarts(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_a_load_with_drawn_numbers_asks_every_target_the_same(desk: Desk) -> None:
-    ended = desk.measure(scenario(desk, LOAD), "--target", "pg", "--target", "duckdb:")
+def test_a_load_with_drawn_numbers_asks_every_target_the_same(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(scenario(sandbox, LOAD), "--target", "pg", "--target", "duckdb:")
     assert ended.code == 0, ended.err
     texts = {}
     for target in ("pg18", "duckdb"):
@@ -198,9 +198,17 @@ def test_a_load_with_drawn_numbers_asks_every_target_the_same(desk: Desk) -> Non
 
 
 @pytest.mark.slow
-def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_queries_that_see_it(desk: Desk) -> None:
-    ended = desk.measure(
-        scenario(desk, ASKED), "--target", "pg", "--target", "duckdb:", "--set", "extra=1", "--set", "round=1"
+def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_queries_that_see_it(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(
+        scenario(sandbox, ASKED),
+        "--target",
+        "pg",
+        "--target",
+        "duckdb:",
+        "--set",
+        "extra=1",
+        "--set",
+        "round=1",
     )
     assert ended.code == 3, ended.err
     (asked,) = plain_queries(ended, "duckdb")
@@ -220,9 +228,9 @@ def test_a_row_more_on_one_target_is_a_wrong_answer_to_the_queries_that_see_it(d
 
 
 @pytest.mark.slow
-def test_an_sql_error_fails_its_query_alone(desk: Desk, database: Database) -> None:
-    folder = scenario(desk, ONE.format(timeout=60, trouble="select nothing from t"))
-    ended = desk.measure(folder, "--target", database.url, "--target", "duckdb:")
+def test_an_sql_error_fails_its_query_alone(sandbox: Sandbox, database: Database) -> None:
+    folder = scenario(sandbox, ONE.format(timeout=60, trouble="select nothing from t"))
+    ended = sandbox.measure(folder, "--target", database.url, "--target", "duckdb:")
     assert ended.code == 2, ended.err
     both = plain_queries(ended, "*")
     assert len(both) == 2
@@ -238,8 +246,8 @@ def test_an_sql_error_fails_its_query_alone(desk: Desk, database: Database) -> N
 
 
 @pytest.mark.slow
-def test_a_query_that_takes_too_long_is_cancelled_on_the_server(desk: Desk, database: Database) -> None:
-    ended = desk.measure(scenario(desk, ONE.format(timeout=1, trouble=SLEEP)), "--target", database.url)
+def test_a_query_that_takes_too_long_is_cancelled_on_the_server(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(scenario(sandbox, ONE.format(timeout=1, trouble=SLEEP)), "--target", database.url)
     assert ended.code == 2, ended.err
     nothing_left(database)
     (asked,) = plain_queries(ended, "*")
@@ -251,9 +259,9 @@ def test_a_query_that_takes_too_long_is_cancelled_on_the_server(desk: Desk, data
 
 
 @pytest.mark.slow
-def test_a_query_to_duckdb_that_takes_too_long_is_interrupted(desk: Desk) -> None:
+def test_a_query_to_duckdb_that_takes_too_long_is_interrupted(sandbox: Sandbox) -> None:
     endless = "select count(*) from generate_series(1, 1000000) as a(i), generate_series(1, 1000000) as b(i)"
-    ended = desk.measure(scenario(desk, ONE.format(timeout=1, trouble=endless)), "--target", "duckdb:")
+    ended = sandbox.measure(scenario(sandbox, ONE.format(timeout=1, trouble=endless)), "--target", "duckdb:")
     assert ended.code == 2, ended.err
     (asked,) = plain_queries(ended, "duckdb")
     assert runs(asked, "trouble") == [("warm", "failed"), ("warm", "skipped")]
@@ -263,10 +271,10 @@ def test_a_query_to_duckdb_that_takes_too_long_is_interrupted(desk: Desk) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False], ids=["the server", "the session, as for want of memory"])
-def test_a_server_that_dies_of_a_query_answers_the_next_one(desk: Desk, whole: bool) -> None:  # noqa: FBT001
-    running = desk.begin(scenario(desk, ONE.format(timeout=600, trouble=SLEEP)), "--target", "pg")
-    session = under_way_privately(running, desk)
-    kill_all(desk.of_postgres() if whole else [session])
+def test_a_server_that_dies_of_a_query_answers_the_next_one(sandbox: Sandbox, whole: bool) -> None:  # noqa: FBT001
+    running = sandbox.begin(scenario(sandbox, ONE.format(timeout=600, trouble=SLEEP)), "--target", "pg")
+    session = under_way_privately(running, sandbox)
+    kill_all(sandbox.of_postgres() if whole else [session])
     ended = running.finish()
     assert ended.code == 2, ended.err
     (asked,) = plain_queries(ended, "pg18")
@@ -281,9 +289,11 @@ def test_a_server_that_dies_of_a_query_answers_the_next_one(desk: Desk, whole: b
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_long_query_in_seconds_and_the_run_can_go_on(desk: Desk, database: Database) -> None:
-    folder = scenario(desk, ONE.format(timeout=600, trouble=SLEEP))
-    running = desk.begin(folder, "--target", database.url)
+def test_ctrl_c_ends_a_long_query_in_seconds_and_the_run_can_go_on(
+    sandbox: Sandbox, database: Database
+) -> None:
+    folder = scenario(sandbox, ONE.format(timeout=600, trouble=SLEEP))
+    running = sandbox.begin(folder, "--target", database.url)
     under_way(running, database, SLEEP)
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -298,7 +308,7 @@ def test_ctrl_c_ends_a_long_query_in_seconds_and_the_run_can_go_on(desk: Desk, d
     toml = folder / "scenario.toml"
     toml.write_text(toml.read_text().replace(SLEEP, "select 1"))
     change_plan(ended.folder, SLEEP, "select 1")
-    again = desk.run(
+    again = sandbox.run(
         "run", folder, "--target", database.url, "--size", "tiny", "--no-calibrate", "--resume", "out"
     )
     assert again.code == 0, again.err
@@ -307,9 +317,11 @@ def test_ctrl_c_ends_a_long_query_in_seconds_and_the_run_can_go_on(desk: Desk, d
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_long_query_to_duckdb(desk: Desk) -> None:
+def test_ctrl_c_ends_a_long_query_to_duckdb(sandbox: Sandbox) -> None:
     endless = "select count(*) from generate_series(1, 1000000) as a(i), generate_series(1, 1000000) as b(i)"
-    running = desk.begin(scenario(desk, ONE.format(timeout=600, trouble=endless)), "--target", "duckdb:")
+    running = sandbox.begin(
+        scenario(sandbox, ONE.format(timeout=600, trouble=endless)), "--target", "duckdb:"
+    )
     drive = "targets/duckdb/phases/*-ask/drive.json"
     running.wait_for(lambda: list(running.folder.glob(drive)), "the first query was answered")
     running.send(signal.SIGINT)

@@ -11,20 +11,20 @@ from support.sandbox import COUNTED, INSERT, change_plan, read_json, wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk, Ended
+    from support.sandbox import Database, Ended, Sandbox
 
 QUICK = COUNTED.format(seconds=0.5)
 
 
-def three_drives(desk: Desk) -> Path:
-    return desk.scenario(
+def three_drives(sandbox: Sandbox) -> Path:
+    return sandbox.scenario(
         ("first", INSERT, QUICK), ("second", INSERT, COUNTED.format(seconds=60)), ("third", INSERT, QUICK)
     )
 
 
-def killed(desk: Desk, scenario: Path, *arguments: object) -> Ended:
+def killed(sandbox: Sandbox, scenario: Path, *arguments: object) -> Ended:
     """Kill a run in the middle of its second drive."""
-    running = desk.begin(scenario, *arguments)
+    running = sandbox.begin(scenario, *arguments)
     running.wait_for_drive("second")
     running.send(signal.SIGKILL)
     ended = running.finish()
@@ -39,18 +39,18 @@ def shorten(scenario: Path, ended: Ended) -> None:
     change_plan(ended.folder, '"duration_s": 60', '"duration_s": 1')
 
 
-def resume(desk: Desk, *arguments: object) -> Ended:
+def resume(sandbox: Sandbox, *arguments: object) -> Ended:
     given = ("run", *arguments, "--size", "tiny", "--no-calibrate", "--resume", "out")
-    return desk.run(*given)
+    return sandbox.run(*given)
 
 
-def test_a_killed_run_goes_on_with_the_phase_that_was_under_way(desk: Desk, database: Database) -> None:
-    scenario = three_drives(desk)
-    before = killed(desk, scenario, "--target", database.url)
+def test_a_killed_run_goes_on_with_the_phase_that_was_under_way(sandbox: Sandbox, database: Database) -> None:
+    scenario = three_drives(sandbox)
+    before = killed(sandbox, scenario, "--target", database.url)
     database.wait_until_left()
     first = before.phases()["first"]
     shorten(scenario, before)
-    ended = resume(desk, scenario, "--target", database.url)
+    ended = resume(sandbox, scenario, "--target", database.url)
     assert ended.code == 0, ended.err
     phases = ended.phases()
     assert [phase["state"] for phase in phases.values()] == ["complete"] * 4
@@ -71,17 +71,17 @@ def test_a_killed_run_goes_on_with_the_phase_that_was_under_way(desk: Desk, data
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
-def test_what_was_prepared_and_is_gone_is_prepared_again(desk: Desk, database: Database) -> None:
+def test_what_was_prepared_and_is_gone_is_prepared_again(sandbox: Sandbox, database: Database) -> None:
     """After Ctrl-C our schema is dropped: the table of the drives is made anew, what was measured is kept."""
-    scenario = three_drives(desk)
-    running = desk.begin(scenario, "--target", database.url)
+    scenario = three_drives(sandbox)
+    running = sandbox.begin(scenario, "--target", database.url)
     running.wait_for_drive("second")
     running.send(signal.SIGINT)
     before = running.finish()
     assert before.code == 130, before.err
     old = before.phases()
     shorten(scenario, before)
-    ended = resume(desk, scenario, "--target", database.url)
+    ended = resume(sandbox, scenario, "--target", database.url)
     assert ended.code == 0, ended.err
     phases = ended.phases()
     assert [phase["state"] for phase in phases.values()] == ["complete"] * 4
@@ -90,38 +90,38 @@ def test_what_was_prepared_and_is_gone_is_prepared_again(desk: Desk, database: D
     assert any("the server has nothing of it" in note for note in ended.told("note"))
 
 
-def test_a_run_that_is_complete_is_left_alone(desk: Desk, database: Database) -> None:
-    scenario = desk.inserts(0.5)
-    done = desk.measure(scenario, "--target", database.url)
+def test_a_run_that_is_complete_is_left_alone(sandbox: Sandbox, database: Database) -> None:
+    scenario = sandbox.inserts(0.5)
+    done = sandbox.measure(scenario, "--target", database.url)
     assert done.code == 0, done.err
     was = {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()}
-    ended = resume(desk, scenario, "--target", database.url)
+    ended = resume(sandbox, scenario, "--target", database.url)
     assert ended.code == 1, ended.err
     assert "is complete: there is nothing to resume" in ended.err
     assert "Remove --resume" in ended.err
     assert {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()} == was
 
 
-def test_a_run_that_is_under_way_is_left_alone(desk: Desk, database: Database) -> None:
-    scenario = desk.inserts(60)
-    running = desk.begin(scenario, "--target", database.url)
+def test_a_run_that_is_under_way_is_left_alone(sandbox: Sandbox, database: Database) -> None:
+    scenario = sandbox.inserts(60)
+    running = sandbox.begin(scenario, "--target", database.url)
     running.wait_for_drive("insert")
-    ended = resume(desk, scenario, "--target", database.url)
+    ended = resume(sandbox, scenario, "--target", database.url)
     assert ended.code == 1, ended.err
     assert f"is still running, as process {running.process.pid}" in ended.err
     running.send(signal.SIGINT)
     assert running.finish().code == 130
 
 
-def test_a_folder_that_is_no_run_is_refused(desk: Desk, database: Database) -> None:
-    ended = resume(desk, desk.inserts(1), "--target", database.url)
+def test_a_folder_that_is_no_run_is_refused(sandbox: Sandbox, database: Database) -> None:
+    ended = resume(sandbox, sandbox.inserts(1), "--target", database.url)
     assert ended.code == 1, ended.err
     assert "the folder 'out' does not exist" in ended.err
 
 
-def test_other_arguments_are_refused_by_name(desk: Desk, database: Database) -> None:
-    scenario = three_drives(desk)
-    before = killed(desk, scenario, "--target", database.url)
+def test_other_arguments_are_refused_by_name(sandbox: Sandbox, database: Database) -> None:
+    scenario = three_drives(sandbox)
+    before = killed(sandbox, scenario, "--target", database.url)
     run = read_json(before.folder / "run.json")
     cases = [
         (("--target", database.url, "--seed", "7"), "the run's seed: 1 then, 7 now"),
@@ -135,7 +135,7 @@ def test_other_arguments_are_refused_by_name(desk: Desk, database: Database) -> 
         (("--target", database.url, "--io", "epoll"), "the option io: 'auto' then, 'epoll' now"),
     ]
     for arguments, words in cases:
-        ended = resume(desk, scenario, *arguments)
+        ended = resume(sandbox, scenario, *arguments)
         assert ended.code == 1, ended.err
         assert "had other options" in ended.err
         assert words in " ".join(ended.err.split()), ended.err
@@ -144,16 +144,16 @@ def test_other_arguments_are_refused_by_name(desk: Desk, database: Database) -> 
         )
     toml = scenario / "scenario.toml"
     toml.write_text(toml.read_text().replace("clients = 2", "clients = 3"))
-    ended = resume(desk, scenario, "--target", database.url)
+    ended = resume(sandbox, scenario, "--target", database.url)
     assert "the phase 002-first has changed" in " ".join(ended.err.split())
     assert read_json(before.folder / "run.json") == run
     assert before.phases()["second"]["state"] == "running"
     database.execute("drop schema loadstone cascade")
 
 
-def test_a_resumed_run_can_be_killed_and_gone_on_with_again(desk: Desk, database: Database) -> None:
-    scenario = three_drives(desk)
-    before = killed(desk, scenario, "--target", database.url)
+def test_a_resumed_run_can_be_killed_and_gone_on_with_again(sandbox: Sandbox, database: Database) -> None:
+    scenario = three_drives(sandbox)
+    before = killed(sandbox, scenario, "--target", database.url)
     database.wait_until_left()
     given = ("run", scenario, "--target", database.url, "--size", "tiny", "--no-calibrate", "--resume", "out")
     folder = next(before.folder.glob("targets/*/phases/*-second"))
@@ -162,13 +162,13 @@ def test_a_resumed_run_can_be_killed_and_gone_on_with_again(desk: Desk, database
     def under_way(attempt: int) -> bool:
         return (folder / f"before-{attempt}").exists() and series.exists() and series.stat().st_size > 0
 
-    running = desk.start(*given)
+    running = sandbox.start(*given)
     running.wait_for(lambda: under_way(1), "the drive is under way again")
     running.send(signal.SIGKILL)
     running.finish()
-    wait_until(lambda: not list(desk.processes()), "it is gone")
+    wait_until(lambda: not list(sandbox.processes()), "it is gone")
     database.wait_until_left()
-    running = desk.start(*given)
+    running = sandbox.start(*given)
     running.wait_for(lambda: under_way(2), "the drive is under way for the third time")
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -178,12 +178,12 @@ def test_a_resumed_run_can_be_killed_and_gone_on_with_again(desk: Desk, database
 
 
 @pytest.mark.slow
-def test_the_data_of_a_killed_runs_private_server_are_gone_on_with(desk: Desk) -> None:
-    scenario = three_drives(desk)
-    before = killed(desk, scenario)
+def test_the_data_of_a_killed_runs_private_server_are_gone_on_with(sandbox: Sandbox) -> None:
+    scenario = three_drives(sandbox)
+    before = killed(sandbox, scenario)
     shorten(scenario, before)
     first = before.phases()["first"]
-    ended = resume(desk, scenario)
+    ended = resume(sandbox, scenario)
     assert ended.code == 0, ended.err
     assert ended.phases()["first"] == first
     assert any("what it had created is still on the server" in note for note in ended.told("note"))

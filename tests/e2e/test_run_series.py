@@ -15,7 +15,7 @@ from support.sandbox import read_json, wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk, Ended, Running
+    from support.sandbox import Database, Ended, Running, Sandbox
 
 HEAD = """
 id = "own"
@@ -67,8 +67,8 @@ def queries(id_: str = "ask", kinds: str = KINDS, span_s: int = 1000) -> Part:
     return Part(id_, "queries", DATA.format(span_s=span_s) + f"queries.kinds = {kinds}\nqueries.count = 3\n")
 
 
-def own(desk: Desk, *parts: Part) -> Path:
-    folder = desk.work / "own"
+def own(sandbox: Sandbox, *parts: Part) -> Path:
+    folder = sandbox.work / "own"
     folder.mkdir()
     (folder / "scenario.toml").write_text(HEAD + "".join(map(str, parts)))
     return folder
@@ -97,9 +97,9 @@ def folder_of(ended: Ended | Running, phase: str) -> Path:
     return path
 
 
-def test_a_load_is_verified_and_answers_are_compared(desk: Desk, database: Database) -> None:
-    folder = own(desk, load("fill"), queries())
-    ended = desk.measure(folder, "--target", database.url, "--target", "duckdb:")
+def test_a_load_is_verified_and_answers_are_compared(sandbox: Sandbox, database: Database) -> None:
+    folder = own(sandbox, load("fill"), queries())
+    ended = sandbox.measure(folder, "--target", database.url, "--target", "duckdb:")
     assert ended.code == 0, ended.err
     assert undescribed(ended.folder) == []
     ids = targets(ended)
@@ -130,12 +130,12 @@ def test_a_load_is_verified_and_answers_are_compared(desk: Desk, database: Datab
         assert words in ended.report, words
 
 
-def test_an_answer_that_differs_between_targets_fails_the_run(desk: Desk, database: Database) -> None:
+def test_an_answer_that_differs_between_targets_fails_the_run(sandbox: Sandbox, database: Database) -> None:
     """Both engines know version(), so that one statement changes the rows of one of them only."""
     spoil = "update diagnostics set current_load = current_load + 1 where version() like 'PostgreSQL%'"
     kinds = '["avg-load", "last-loc"]'
-    folder = own(desk, load("fill"), Part("spoil", "sql", f'setup = ["{spoil}"]\n'), queries(kinds=kinds))
-    ended = desk.measure(folder, "--target", "duckdb:", "--target", database.url)
+    folder = own(sandbox, load("fill"), Part("spoil", "sql", f'setup = ["{spoil}"]\n'), queries(kinds=kinds))
+    ended = sandbox.measure(folder, "--target", "duckdb:", "--target", database.url)
     assert ended.code == 3, ended.err
     ids = targets(ended)
     assert ended.phases(ids["duckdb"])["ask"]["state"] == "complete"
@@ -155,10 +155,10 @@ def test_an_answer_that_differs_between_targets_fails_the_run(desk: Desk, databa
 
 @pytest.mark.parametrize("engine", ["postgres", "duckdb"])
 def test_reads_while_writing_are_measured_on_one_time_axis(
-    desk: Desk, database: Database, engine: str
+    sandbox: Sandbox, database: Database, engine: str
 ) -> None:
     target = database.url if engine == "postgres" else "duckdb:"
-    ended = desk.measure(own(desk, slow_load("both", 4, BESIDE)), "--target", target)
+    ended = sandbox.measure(own(sandbox, slow_load("both", 4, BESIDE)), "--target", target)
     assert ended.code == 0, ended.err
     assert undescribed(ended.folder) == []
     phase = folder_of(ended, "both")
@@ -191,10 +191,10 @@ def _fresh(summary: dict[str, Any]) -> None:
     assert len(summary["beside"]["queries"]) == 2
 
 
-def test_a_server_killed_in_the_middle_of_a_load_ends_its_phase_in_order(desk: Desk) -> None:
-    running = desk.begin(own(desk, slow_load("fill", 20), load("again"), queries()))
+def test_a_server_killed_in_the_middle_of_a_load_ends_its_phase_in_order(sandbox: Sandbox) -> None:
+    running = sandbox.begin(own(sandbox, slow_load("fill", 20), load("again"), queries()))
     running.wait_for_drive("fill")
-    os.kill(desk.private_server().pid, signal.SIGKILL)
+    os.kill(sandbox.private_server().pid, signal.SIGKILL)
     ended = running.finish()
     assert ended.code == 2, ended.err
     assert "Traceback" not in ended.err
@@ -212,9 +212,11 @@ def test_a_server_killed_in_the_middle_of_a_load_ends_its_phase_in_order(desk: D
 
 
 @pytest.mark.parametrize("engine", ["postgres", "duckdb"])
-def test_ctrl_c_while_reads_and_writes_are_under_way(desk: Desk, database: Database, engine: str) -> None:
+def test_ctrl_c_while_reads_and_writes_are_under_way(
+    sandbox: Sandbox, database: Database, engine: str
+) -> None:
     target = database.url if engine == "postgres" else "duckdb:"
-    running = desk.begin(own(desk, slow_load("both", 60, BESIDE), queries()), "--target", target)
+    running = sandbox.begin(own(sandbox, slow_load("both", 60, BESIDE), queries()), "--target", target)
     running.wait_for_drive("both/queries")
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -251,21 +253,21 @@ def test_ctrl_c_while_reads_and_writes_are_under_way(desk: Desk, database: Datab
     ],
 )
 def test_queries_that_cannot_be_are_refused_before_anything_is_touched(
-    desk: Desk, part: Part, said: tuple[str, ...]
+    sandbox: Sandbox, part: Part, said: tuple[str, ...]
 ) -> None:
-    folder = own(desk, load("fill"), part)
-    for ended in (desk.run("plan", folder, "--target", "pg"), desk.quick(folder)):
+    folder = own(sandbox, load("fill"), part)
+    for ended in (sandbox.run("plan", folder, "--target", "pg"), sandbox.quick(folder)):
         assert ended.code == 1, ended.err
         for words in said:
             assert words in ended.err
         assert "Traceback" not in ended.err
         assert not ended.folder.exists()
-    assert desk.servers() == []
+    assert sandbox.servers() == []
 
 
 @pytest.mark.slow
-def test_a_built_in_scenario_runs_whole_on_two_engines_with_equal_answers(desk: Desk) -> None:
-    ended = desk.begin("tsbs-iot", "--target", "pg", "--target", "duckdb:").finish(280)
+def test_a_built_in_scenario_runs_whole_on_two_engines_with_equal_answers(sandbox: Sandbox) -> None:
+    ended = sandbox.begin("tsbs-iot", "--target", "pg", "--target", "duckdb:").finish(280)
     assert ended.code == 0, ended.err
     asked = 0
     for target in targets(ended).values():

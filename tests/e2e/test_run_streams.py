@@ -14,10 +14,10 @@ import pytest
 from support.sandbox import COMMAND, COUNTED, INSERT, Running
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 
-def begin_on_a_terminal(desk: Desk, *arguments: object, own: bool) -> tuple[Running, int]:
+def begin_on_a_terminal(sandbox: Sandbox, *arguments: object, own: bool) -> tuple[Running, int]:
     """Start a run on a terminal, which is its controlling one (`own`) or not; return the other end."""
     master, slave = pty.openpty()
 
@@ -26,12 +26,12 @@ def begin_on_a_terminal(desk: Desk, *arguments: object, own: bool) -> tuple[Runn
         if own:
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
-    out = desk.work / "out"
+    out = sandbox.work / "out"
     given = ("run", *map(str, arguments), "--size", "tiny", "--no-calibrate", "--out", str(out))
     process = subprocess.Popen(
         ["env", "--default-signal=INT,TERM,HUP", str(COMMAND), *given],
-        cwd=desk.work,
-        env=desk.environment | {"TERM": "xterm"},
+        cwd=sandbox.work,
+        env=sandbox.environment | {"TERM": "xterm"},
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -39,11 +39,11 @@ def begin_on_a_terminal(desk: Desk, *arguments: object, own: bool) -> tuple[Runn
     )
     os.close(slave)
     os.set_blocking(master, False)
-    stem = desk.base / "command-terminal"
+    stem = sandbox.base / "command-terminal"
     for end in (".out", ".err"):
         stem.with_suffix(end).touch()
     running = Running(process, out, stem)
-    desk.running.append(running)
+    sandbox.running.append(running)
     return running, master
 
 
@@ -59,14 +59,14 @@ def drained(terminal: int) -> bool:
     ("terminal", "code", "state"), [("its own", 143, "interrupted"), ("another's", 0, "complete")]
 )
 def test_a_terminal_that_goes_away(
-    desk: Desk, database: Database, terminal: str, code: int, state: str
+    sandbox: Sandbox, database: Database, terminal: str, code: int, state: str
 ) -> None:
     own = terminal == "its own"
-    scenario = desk.scenario(
+    scenario = sandbox.scenario(
         ("first", INSERT, COUNTED.format(seconds=0.5)),
         ("second", INSERT, COUNTED.format(seconds=60 if own else 2)),
     )
-    running, screen = begin_on_a_terminal(desk, scenario, "--target", database.url, own=own)
+    running, screen = begin_on_a_terminal(sandbox, scenario, "--target", database.url, own=own)
     begun = "targets/*/phases/*-second/series.jsonl"
     running.wait_for(lambda: drained(screen) and list(running.folder.glob(begun)), "the drive")
     os.close(screen)
@@ -78,10 +78,10 @@ def test_a_terminal_that_goes_away(
     assert ended.phases()["second"]["checks"][0]["passed"]
 
 
-def test_a_run_goes_on_without_standard_streams(desk: Desk, database: Database) -> None:
-    scenario = desk.inserts(0.5)
+def test_a_run_goes_on_without_standard_streams(sandbox: Sandbox, database: Database) -> None:
+    scenario = sandbox.inserts(0.5)
     shell = ("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh")
-    ended = desk.measure(scenario, "--target", database.url, prefix=shell)
+    ended = sandbox.measure(scenario, "--target", database.url, prefix=shell)
     assert (ended.code, ended.err, ended.out) == (0, "", "")
     assert ended.run["state"] == "complete"
     assert "</html>" in ended.report

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk, Ended
+    from support.sandbox import Database, Ended, Sandbox
 
 
 def refused(ended: Ended, *words: str) -> None:
@@ -24,127 +24,135 @@ def refused(ended: Ended, *words: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["url", "socket_url"])
-def test_a_url_by_tcp_or_socket(desk: Desk, database: Database, way: str) -> None:
-    ended = desk.measure(desk.inserts(), "--target", getattr(database, way))
+def test_a_url_by_tcp_or_socket(sandbox: Sandbox, database: Database, way: str) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", getattr(database, way))
     assert ended.code == 0, ended.err
     assert ended.phases()["insert"]["checks"][0]["passed"]
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
-def test_the_variables_of_libpq_are_understood(desk: Desk, database: Database) -> None:
+def test_the_variables_of_libpq_are_understood(sandbox: Sandbox, database: Database) -> None:
     there = database.server.tcp_connection
     variables = {"PGHOST": there.host, "PGPORT": str(there.port), "PGUSER": there.user}
     variables |= {"PGPASSWORD": database.password, "PGDATABASE": database.name}
-    ended = desk.measure(desk.inserts(), "--target", "postgres://", env=variables)
+    ended = sandbox.measure(sandbox.inserts(), "--target", "postgres://", env=variables)
     assert ended.code == 0, ended.err
     assert database.name in ended.summary["targets"][0]["url"]
-    assert desk.holding(database.password) == []
+    assert sandbox.holding(database.password) == []
 
 
 @pytest.mark.slow
-def test_the_password_file_is_read_unless_others_can_read_it_too(desk: Desk, database: Database) -> None:
-    file = desk.home / ".pgpass"
+def test_the_password_file_is_read_unless_others_can_read_it_too(
+    sandbox: Sandbox, database: Database
+) -> None:
+    file = sandbox.home / ".pgpass"
     file.write_text(f"*:*:{database.name}:*:{database.password}\n")
     file.chmod(0o600)
-    ended = desk.measure(desk.inserts(), "--target", database.bare_url)
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.bare_url)
     assert ended.code == 0, ended.err
-    assert desk.holding(database.password) == [file]
+    assert sandbox.holding(database.password) == [file]
     file.chmod(0o644)
-    again = desk.measure("own", "--target", database.bare_url, out="again")
+    again = sandbox.measure("own", "--target", database.bare_url, out="again")
     refused(again, "a password is needed", "PGPASSWORD", "can be read by others and was ignored")
 
 
 @pytest.mark.slow
-def test_a_password_is_nowhere_to_be_seen(desk: Desk, database: Database) -> None:
-    running = desk.begin(desk.inserts(seconds=2), "--target", database.url)
+def test_a_password_is_nowhere_to_be_seen(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(seconds=2), "--target", database.url)
     running.wait_for_drive("insert")
     shown = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True).stdout
     ended = running.finish()
     assert ended.code == 0, ended.err
-    assert "loadstone run own --target postgres://loadstone:***@" in shown.replace(str(desk.work) + "/", "")
+    assert "loadstone run own --target postgres://loadstone:***@" in shown.replace(
+        str(sandbox.work) + "/", ""
+    )
     for secret in (database.password, quote(database.password)):
         assert secret not in shown
-        assert desk.holding(secret) == []
+        assert sandbox.holding(secret) == []
     assert database.bare_url.split("@")[1] in " ".join(ended.run["command"])
 
 
-def test_a_wrong_password(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", database.url.replace(database.password, "wr0ngsecret"))
+def test_a_wrong_password(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(
+        sandbox.inserts(), "--target", database.url.replace(database.password, "wr0ngsecret")
+    )
     refused(ended, "wrong password", "Check the user and password")
     assert "wr0ngsecret" not in ended.err
 
 
-def test_a_wrong_database(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", database.url.replace(database.name, "nowhere"))
+def test_a_wrong_database(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url.replace(database.name, "nowhere"))
     refused(ended, "the database 'nowhere' does not exist", "create it first")
 
 
-def test_nobody_listens(desk: Desk) -> None:
+def test_nobody_listens(sandbox: Sandbox) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-        ended = desk.measure(desk.inserts(), "--target", f"postgres://u:pw@127.0.0.1:{port}/d")
+        ended = sandbox.measure(sandbox.inserts(), "--target", f"postgres://u:pw@127.0.0.1:{port}/d")
     refused(ended, "connection refused", "Check that the server is running")
 
 
-def test_no_such_socket(desk: Desk) -> None:
-    ended = desk.measure(desk.inserts(), "--target", f"host={desk.work} dbname=d user=u")
-    refused(ended, "there is no such socket", str(desk.work))
+def test_no_such_socket(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", f"host={sandbox.work} dbname=d user=u")
+    refused(ended, "there is no such socket", str(sandbox.work))
 
 
-def test_a_server_without_tls(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", f"{database.url}?sslmode=require")
+def test_a_server_without_tls(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", f"{database.url}?sslmode=require")
     refused(ended, "the server does not support TLS", "sslmode=prefer")
 
 
-def test_a_listener_that_says_nothing_is_given_up(desk: Desk) -> None:
+def test_a_listener_that_says_nothing_is_given_up(sandbox: Sandbox) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"postgres://u@127.0.0.1:{silent.getsockname()[1]}/d?connect_timeout=2&sslmode=disable"
-        ended = desk.measure(desk.inserts(), "--target", url)
+        ended = sandbox.measure(sandbox.inserts(), "--target", url)
     refused(ended, "the server does not answer", "connect_timeout")
     assert ended.seconds < 60
 
 
-def test_too_few_connections_are_refused_before_anything_is_touched(desk: Desk, database: Database) -> None:
-    scenario = desk.scenario(("many", "select 1;\n", "duration_s = 1"))
+def test_too_few_connections_are_refused_before_anything_is_touched(
+    sandbox: Sandbox, database: Database
+) -> None:
+    scenario = sandbox.scenario(("many", "select 1;\n", "duration_s = 1"))
     text = (scenario / "scenario.toml").read_text().replace("clients = 2", "clients = 5000")
     (scenario / "scenario.toml").write_text(text)
-    ended = desk.measure(scenario, "--target", database.url)
+    ended = sandbox.measure(scenario, "--target", database.url)
     refused(ended, "5000 clients are requested", "set max_connections to")
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
-def test_when_one_target_is_refused_the_others_are_not_touched(desk: Desk, database: Database) -> None:
+def test_when_one_target_is_refused_the_others_are_not_touched(sandbox: Sandbox, database: Database) -> None:
     other = f"postgres://u@127.0.0.1:1/{database.name}"
-    ended = desk.measure(desk.inserts(), "--target", database.url, "--target", other)
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url, "--target", other)
     refused(ended, "connection refused")
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
 
 
 def test_a_schema_with_somebodys_tables_is_refused_unless_told_to_replace(
-    desk: Desk, database: Database
+    sandbox: Sandbox, database: Database
 ) -> None:
     database.execute("create schema loadstone create table mine (a int)")
-    ended = desk.measure(desk.inserts(), "--target", database.url)
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url)
     refused(ended, "the schema 'loadstone' contains", "--replace")
     assert database.value("select count(*) from loadstone.mine") == 0
-    again = desk.measure("own", "--target", database.url, "--replace")
+    again = sandbox.measure("own", "--target", database.url, "--replace")
     assert again.code == 0, again.err
     assert database.value("select to_regclass('loadstone.mine')") is None
 
 
 @pytest.mark.slow
-def test_what_a_killed_run_left_is_replaced_without_asking(desk: Desk, database: Database) -> None:
-    running = desk.begin(desk.inserts(seconds=30), "--target", database.url)
+def test_what_a_killed_run_left_is_replaced_without_asking(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(seconds=30), "--target", database.url)
     running.wait_for_drive("insert")
     running.send(9)
     running.finish()
     database.wait_until_left()
     assert database.value("select count(*) > 0 from loadstone.t")
-    again = desk.measure(
-        desk.scenario(("one", "select 1;\n", "duration_s = 1"), name="other"),
+    again = sandbox.measure(
+        sandbox.scenario(("one", "select 1;\n", "duration_s = 1"), name="other"),
         "--target",
         database.url,
         out="again",
@@ -154,16 +162,16 @@ def test_what_a_killed_run_left_is_replaced_without_asking(desk: Desk, database:
 
 
 @pytest.mark.slow
-def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -> None:
-    running = desk.begin(desk.inserts(seconds=20), "--target", database.url)
+def test_one_database_serves_one_run_at_a_time(sandbox: Sandbox, database: Database) -> None:
+    running = sandbox.begin(sandbox.inserts(seconds=20), "--target", database.url)
     running.wait_for_drive("insert")
-    second = desk.measure("own", "--target", database.socket_url, out="second")
+    second = sandbox.measure("own", "--target", database.socket_url, out="second")
     refused(second, "another run of Loadstone uses the schema", "use another database")
     running.send(2)
     first = running.finish()
     assert first.code == 130, first.err
     assert first.phases()["insert"]["checks"][0]["passed"]
-    twice = desk.measure("own", "--target", database.url, "--target", database.socket_url, out="twice")
+    twice = sandbox.measure("own", "--target", database.url, "--target", database.socket_url, out="twice")
     refused(twice, "another run of Loadstone uses the schema", "a target only once")
 
 
@@ -184,21 +192,23 @@ def test_one_database_serves_one_run_at_a_time(desk: Desk, database: Database) -
         ),
     ],
 )
-def test_a_target_that_cannot_be_is_refused_in_words(desk: Desk, target: str, words: tuple[str, ...]) -> None:
-    ended = desk.quick("--target", target)
+def test_a_target_that_cannot_be_is_refused_in_words(
+    sandbox: Sandbox, target: str, words: tuple[str, ...]
+) -> None:
+    ended = sandbox.quick("--target", target)
     refused(ended, *words)
     assert "tiger" not in ended.err
 
 
-def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, database: Database) -> None:
+def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(sandbox: Sandbox, database: Database) -> None:
     with database.connect() as admin:
         admin.execute("create role weak login password 'weakpass'")
         try:
             url = database.url.replace(quote(database.password), "weakpass").replace("//loadstone", "//weak")
-            ended = desk.measure(desk.inserts(), "--target", url)
+            ended = sandbox.measure(sandbox.inserts(), "--target", url)
             refused(ended, "the schema 'loadstone' cannot be created", "grant create on database")
             admin.execute(f"grant create on database {database.name} to weak".encode())
-            ended = desk.measure("own", "--target", url)
+            ended = sandbox.measure("own", "--target", url)
             assert ended.code == 0, ended.err
             assert ended.phases()["insert"]["checks"][0]["passed"]
         finally:
@@ -206,10 +216,10 @@ def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(desk: Desk, datab
             admin.execute("drop role weak")
 
 
-def test_the_folder_given_as_storage_is_looked_at_first(desk: Desk) -> None:
-    missing = desk.measure(desk.inserts(), "--storage", Path("nowhere"))
+def test_the_folder_given_as_storage_is_looked_at_first(sandbox: Sandbox) -> None:
+    missing = sandbox.measure(sandbox.inserts(), "--storage", Path("nowhere"))
     refused(missing, "the storage 'nowhere' is not a folder", "mkdir -p")
-    (desk.storage / "mine").touch()
-    full = desk.measure("own", "--storage", desk.storage)
+    (sandbox.storage / "mine").touch()
+    full = sandbox.measure("own", "--storage", sandbox.storage)
     refused(full, "is not empty: it contains mine", "Use an empty folder")
-    (desk.storage / "mine").unlink()
+    (sandbox.storage / "mine").unlink()

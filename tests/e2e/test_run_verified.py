@@ -21,7 +21,7 @@ from loadstone.scenario.scenario import find_scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
     from loadstone.plan.model import PlannedPhase
 
@@ -136,10 +136,10 @@ def test_a_run_without_a_knee_says_that_there_is_nothing_to_verify(
 
 
 @pytest.mark.slow
-def test_index_import_is_verified_or_says_why_not(desk: Desk, database: Database) -> None:
+def test_index_import_is_verified_or_says_why_not(sandbox: Sandbox, database: Database) -> None:
     """Whether so few rows have a knee is a matter of luck; what is done and said about it is not."""
     given = ("index-import", "--target", database.url, "--set", "indexes=1", "--verify")
-    ended = desk.begin(*given).finish()
+    ended = sandbox.begin(*given).finish()
     assert ended.code == 0, ended.err
     rows = advised_rows(typed(ended.summary))
     inside = ended.folder / "verify"

@@ -11,7 +11,7 @@ from support.exposition_server import Reply, exposition, node_text
 from support.sshd import local_shell
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 
 def moving() -> Reply:
@@ -20,16 +20,16 @@ def moving() -> Reply:
     return Reply(body=node_text(idle=now * 0.75, user=now * 0.25, time=time.time() + 3600).encode())  # noqa: TID251
 
 
-def test_the_servers_machine_is_on_the_time_axis_of_the_run(desk: Desk, database: Database) -> None:
+def test_the_servers_machine_is_on_the_time_axis_of_the_run(sandbox: Sandbox, database: Database) -> None:
     variables = {
-        "LOADSTONE_SSH": local_shell(desk.base, python=True),
+        "LOADSTONE_SSH": local_shell(sandbox.base, python=True),
         "LOADSTONE_WATCH_TOKEN": "very-secret-token",
     }
     with exposition("") as served:
         served.replies = moving
         url = served.url.replace("//", "//me:hidden-linen@")
         watch = ("--watch", url, "--watch", "ssh://127.0.0.1")
-        ended = desk.measure(desk.inserts(2), "--target", database.url, *watch, env=variables)
+        ended = sandbox.measure(sandbox.inserts(2), "--target", database.url, *watch, env=variables)
     assert ended.code == 0, ended.err
     assert re.search(r"its clock is 3(599|600)\.\d+ s ahead of ours", ended.err)
     (target,) = ended.summary["targets"]
@@ -43,14 +43,14 @@ def test_the_servers_machine_is_on_the_time_axis_of_the_run(desk: Desk, database
     assert usage["machine_server_cpu"] == pytest.approx(usage["cpu_server"], abs=0.3)
     assert "The server&#39;s machine beside ours" in ended.report
     assert "CPU of the server&#39;s machine" in ended.report
-    assert desk.holding("very-secret-token") == []
-    assert desk.holding("hidden-linen") == []
+    assert sandbox.holding("very-secret-token") == []
+    assert sandbox.holding("hidden-linen") == []
 
 
-def test_an_exporter_that_goes_away_leaves_a_gap_that_is_said(desk: Desk, database: Database) -> None:
+def test_an_exporter_that_goes_away_leaves_a_gap_that_is_said(sandbox: Sandbox, database: Database) -> None:
     with exposition("") as served:
         served.replies = moving
-        running = desk.begin(desk.inserts(6), "--target", database.url, "--watch", served.url)
+        running = sandbox.begin(sandbox.inserts(6), "--target", database.url, "--watch", served.url)
         running.wait_for_words("phases, about")
         served.wait_for_requests(len(served.asked) + 1)
         served.replies = lambda: Reply(503)
@@ -71,10 +71,10 @@ def test_an_exporter_that_goes_away_leaves_a_gap_that_is_said(desk: Desk, databa
     ("status", "words"), [(401, "the token or the password is wrong"), (404, "does not exist there")]
 )
 def test_what_cannot_watch_is_refused_before_anything_is_touched(
-    desk: Desk, database: Database, status: int, words: str
+    sandbox: Sandbox, database: Database, status: int, words: str
 ) -> None:
     with exposition(Reply(status)) as served:
-        ended = desk.quick(desk.inserts(), "--target", database.url, "--watch", served.url)
+        ended = sandbox.quick(sandbox.inserts(), "--target", database.url, "--watch", served.url)
     assert ended.code == 1
     assert words in ended.err
     assert not ended.folder.exists()

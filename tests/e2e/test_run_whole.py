@@ -13,14 +13,14 @@ import pytest
 from support.sandbox import NOBODY
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 ROWS_CHECK = "rows acknowledged are in the tables"
 
 
 @pytest.mark.slow
-def test_with_no_target_a_private_server_is_measured_and_removed(desk: Desk) -> None:
-    ended = desk.run("run", "--size", "tiny", "--set", "index=brin", "--out", "out")
+def test_with_no_target_a_private_server_is_measured_and_removed(sandbox: Sandbox) -> None:
+    ended = sandbox.run("run", "--size", "tiny", "--set", "index=brin", "--out", "out")
     assert ended.code == 0, ended.err
     assert ended.out == ""
     assert ended.run["state"] == "complete"
@@ -33,12 +33,12 @@ def test_with_no_target_a_private_server_is_measured_and_removed(desk: Desk) -> 
     assert (ended.folder / "calibration.json").is_file()
     assert ended.report.startswith("<!doctype html>")
     assert str(ended.folder / "report.html").endswith(re.findall(r"Report: (\S+)", ended.err)[-1])
-    assert desk.servers() == []
+    assert sandbox.servers() == []
 
 
 @pytest.mark.slow
-def test_session_oltp(desk: Desk, database: Database) -> None:
-    ended = desk.measure("session-oltp", "--target", database.url)
+def test_session_oltp(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure("session-oltp", "--target", database.url)
     assert ended.code == 0, ended.err
     phases = ended.phases()
     assert {phases[name]["state"] for name in ("log-out", "log-in", "oltp-function")} == {"complete"}
@@ -47,8 +47,8 @@ def test_session_oltp(desk: Desk, database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_two_targets_stand_side_by_side_in_one_report(desk: Desk) -> None:
-    ended = desk.measure(desk.inserts(), "--target", "pg18", "--target", "pg:system")
+def test_two_targets_stand_side_by_side_in_one_report(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", "pg18", "--target", "pg:system")
     assert ended.code == 0, ended.err
     assert [target["id"] for target in ended.summary["targets"]] == ["pg18", "pg-system"]
     assert {p["insert"]["state"] for p in (ended.phases("pg18"), ended.phases("pg-system"))} == {"complete"}
@@ -59,8 +59,8 @@ def test_two_targets_stand_side_by_side_in_one_report(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_repeats_are_measured_anew_and_summed_up_together(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", database.url, "--repeat", 2, "--json")
+def test_repeats_are_measured_anew_and_summed_up_together(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url, "--repeat", 2, "--json")
     assert ended.code == 0, ended.err
     keys = [path.parent.name for path in ended.folder.glob("targets/*/phases/*/phase.json")]
     assert sorted(keys) == ["001-prepare", "002-insert", "003-prepare-r2", "004-insert-r2"]
@@ -68,8 +68,8 @@ def test_repeats_are_measured_anew_and_summed_up_together(desk: Desk, database: 
     assert result["repeats"] == 2
 
 
-def test_json_is_all_that_is_on_standard_output(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", database.url, "--json")
+def test_json_is_all_that_is_on_standard_output(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url, "--json")
     assert ended.code == 0, ended.err
     printed = json.loads(ended.out)
     assert printed["state"] == "complete"
@@ -78,17 +78,17 @@ def test_json_is_all_that_is_on_standard_output(desk: Desk, database: Database) 
 
 
 @pytest.mark.slow
-def test_epoll_serves_where_io_uring_is_refused(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", database.url, "--io", "epoll")
+def test_epoll_serves_where_io_uring_is_refused(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url, "--io", "epoll")
     assert ended.code == 0, ended.err
     assert ended.drive("insert")["io"] == "epoll"
     assert ended.phases()["insert"]["checks"][0]["passed"]
 
 
 @pytest.mark.slow
-def test_a_kept_server_is_told_of_and_can_be_reached(desk: Desk) -> None:
-    desk.may_leave = True
-    ended = desk.measure(desk.inserts(), "--keep")
+def test_a_kept_server_is_told_of_and_can_be_reached(sandbox: Sandbox) -> None:
+    sandbox.may_leave = True
+    ended = sandbox.measure(sandbox.inserts(), "--keep")
     assert ended.code == 0, ended.err
     found = re.search(r"psql -h (\S+) -p (\d+) -U (\w+) (\w+)", ended.err)
     stop = re.search(r"kill -INT (\d+)", ended.err)
@@ -105,40 +105,40 @@ def test_a_kept_server_is_told_of_and_can_be_reached(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_a_users_settings_reach_the_private_server_and_its_durability_is_called_out(desk: Desk) -> None:
-    ended = desk.measure(desk.inserts(), "--setting", "fsync=off", "--storage", desk.storage)
+def test_a_users_settings_reach_the_private_server_and_its_durability_is_called_out(sandbox: Sandbox) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--setting", "fsync=off", "--storage", sandbox.storage)
     assert ended.code == 0, ended.err
     target = json.loads((ended.folder / "targets/pg18/target.json").read_text())
-    assert target["data_directory"].startswith(str(desk.storage))
+    assert target["data_directory"].startswith(str(sandbox.storage))
     assert {"setting": "fsync", "value": "off", "durable": False} in [
         {key: entry[key] for key in ("setting", "value", "durable")} for entry in target["durability"]
     ]
 
 
 @pytest.mark.slow
-def test_a_run_can_be_reported_again_by_hand_and_is_the_same(desk: Desk, database: Database) -> None:
-    ended = desk.measure(desk.inserts(), "--target", database.url)
+def test_a_run_can_be_reported_again_by_hand_and_is_the_same(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.measure(sandbox.inserts(), "--target", database.url)
     before = ended.report
     (ended.folder / "report.html").unlink()
     (ended.folder / "summary.json").unlink()
-    again = desk.run("report", "out")
+    again = sandbox.run("report", "out")
     assert again.code == 0, again.err
     assert ended.report == before
 
 
-def test_what_lies_in_the_working_folder_is_found_by_default(desk: Desk, database: Database) -> None:
-    ended = desk.run("run", desk.inserts(), "--target", database.url, "--no-calibrate")
+def test_what_lies_in_the_working_folder_is_found_by_default(sandbox: Sandbox, database: Database) -> None:
+    ended = sandbox.run("run", sandbox.inserts(), "--target", database.url, "--no-calibrate")
     assert ended.code == 0, ended.err
-    (folder,) = (desk.work / "loadstone-runs").iterdir()
+    (folder,) = (sandbox.work / "loadstone-runs").iterdir()
     assert re.fullmatch(r"\d{8}T\d{6}Z-own", folder.name)
     assert (folder / "report.html").is_file()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="these tests run as an ordinary user already")
-def test_an_ordinary_user_can_do_it_too(desk: Desk) -> None:
-    scenario = desk.inserts()
-    ended = desk.measure(scenario, prefix=desk.as_ordinary_user())
+def test_an_ordinary_user_can_do_it_too(sandbox: Sandbox) -> None:
+    scenario = sandbox.inserts()
+    ended = sandbox.measure(scenario, prefix=sandbox.as_ordinary_user())
     assert ended.code == 0, ended.err
     environment = json.loads((ended.folder / "environment.json").read_text())
     assert environment["system"]["as_root"] is False

@@ -23,7 +23,7 @@ from loadstone.private_server import EmbeddedServer, ServerSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.sandbox import Desk, Ended, Running
+    from support.sandbox import Ended, Running, Sandbox
 
 LINE = re.compile(r"\d+,\d+\.\d\d,\d\.\d{6}E[+]\d\d,\d+\.\d\d,(\d+\.\d\d,\d\.\d{6}E[+]\d\d,\d+\.\d\d|-,-,-)")
 SUMMARY = re.compile(
@@ -40,8 +40,8 @@ SYSTEM = Path("/usr/lib/postgresql")
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
-def load(desk: Desk, database: Database, *arguments: str) -> Ended:
-    return desk.run("tsbs", "load", "--target", database.url, *arguments)
+def load(sandbox: Sandbox, database: Database, *arguments: str) -> Ended:
+    return sandbox.run("tsbs", "load", "--target", database.url, *arguments)
 
 
 def summary_of(ended: Ended) -> tuple[int, int]:
@@ -55,19 +55,19 @@ def rows_of(database: Database, *names: str) -> int:
     return sum(database.value(f"select count(*) from {name}") for name in names)
 
 
-def text_of(desk: Desk, *data: str) -> bytes:
+def text_of(sandbox: Sandbox, *data: str) -> bytes:
     """Give a data set as TSBS's text."""
     command = [str(COMMAND), "tsbs", "generate-data", "--format=timescaledb", *data]
-    made = subprocess.run(command, cwd=desk.work, env=desk.environment, capture_output=True, check=True)
+    made = subprocess.run(command, cwd=sandbox.work, env=sandbox.environment, capture_output=True, check=True)
     return made.stdout
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", [IOT, DEVOPS], ids=["iot", "devops"])
 def test_every_method_loads_what_was_made(
-    desk: Desk, database: Database, method: str, data: tuple[str, ...]
+    sandbox: Sandbox, database: Database, method: str, data: tuple[str, ...]
 ) -> None:
-    ended = load(desk, database, f"--method={method}", "--workers=3", "--batch-size=700", *data)
+    ended = load(sandbox, database, f"--method={method}", "--workers=3", "--batch-size=700", *data)
     assert ended.code == 0, ended.err
     assert ended.out.startswith("time,per. metric/s,metric total,")
     _, rows = summary_of(ended)
@@ -82,9 +82,9 @@ def test_every_method_loads_what_was_made(
     assert database.value(orphans) == 0
 
 
-def test_only_the_schema_where_tables_are_made_is_replaced(desk: Desk, database: Database) -> None:
+def test_only_the_schema_where_tables_are_made_is_replaced(sandbox: Sandbox, database: Database) -> None:
     database.execute("create schema bench; create table tags (mine int); create view seen as table tags")
-    ended = desk.run(
+    ended = sandbox.run(
         "tsbs", "load", "--target", f"{database.url}?options=-csearch_path%3Dbench,public", "--replace", *IOT
     )  # fmt: skip
     assert ended.code == 0, ended.err
@@ -105,9 +105,9 @@ def test_only_the_schema_where_tables_are_made_is_replaced(desk: Desk, database:
     ids=" ".join,
 )
 def test_tables_of_every_form_are_loaded_and_verified(
-    desk: Desk, database: Database, options: tuple[str, ...]
+    sandbox: Sandbox, database: Database, options: tuple[str, ...]
 ) -> None:
-    ended = load(desk, database, "--workers=2", "--batch-size=300", *options, *IOT)
+    ended = load(sandbox, database, "--workers=2", "--batch-size=300", *options, *IOT)
     assert ended.code == 0, ended.err
     assert "verified: " in ended.out
     if options[0].startswith("--limit"):
@@ -118,20 +118,20 @@ def test_tables_of_every_form_are_loaded_and_verified(
         assert database.value(wrong) == 0
 
 
-def test_text_from_a_pipe_is_loaded_as_what_it_was_made_from(desk: Desk, database: Database) -> None:
-    text = text_of(desk, *IOT)
+def test_text_from_a_pipe_is_loaded_as_what_it_was_made_from(sandbox: Sandbox, database: Database) -> None:
+    text = text_of(sandbox, *IOT)
     command = f"gzip -dc | {COMMAND} tsbs load --target {database.url} --batch-size=500"
     piped = subprocess.run(
-        ["sh", "-c", command], input=gzip.compress(text), cwd=desk.work, env=desk.environment,
+        ["sh", "-c", command], input=gzip.compress(text), cwd=sandbox.work, env=sandbox.environment,
         capture_output=True, check=False,
     )  # fmt: skip
     assert piped.returncode == 0, piped.stderr
     from_pipe = contents(database)
-    ended = load(desk, database, "--replace", *IOT)
+    ended = load(sandbox, database, "--replace", *IOT)
     assert ended.code == 0, ended.err
     assert contents(database) == from_pipe
-    (desk.work / "iot.txt").write_bytes(text)
-    ended = load(desk, database, "--replace", "--file=iot.txt", "--chunk-time=20m")
+    (sandbox.work / "iot.txt").write_bytes(text)
+    ended = load(sandbox, database, "--replace", "--file=iot.txt", "--chunk-time=20m")
     assert ended.code == 0, ended.err
     assert contents(database) == from_pipe
 
@@ -143,65 +143,65 @@ def contents(database: Database) -> list[Any]:
     return [database.value(digest.format(table)) for table in tables]
 
 
-def test_tables_that_are_there_are_refused_unless_replaced(desk: Desk, database: Database) -> None:
-    assert load(desk, database, *HOUR).code == 0
-    refused = load(desk, database, *HOUR)
+def test_tables_that_are_there_are_refused_unless_replaced(sandbox: Sandbox, database: Database) -> None:
+    assert load(sandbox, database, *HOUR).code == 0
+    refused = load(sandbox, database, *HOUR)
     assert refused.code == 1
     assert "the database already has the tables cpu, tags" in refused.err
     assert refused.out == ""
-    resumed = load(desk, database, "--resume", *HOUR)
+    resumed = load(sandbox, database, "--resume", *HOUR)
     assert resumed.code == 1
     assert "no interrupted load" in resumed.err
-    assert load(desk, database, "--replace", *HOUR).code == 0
+    assert load(sandbox, database, "--replace", *HOUR).code == 0
     assert rows_of(database, "cpu") == HOUR_ROWS
 
 
-def test_a_missing_database_is_made_and_none_is_dropped(desk: Desk, database: Database) -> None:
+def test_a_missing_database_is_made_and_none_is_dropped(sandbox: Sandbox, database: Database) -> None:
     name = f"{database.name}_made"
     url = database.url.replace(f"/{database.name}", f"/{name}")
-    made = desk.run("tsbs", "load", "--target", url, *HOUR)
+    made = sandbox.run("tsbs", "load", "--target", url, *HOUR)
     try:
         assert made.code == 0, made.err
         assert f"the database {name} was created" in made.err
-        aborted = desk.run("tsbs", "load", "--target", url, "--do-abort-on-exist", *HOUR)
+        aborted = sandbox.run("tsbs", "load", "--target", url, "--do-abort-on-exist", *HOUR)
         assert aborted.code == 1
         assert f'database "{name}" exists: aborting.' in aborted.err
         there = Database(database.server, name)
         assert rows_of(there, "cpu") == HOUR_ROWS
     finally:
         database.execute(f"drop database if exists {name}")
-    missing = desk.run("tsbs", "load", "--target", url, "--do-create-db=false", *HOUR)
+    missing = sandbox.run("tsbs", "load", "--target", url, "--do-create-db=false", *HOUR)
     assert missing.code == 1
     assert "does not exist on" in missing.err
 
 
-def test_flags_of_tsbs_say_where_to_load(desk: Desk, database: Database) -> None:
+def test_flags_of_tsbs_say_where_to_load(sandbox: Sandbox, database: Database) -> None:
     there = database.server.tcp_connection
     reach = (f"--host={there.host}", f"--port={there.port}", f"--user={there.user}",
              f"--pass={database.password}", f"--db-name={database.name}")  # fmt: skip
-    refused = desk.run("tsbs", "load", *reach, *HOUR)
+    refused = sandbox.run("tsbs", "load", *reach, *HOUR)
     assert refused.code == 1
     assert "the server does not have TimescaleDB" in refused.err
-    ended = desk.run("tsbs", "load", *reach, "--use-hypertable=false", "--results-file=r.json", *HOUR)
+    ended = sandbox.run("tsbs", "load", *reach, "--use-hypertable=false", "--results-file=r.json", *HOUR)
     assert ended.code == 0, ended.err
     assert "Saving results json file to r.json\n" in ended.out
-    found = json.loads((desk.work / "r.json").read_text())
+    found = json.loads((sandbox.work / "r.json").read_text())
     assert found["loadstone"]["load"]["verified"] is True
     assert found["loadstone"]["load"]["rows"] == HOUR_ROWS
     assert found["Totals"]["rowRate"] > 0
-    assert desk.holding(database.password) == []
+    assert sandbox.holding(database.password) == []
 
 
-def test_progress_has_the_lines_of_tsbs(desk: Desk, database: Database) -> None:
+def test_progress_has_the_lines_of_tsbs(sandbox: Sandbox, database: Database) -> None:
     arguments = ("--reporting-period=500ms", "--batch-size=100", "--rate=30", *HOUR)
-    ended = load(desk, database, *arguments)
+    ended = load(sandbox, database, *arguments)
     lines = ended.out.partition("\nSummary:")[0].splitlines()[1:]
     assert len(lines) >= 3
     assert all(LINE.fullmatch(line) for line in lines), lines
 
 
-def test_reading_alone_touches_no_server(desk: Desk) -> None:
-    ended = desk.run("tsbs", "load", "--do-load=false", "--target=postgres://x@127.0.0.1:1/none", *HOUR)
+def test_reading_alone_touches_no_server(sandbox: Sandbox) -> None:
+    ended = sandbox.run("tsbs", "load", "--do-load=false", "--target=postgres://x@127.0.0.1:1/none", *HOUR)
     assert ended.code == 0, ended.err
     assert "loaded 0 metrics in " in ended.out
     assert f"loaded {HOUR_ROWS} rows in " in ended.out
@@ -216,10 +216,10 @@ def server_of_our_own(storage: Path | None = None) -> Iterator[EmbeddedServer]:
         yield server
 
 
-def slow_load(desk: Desk, database: Database, *arguments: str) -> Running:
+def slow_load(sandbox: Sandbox, database: Database, *arguments: str) -> Running:
     """Start a load of 72 batches, 10 a second."""
     slow = ("--batch-size=100", "--workers=3", "--rate=10")
-    return desk.start("tsbs", "load", "--target", database.url, *slow, *HOUR, *arguments)
+    return sandbox.start("tsbs", "load", "--target", database.url, *slow, *HOUR, *arguments)
 
 
 def booked(database: Database) -> int:
@@ -229,8 +229,8 @@ def booked(database: Database) -> int:
         return 0
 
 
-def check_resumed(desk: Desk, database: Database) -> Ended:
-    ended = load(desk, database, "--batch-size=100", "--workers=3", "--resume", *HOUR)
+def check_resumed(sandbox: Sandbox, database: Database) -> Ended:
+    ended = load(sandbox, database, "--batch-size=100", "--workers=3", "--resume", *HOUR)
     assert ended.code == 0, ended.err
     assert "resumed: " in ended.out
     assert "verified: " in ended.out
@@ -241,10 +241,10 @@ def check_resumed(desk: Desk, database: Database) -> Ended:
 
 
 @pytest.mark.parametrize("how", ["postmaster", "backend"])
-def test_a_load_whose_server_dies_goes_on_where_it_broke_off(desk: Desk, how: str) -> None:
+def test_a_load_whose_server_dies_goes_on_where_it_broke_off(sandbox: Sandbox, how: str) -> None:
     with server_of_our_own() as server:
         database = Database(server, server.connection.database)
-        running = slow_load(desk, database)
+        running = slow_load(sandbox, database)
         running.wait_for(lambda: booked(database) >= 8, "eight batches")
         postmaster = psutil.Process(server.pid)
         if how == "postmaster":
@@ -266,18 +266,18 @@ def test_a_load_whose_server_dies_goes_on_where_it_broke_off(desk: Desk, how: st
             server.restart()
         wait_until(lambda: booked(database) >= 8, "the server is back")
         before = booked(database)
-        refused = load(desk, database, *HOUR)
+        refused = load(sandbox, database, *HOUR)
         assert refused.code == 1
         assert "was interrupted after" in refused.err
-        other = load(desk, database, "--batch-size=90", "--resume", *HOUR)
+        other = load(sandbox, database, "--batch-size=90", "--resume", *HOUR)
         assert other.code == 1
         assert "its batch size was 100, now it is 90" in other.err
-        resumed = check_resumed(desk, database)
+        resumed = check_resumed(sandbox, database)
         assert f"resumed: {before} batches" in resumed.out
 
 
-def test_an_interrupted_load_goes_on(desk: Desk, database: Database) -> None:
-    running = slow_load(desk, database)
+def test_an_interrupted_load_goes_on(sandbox: Sandbox, database: Database) -> None:
+    running = slow_load(sandbox, database)
     running.wait_for(lambda: booked(database) >= 8, "eight batches")
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -285,24 +285,26 @@ def test_an_interrupted_load_goes_on(desk: Desk, database: Database) -> None:
     assert "are committed; --resume loads the rest" in ended.err
     assert "\nSummary:\n" in ended.out
     assert booked(database) >= 8
-    check_resumed(desk, database)
+    check_resumed(sandbox, database)
 
 
-def test_a_killed_load_goes_on(desk: Desk, database: Database) -> None:
-    running = slow_load(desk, database)
+def test_a_killed_load_goes_on(sandbox: Sandbox, database: Database) -> None:
+    running = slow_load(sandbox, database)
     running.wait_for(lambda: booked(database) >= 8, "eight batches")
     running.send(signal.SIGKILL)
     running.process.wait()
-    desk.may_leave = True  # its folder of records, for nobody else knows of it
-    check_resumed(desk, database)
+    sandbox.may_leave = True  # its folder of records, for nobody else knows of it
+    check_resumed(sandbox, database)
 
 
-def test_corrupt_text_is_told_by_line_and_its_whole_batches_stay(desk: Desk, database: Database) -> None:
-    lines = text_of(desk, *HOUR).split(b"\n")
+def test_corrupt_text_is_told_by_line_and_its_whole_batches_stay(
+    sandbox: Sandbox, database: Database
+) -> None:
+    lines = text_of(sandbox, *HOUR).split(b"\n")
     place = len(lines) // 2 | 1
     lines[place] = lines[place][:20]
-    (desk.work / "broken.txt").write_bytes(b"\n".join(lines))
-    ended = load(desk, database, "--file=broken.txt", "--batch-size=100")
+    (sandbox.work / "broken.txt").write_bytes(b"\n".join(lines))
+    ended = load(sandbox, database, "--file=broken.txt", "--batch-size=100")
     assert ended.code == 2, ended.err
     assert re.search(r"line \d+ \(byte \d+\)", ended.err), ended.err
     assert "are committed" in ended.err
@@ -312,10 +314,10 @@ def test_corrupt_text_is_told_by_line_and_its_whole_batches_stay(desk: Desk, dat
 @pytest.mark.parametrize(
     "text", [b"", b"not a header\n", b"\x1f\x8b\x08\x00\x00\n\n"], ids=["empty", "words", "gzip"]
 )
-def test_what_is_no_text_of_tsbs_touches_nothing(desk: Desk, database: Database, text: bytes) -> None:
+def test_what_is_no_text_of_tsbs_touches_nothing(sandbox: Sandbox, database: Database, text: bytes) -> None:
     command = [str(COMMAND), "tsbs", "load", "--target", database.url]
     ended = subprocess.run(
-        command, input=text, cwd=desk.work, env=desk.environment, capture_output=True, check=False
+        command, input=text, cwd=sandbox.work, env=sandbox.environment, capture_output=True, check=False
     )
     assert ended.returncode == 1, ended.stderr
     assert database.value("select count(*) from pg_class where relname in ('tags', 'loadstone_batches')") == 0
@@ -323,12 +325,12 @@ def test_what_is_no_text_of_tsbs_touches_nothing(desk: Desk, database: Database,
 
 @ROOT
 @pytest.mark.slow
-def test_a_disk_that_fills_up_on_the_server_ends_the_load_in_words(desk: Desk) -> None:
+def test_a_disk_that_fills_up_on_the_server_ends_the_load_in_words(sandbox: Sandbox) -> None:
     data = ("--use-case=devops", "--seed=1", "--scale=100", "--timestamp-end=2016-01-01T12:00:00Z")
-    with small_disk(desk.base / "disk", 700) as disk:
+    with small_disk(sandbox.base / "disk", 700) as disk:
         disk.chmod(0o777)
         arguments = ("--reporting-period=200ms", "--workers=2", "--storage", disk, *data)
-        running = desk.start("tsbs", "load", "--target", "pg", *arguments)
+        running = sandbox.start("tsbs", "load", "--target", "pg", *arguments)
         running.wait_for(lambda: "E+05" in running.out, "rows that are loaded")
         fill(disk, 20 << 20)
         ended = running.finish()
@@ -342,16 +344,16 @@ def test_a_disk_that_fills_up_on_the_server_ends_the_load_in_words(desk: Desk) -
 
 @ROOT
 @pytest.mark.slow
-def test_a_disk_that_fills_up_here_ends_the_load_in_words(desk: Desk, database: Database) -> None:
-    with small_disk(desk.work / "disk", 2) as disk:
-        running = slow_load(desk, database, "--out", str(disk / "out"))
+def test_a_disk_that_fills_up_here_ends_the_load_in_words(sandbox: Sandbox, database: Database) -> None:
+    with small_disk(sandbox.work / "disk", 2) as disk:
+        running = slow_load(sandbox, database, "--out", str(disk / "out"))
         running.wait_for(lambda: booked(database) >= 4, "four batches")
         fill(disk, 0)
         ended = running.finish()
         assert ended.code == 2, ended.err
         assert "No space left on device" in ended.err
         assert "Traceback" not in ended.err
-    check_resumed(desk, database)
+    check_resumed(sandbox, database)
 
 
 # TimescaleDB
@@ -364,14 +366,14 @@ def timescale_place() -> Path | None:
 
 
 @pytest.mark.skipif(timescale_place() is None, reason="no PostgreSQL with TimescaleDB is installed here")
-def test_hypertables_are_loaded_compressed_and_verified(desk: Desk) -> None:
+def test_hypertables_are_loaded_compressed_and_verified(sandbox: Sandbox) -> None:
     settings = {"shared_preload_libraries": "timescaledb", "timescaledb.telemetry_level": "off"}
     with EmbeddedServer(ServerSpec(f"pg:{timescale_place()}", clients=10, settings=settings)) as server:
         database = Database(server, server.connection.database)
         url = database.url.replace("postgres://", "timescaledb://")
         data = ("--use-case=iot", "--seed=123", "--scale=20", "--timestamp-end=2016-01-01T06:00:00Z")
         options = ("--chunk-time=1h", "--compress", "--compress-after=24h", "--workers=3", "--partitions=2")
-        ended = desk.run("tsbs", "load", "--target", url, *options, *data)
+        ended = sandbox.run("tsbs", "load", "--target", url, *options, *data)
         assert ended.code == 0, ended.err
         assert "verified: " in ended.out
         assert re.search(r"compression: \d+\.\d\d to 1", ended.out)
@@ -379,6 +381,6 @@ def test_hypertables_are_loaded_compressed_and_verified(desk: Desk) -> None:
         assert database.value(chunks) >= 12
         jobs = "select count(*) from timescaledb_information.jobs where proc_name like 'policy_comp%'"
         assert database.value(jobs) == 2
-        again = desk.run("tsbs", "load", "--target", url, "--replace", *data)
+        again = sandbox.run("tsbs", "load", "--target", url, "--replace", *data)
         assert again.code == 0, again.err
         assert quote(database.password) not in again.err

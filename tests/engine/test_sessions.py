@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.pooler import Pooler
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
     from loadstone.private_server import EmbeddedServer
     from loadstone.workload.drive import Progress
@@ -161,11 +161,11 @@ def test_pgbench_may_use_a_pool_of_transactions_but_for_prepared_statements(
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_a_run_behind_a_pooler_that_drops_options_touches_nothing(
-    desk: Desk, database: Database, by_session: Pooler, by_transaction: Pooler, mode: str
+    sandbox: Sandbox, database: Database, by_session: Pooler, by_transaction: Pooler, mode: str
 ) -> None:
     database.execute("create table t as select generate_series(1, 7) as id")
     between = by_session if mode == "session" else by_transaction
-    ended = desk.quick(desk.inserts(), "--target", between.url(database.name))
+    ended = sandbox.quick(sandbox.inserts(), "--target", between.url(database.name))
     assert ended.code == 1
     assert "a pooler" in ended.err
     assert "Connect to the server itself" in ended.err
@@ -175,11 +175,11 @@ def test_a_run_behind_a_pooler_that_drops_options_touches_nothing(
 
 
 def test_a_run_by_a_pooler_of_sessions_that_have_the_settings_is_as_any_other(
-    desk: Desk, database: Database, by_session: Pooler
+    sandbox: Sandbox, database: Database, by_session: Pooler
 ) -> None:
     path = ENGINE.connection_parameters()["options"].removeprefix("-c ")
     database.execute(f"alter role {by_session.user} in database {database.name} set {path}")
-    ended = desk.measure(desk.inserts(0.5), "--target", by_session.url(database.name))
+    ended = sandbox.measure(sandbox.inserts(0.5), "--target", by_session.url(database.name))
     assert ended.code == 0, ended.err
     assert ended.phases()["insert"]["checks"][0]["passed"]
     assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0

@@ -25,7 +25,7 @@ from loadstone.watch.watchers import WatchOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Database, Desk
+    from support.sandbox import Database, Sandbox
 
 FLIGHTS = find_scenario("flights")
 SCENARIO = """
@@ -181,8 +181,8 @@ def test_a_target_without_its_password_is_the_same_target(
     assert (again.url, again.engine) == (target.url, target.engine)
 
 
-def test_a_run_that_was_broken_off_goes_on_by_its_folder_alone(desk: Desk, database: Database) -> None:
-    folder = desk.work / "own"
+def test_a_run_that_was_broken_off_goes_on_by_its_folder_alone(sandbox: Sandbox, database: Database) -> None:
+    folder = sandbox.work / "own"
     folder.mkdir()
     (folder / "scenario.toml").write_text(
         SCENARIO
@@ -191,7 +191,7 @@ def test_a_run_that_was_broken_off_goes_on_by_its_folder_alone(desk: Desk, datab
     )
     (folder / "one.pgbench").write_text(INSERT)
     (folder / "two.pgbench").write_text(INSERT)
-    out = desk.work / "out"
+    out = sandbox.work / "out"
     request = Request(
         [load_scenario(folder)],
         [database.url],
@@ -204,16 +204,16 @@ def test_a_run_that_was_broken_off_goes_on_by_its_folder_alone(desk: Desk, datab
     )
     assert execute(request, Quiet()).exit_code is ExitCode.OK
     _break_off(out)
-    refused = desk.run("run", "--resume", "out")
+    refused = sandbox.run("run", "--resume", "out")
     assert refused.code == 1, refused.err
     assert "the run folder contains no passwords" in refused.err.replace("\n", " ").lower()
     assert database.password not in refused.err
-    ended = desk.run("run", "--resume", "out", env={"PGPASSWORD": database.password})
+    ended = sandbox.run("run", "--resume", "out", env={"PGPASSWORD": database.password})
     assert ended.code == 0, ended.err
     assert ended.run["state"] == "complete"
     assert ended.run["options"]["settings"] == {"work_mem": "7MB"}
     assert [phase["state"] for phase in ended.phases().values()] == ["complete"] * 3
-    assert desk.holding(database.password) == []
+    assert sandbox.holding(database.password) == []
 
 
 def _break_off(path: Path) -> None:

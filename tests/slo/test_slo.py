@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.sandbox import Desk
+    from support.sandbox import Sandbox
 
     from loadstone.signals import Signals
     from loadstone.slo.counting import TrialPlan
@@ -237,10 +237,10 @@ def test_refused_before_anything_starts(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_does_not_start_is_no_arm_and_leaves_nothing(desk: Desk) -> None:
-    scenario = desk.scenario(("select", SELECT, "duration_s = 0.3"))
+def test_a_server_that_does_not_start_is_no_arm_and_leaves_nothing(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("select", SELECT, "duration_s = 0.3"))
     given = ("--limit", "p99=50ms", "--target", "pg18", "--setting", "shared_buffers=much", "--out", "out")
-    ended = desk.start("slo", scenario, *given).finish()
+    ended = sandbox.start("slo", scenario, *given).finish()
     assert ended.code == 1, ended.err
     assert "shared_buffers" in ended.err
     assert "arm " not in ended.err
@@ -248,11 +248,11 @@ def test_a_server_that_does_not_start_is_no_arm_and_leaves_nothing(desk: Desk) -
 
 
 @pytest.mark.slow
-def test_interrupted_with_a_real_server(desk: Desk) -> None:
-    scenario = desk.scenario(("select", SELECT, "duration_s = 1"))
+def test_interrupted_with_a_real_server(sandbox: Sandbox) -> None:
+    scenario = sandbox.scenario(("select", SELECT, "duration_s = 1"))
     given = ("--limit", "p99=50ms", "--target", "pg18", "--setting", "fsync=off", "--window", "0.5")
     more = ("--require", "1/s", "--format", "json", "--live", "--out", "out")
-    running = desk.start("slo", scenario, *given, *more)
+    running = sandbox.start("slo", scenario, *given, *more)
     running.wait_for_words("in a browser")
     follower = Follower()
     follower.write(running.err)

@@ -183,7 +183,7 @@ class Running:
         return Ended(self.process.returncode, out, self.err, self.folder, seconds)
 
 
-class Desk:
+class Sandbox:
     """Everything that one test's commands may touch lies below `base`."""
 
     def __init__(self, base: Path, builds: Path) -> None:

@@ -19,7 +19,7 @@ from loadstone.target.settings import split_settings, with_settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sandbox import Desk
+    from support.sandbox import Sandbox
 
 NAMES = st.from_regex(r"\A[a-z]+(?:_[a-z]+){0,2}\Z").filter(
     lambda name: "pass" not in name and "key" not in name and "secret" not in name and "token" not in name
@@ -91,9 +91,9 @@ def test_a_secret_setting_must_be_given_again(tmp_path: Path) -> None:
         with_what_was_asked(Request([find_scenario("flights")], ["pg"], resume=tmp_path), frozenset())
 
 
-def test_targets_differ_by_a_setting_and_alternate(desk: Desk) -> None:
+def test_targets_differ_by_a_setting_and_alternate(sandbox: Sandbox) -> None:
     own = "pg18?setting.work_mem=7MB&setting.shared_buffers=32MB"
-    ended = desk.measure(desk.inserts(seconds=1), "--target", "pg18", "--target", own, "--repeat", "2")
+    ended = sandbox.measure(sandbox.inserts(seconds=1), "--target", "pg18", "--target", own, "--repeat", "2")
     assert ended.code == 0, ended.err
     found = {target["id"]: target for target in ended.summary["targets"]}
     assert list(found) == ["pg18", "pg18-work-mem-7mb-shared-buffers-32mb"]
