@@ -14,7 +14,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.personalities.pgbench.complaint import ComplaintError
 from loadstone.personalities.pgbench.options import parse as parse_pgbench
 from loadstone.personalities.tsbs.flags import parse_value
-from loadstone.scenario.checking import phase_problems
+from loadstone.scenario.problems import phase_problems
 from loadstone.scenario.schema import scenario_schema
 from loadstone.scenario.template import names_in, render
 from loadstone.target import parse_target

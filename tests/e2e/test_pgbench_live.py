@@ -16,7 +16,8 @@ import pytest
 from support.sandbox import COMMAND, TIMEOUT_S, Database, wait_until
 
 from loadstone.personalities import pgbench
-from loadstone.personalities.pgbench import progress, running
+from loadstone.personalities.pgbench import progress
+from loadstone.personalities.pgbench import run as pgbench_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -662,7 +663,7 @@ def sessions(database: Database) -> int:
 @pytest.mark.usefixtures("there")
 def test_a_server_that_does_not_answer_is_told_of_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """pgbench itself waits for ever; the limit is an hour, and here three seconds."""
-    monkeypatch.setattr(running, "LONGEST_S", 3.0)
+    monkeypatch.setattr(pgbench_run, "LONGEST_S", 3.0)
     monkeypatch.setattr(progress, "SAY_NS", 0)
     Path("asleep.sql").write_text("select pg_sleep(300);\n")
     ended = ours("-n -f asleep.sql -c 2 -T 1")

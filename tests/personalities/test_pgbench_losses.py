@@ -12,7 +12,7 @@ import pytest
 
 from loadstone import _core
 from loadstone.personalities import pgbench
-from loadstone.personalities.pgbench import running
+from loadstone.personalities.pgbench import run as pgbench_run
 from loadstone.personalities.pgbench.losses import losses
 from loadstone.personalities.pgbench.server import ServerFacts
 
@@ -31,7 +31,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         return f"-h{started[-1].socket_directory}", f"-p{started[-1].port}"
 
     # It answers every query alike, and knows nothing of versions or vacuum.
-    monkeypatch.setattr(running, "prepare", lambda *_: ServerFacts("17.0", 1))
+    monkeypatch.setattr(pgbench_run, "prepare", lambda *_: ServerFacts("17.0", 1))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGUSER", "tester")
     (tmp_path / "one.sql").write_text("SELECT 1;\n")

@@ -20,8 +20,8 @@ def _limit() -> None:
 def test_too_many_clients_for_the_open_files_are_refused_before_tables_are_touched() -> None:
     program = (
         "import sys; from loadstone.personalities import pgbench; "
-        "from loadstone.personalities.pgbench import running; "
-        "running.prepare = lambda *_: sys.exit('tables were touched'); "
+        "from loadstone.personalities.pgbench import run; "
+        "run.prepare = lambda *_: sys.exit('tables were touched'); "
         "sys.exit(pgbench.main(sys.argv[1:], sys.stdout.write, sys.stderr.write))"
     )
     arguments = ["-n", "-S", "-c10000", "-h/nowhere", "-Utester", "base"]

@@ -17,7 +17,7 @@ from support.run_folders import Phase, Run, Target, build, kill
 from support.summaries import headline_json, render, summarise, summary_table
 
 from loadstone.report import formats, write_report
-from loadstone.report.charts.drawing import bundle
+from loadstone.report.charts.drawings import bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

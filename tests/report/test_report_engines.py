@@ -13,7 +13,7 @@ from support.table_load_folders import _rewrite
 
 from loadstone.report import formats
 from loadstone.report.charts.choice import Series, distribution
-from loadstone.report.charts.drawing import draw
+from loadstone.report.charts.drawings import draw
 from loadstone.report.charts.machine import resources
 from loadstone.report.chunks import chunks
 from loadstone.report.concurrency import concurrency_block, verdict_words

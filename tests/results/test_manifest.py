@@ -13,9 +13,9 @@ from support.summaries import summarise
 
 from loadstone.cli.report import command
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
+from loadstone.results.document_reader import read_jsonl
 from loadstone.results.folder import RunFolder, TargetFolder
 from loadstone.results.json_files import write_atomic
-from loadstone.results.reading import read_jsonl
 from loadstone.summary.document import write_summary
 from loadstone.summary.stored import read_summary
 

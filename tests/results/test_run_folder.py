@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.errors import LoadstoneError, RunFailedError
+from loadstone.results.document_reader import read_jsonl
 from loadstone.results.documents import Sample, Target
 from loadstone.results.folder import RunFolder, make_run_id, state_of
 from loadstone.results.json_files import JsonLines, to_json, write_atomic
-from loadstone.results.reading import read_jsonl
 from loadstone.results.redact import redact_document
 
 JSON = st.recursive(

@@ -18,7 +18,7 @@ from loadstone.engine.postgres import resets
 from loadstone.results.folder import RunFolder
 from loadstone.run.server import Server
 from loadstone.target import open_target, parse_target
-from loadstone.workload.load.reconnecting import ReconnectingControl
+from loadstone.workload.load.reconnecting_control import ReconnectingControl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

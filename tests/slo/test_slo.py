@@ -19,8 +19,8 @@ from support.watchers import Follower
 from loadstone.cli.group import loadstone
 from loadstone.errors import ExitCode
 from loadstone.model import Drive, Pace, Script
+from loadstone.results.document_reader import read_document
 from loadstone.results.documents import Drive as DriveResult
-from loadstone.results.reading import read_document
 from loadstone.signals import InterruptedRun
 from loadstone.slo import texts
 from loadstone.slo.ceiling import _exchanges, own_ceiling

@@ -30,12 +30,12 @@ from loadstone.cli import group, run  # noqa: F401 - imported before the fork
 from loadstone.engine import patience, waits
 from loadstone.engines import all_engines
 from loadstone.host import bandwidth
-from loadstone.personalities.pgbench import running
+from loadstone.personalities.pgbench import run as pgbench_run
 from loadstone.private_server import EmbeddedServer, ServerSpec
 from loadstone.report import page, terminal  # noqa: F401 - as above
-from loadstone.report.charts.drawing import Drawings
+from loadstone.report.charts.drawings import Drawings
 from loadstone.run import server as run_server
-from loadstone.workload.load import reconnecting
+from loadstone.workload.load import reconnecting_control
 from support.fault_proxy import ALTERING, Fault, FaultProxy, plan_of
 from support.fault_workloads import WITNESS, WORKLOADS, Look, Pgbench, Ran, Workload
 
@@ -49,14 +49,14 @@ SHORT = (
     (run_server, "_RECONNECT_S", 3.0),
     (run_server, "_ANSWER_S", 2.0),
     (run_server, "_DROP_S", 4.0),
-    (reconnecting, "_AWAY_S", 2.0),
+    (reconnecting_control, "_AWAY_S", 2.0),
     (patience, "_PAUSE_S", 0.1),
     (waits, "SAY_S", 0.5),
     (waits, "LOOK_S", 0.5),
     (waits, "ASK_S", 1.0),
     (waits, "SILENCE_S", 3.0),
     (waits, "LOCK_S", 5.0),
-    (running, "LONGEST_S", 3.0),
+    (pgbench_run, "LONGEST_S", 3.0),
     (bandwidth, "SPARE", 1e9),
     (bandwidth, "REPEATS", 1),
     (page, "draw", lambda found: Drawings("", {chart.id: "" for chart in found})),

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from loadstone.report import environment
-from loadstone.report.charts.drawing import Drawings
+from loadstone.report.charts.drawings import Drawings
 from loadstone.report.plain_queries import blocks
 from support.summaries import summary_table, typed
 

@@ -13,7 +13,7 @@ from loadstone.history.file import read
 from loadstone.history.lines import line_of, machine_of
 from loadstone.host.environment import collect
 from loadstone.report import formats
-from loadstone.results.reading import decode, exists, read_bytes
+from loadstone.results.document_reader import decode, exists, read_bytes
 from loadstone.summary.stored import read_summary
 
 if TYPE_CHECKING:

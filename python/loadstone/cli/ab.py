@@ -33,7 +33,7 @@ from loadstone.cli.experiments import (
 )
 from loadstone.cli.group import pairs
 from loadstone.cli.live import conclude, following, live_options
-from loadstone.cli.watching import no_watch_option
+from loadstone.cli.watch_options import no_watch_option
 from loadstone.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone.live.serving import LiveOptions
-from loadstone.live.serving import serving as served
+from loadstone.live.endpoints import LiveOptions
+from loadstone.live.endpoints import serving as served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from loadstone.cli.experiments import out_option, setting_option, storage_option
 from loadstone.cli.live import live_options, serving
 from loadstone.cli.output import show_report
 from loadstone.cli.planning import fields_given, planning_options, request_of, with_consent
-from loadstone.cli.watching import watch_options
+from loadstone.cli.watch_options import watch_options
 from loadstone.errors import ExitCode, LoadstoneError
 from loadstone.model import InOut
 

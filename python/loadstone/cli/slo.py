@@ -21,7 +21,7 @@ from loadstone.cli.experiments import (
     storage_option,
 )
 from loadstone.cli.live import conclude, following, live_options
-from loadstone.cli.watching import no_watch_option
+from loadstone.cli.watch_options import no_watch_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.errors import ExitCode, LoadstoneError
-from loadstone.results.reading import read_bytes
+from loadstone.results.document_reader import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from loadstone.compare import texts
 from loadstone.compare.metrics import identity
 from loadstone.report.charts import choice
-from loadstone.report.charts.drawing import charts_in, draw
+from loadstone.report.charts.drawings import charts_in, draw
 from loadstone.report.page import assets, environment
 from loadstone.summary.comparisons import headline_rate
 from loadstone.visible import visible

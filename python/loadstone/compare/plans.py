@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from loadstone.compare.documents import Difference
 from loadstone.compare.metrics import identity
 from loadstone.model import ROUND
+from loadstone.results.document_reader import exists, read_json
 from loadstone.results.documents import Plan
 from loadstone.results.older import renamed
-from loadstone.results.reading import exists, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

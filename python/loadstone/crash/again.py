@@ -13,7 +13,7 @@ from loadstone.crash.session import found_in
 from loadstone.crash.sweep import join
 from loadstone.crash.verdict import verdict_of
 from loadstone.errors import LoadstoneError
-from loadstone.results.reading import exists, read_json
+from loadstone.results.document_reader import exists, read_json
 
 _CHANGED = "The file was changed: use an untouched copy."
 T = TypeVar("T", bound=msgspec.Struct)

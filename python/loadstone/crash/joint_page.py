@@ -9,7 +9,7 @@ from loadstone import __version__
 from loadstone.crash import joint_texts
 from loadstone.crash.joint import figure
 from loadstone.report.charts import COLOURS, Block, Chart, Table, filled, legend_of
-from loadstone.report.charts.drawing import charts_in, draw
+from loadstone.report.charts.drawings import charts_in, draw
 from loadstone.report.page import assets, environment
 
 if TYPE_CHECKING:

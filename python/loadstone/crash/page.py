@@ -11,7 +11,7 @@ from loadstone.crash.tiles import headline, tiles
 from loadstone.crash.verdict import is_whole
 from loadstone.report import formats
 from loadstone.report.charts.curves import Axis, Curve, colour, curves, linear
-from loadstone.report.charts.drawing import draw
+from loadstone.report.charts.drawings import draw
 from loadstone.report.page import assets, environment
 from loadstone.visible import visible
 

@@ -17,8 +17,8 @@ import msgspec
 
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.history.documents import FORMAT, HistoryLine
+from loadstone.results.document_reader import decode, exists, read_bytes, typed
 from loadstone.results.json_files import redact_json, to_json
-from loadstone.results.reading import decode, exists, read_bytes, typed
 from loadstone.visible import visible_tree
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from loadstone.history.documents import (
     PhaseLine,
     TargetLine,
 )
-from loadstone.results.reading import typed
+from loadstone.results.document_reader import typed
 from loadstone.summary.ratios import FEWEST, LogRatio
 from loadstone.summary.stored import read_summary
 from loadstone.visible import visible_tree

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone import __version__
 from loadstone.report import formats
 from loadstone.report.charts import COLOURS, TABLE_ROWS, Block, Chart, Table, filled, legend_of
-from loadstone.report.charts.drawing import charts_in, draw
+from loadstone.report.charts.drawings import charts_in, draw
 from loadstone.report.page import assets, environment
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from loadstone import __version__
 from loadstone.errors import LoadstoneError
 from loadstone.live.figures import as_document
 from loadstone.report.charts import config
-from loadstone.report.charts.drawing import bundle
+from loadstone.report.charts.drawings import bundle
 from loadstone.report.page import FOLDER as REPORT
 
 if TYPE_CHECKING:

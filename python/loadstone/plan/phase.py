@@ -11,8 +11,8 @@ from loadstone.plan.model import PlannedPhase
 from loadstone.plan.workloads import FilledPhase, workload_of
 from loadstone.scenario import tables
 from loadstone.scenario.builtin import SCENARIO_FILE
-from loadstone.scenario.checking import form_of, phase_problems, plain, type_of
 from loadstone.scenario.load import bulk_clashes, curves_of, is_bulk
+from loadstone.scenario.problems import form_of, phase_problems, plain, type_of
 from loadstone.scenario.queries import is_plain, query_clashes
 from loadstone.scenario.scenario import NOT_TEMPLATES, Phase, Scenario, key_problems
 from loadstone.scenario.schema import Problem, key_path, raise_problems

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from loadstone.report import formats
 from loadstone.report.charts.choice import MAX_SERIES
-from loadstone.report.naming import phase_title, target_label, variant_words
+from loadstone.report.names import phase_title, target_label, variant_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone.report import formats
 from loadstone.report.charts import Block, Chart, Table, filled
 from loadstone.report.charts.curves import Axis, Curve, Extras, colour, curves, linear, logarithmic
-from loadstone.report.naming import phase_title
+from loadstone.report.names import phase_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.chunks import sorted_groups, typical
-from loadstone.report.naming import phase_title, target_label, variant_words
+from loadstone.report.names import phase_title, target_label, variant_words
 from loadstone.results.documents.summary import Percentile
 
 if TYPE_CHECKING:

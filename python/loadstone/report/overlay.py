@@ -10,7 +10,7 @@ import msgspec
 from loadstone.report import formats
 from loadstone.report.charts.choice import time_unit
 from loadstone.report.charts.curves import Axis, Curve, colour, curves, linear
-from loadstone.report.naming import phase_title, variant_words
+from loadstone.report.names import phase_title, variant_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 from loadstone.report import formats
 from loadstone.report.charts import config
-from loadstone.report.charts.drawing import Drawings, charts_in, draw
+from loadstone.report.charts.drawings import Drawings, charts_in, draw
 from loadstone.report.terminal import headline_json, summary_table
 from loadstone.report.view import view
 from loadstone.report.visible_summary import visible_summary
+from loadstone.results.document_reader import read_json
 from loadstone.results.documents.summary import Summary
 from loadstone.results.json_files import write_atomic
-from loadstone.results.reading import read_json
 from loadstone.summary.document import FORMAT, write_summary
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from loadstone.report import steps
 from loadstone.report.charts import choice
 from loadstone.report.chunks import Labelled, repeats_of, series_label
-from loadstone.report.naming import phase_label
+from loadstone.report.names import phase_label
 
 if TYPE_CHECKING:
     from loadstone.report.charts import Chart

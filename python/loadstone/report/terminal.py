@@ -16,7 +16,7 @@ from loadstone.report.chunks import chunks
 from loadstone.report.findings import findings
 from loadstone.report.fitted import Fitted
 from loadstone.report.headline import columns, headline
-from loadstone.report.naming import phase_title, target_label, target_names, variant_words
+from loadstone.report.names import phase_title, target_label, target_names, variant_words
 from loadstone.report.plain_query_tables import plain_queries_json, plain_queries_table
 from loadstone.report.steps import conclusions, figures, members_of
 from loadstone.report.visible_summary import visible_summary

@@ -24,7 +24,7 @@ from loadstone.report.charts import choice, machine
 from loadstone.report.chunks import Labelled, chunks
 from loadstone.report.findings import findings
 from loadstone.report.headline import columns, headline
-from loadstone.report.naming import phase_label, phase_title, target_label, target_names
+from loadstone.report.names import phase_label, phase_title, target_label, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadstone.report import formats
-from loadstone.report.naming import phase_label
+from loadstone.report.names import phase_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,6 +18,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from loadstone.errors import LoadstoneError
 from loadstone.results import documents
+from loadstone.results.document_reader import (
+    exists,
+    read_document,
+    read_json,
+    read_lines,
+    validate,
+)
 from loadstone.results.json_files import (
     Document,
     JsonLines,
@@ -29,13 +36,6 @@ from loadstone.results.json_files import (
 from loadstone.results.manifest import NAME as MANIFEST
 from loadstone.results.manifest import Findings, Manifest, folders, verify
 from loadstone.results.phase_folder import PhaseFolder
-from loadstone.results.reading import (
-    exists,
-    read_document,
-    read_json,
-    read_lines,
-    validate,
-)
 from loadstone.results.subfolders import NAME_LENGTH, listed, subfolder
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.document_reader import exists, open_regular, read_jsonl, unreadable
 from loadstone.results.documents import ManifestLine
 from loadstone.results.json_files import JsonLines, to_json
-from loadstone.results.reading import exists, open_regular, read_jsonl, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from loadstone.results import documents
+from loadstone.results.document_reader import exists, read_document, read_json, read_jsonl, read_lines, typed
 from loadstone.results.json_files import Document, JsonLines, to_json, write_atomic
 from loadstone.results.older import renamed
-from loadstone.results.reading import exists, read_document, read_json, read_jsonl, read_lines, typed
 from loadstone.results.subfolders import subfolder
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import InOut  # noqa: TC001 - msgspec reads the annotations at run time
+from loadstone.results.document_reader import typed
 from loadstone.results.documents.base import Count, Struct
 from loadstone.results.folder import FORMAT, RunFolder
-from loadstone.results.reading import typed
 from loadstone.results.redact import HIDDEN, redact
 from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.scenario import find_scenario

@@ -12,9 +12,9 @@ from loadstone.errors import LoadstoneError
 from loadstone.plan.model import TableLoadWorkload
 from loadstone.plan.plan import plan_from_json, plan_to_json
 from loadstone.private_server.adoption import adopt
+from loadstone.results.document_reader import exists, read_bytes
 from loadstone.results.folder import RunFolder, state_of
 from loadstone.results.json_files import redact_json
-from loadstone.results.reading import exists, read_bytes
 from loadstone.results.redact import redact_document
 from loadstone.workload.load.tables import LEDGER
 

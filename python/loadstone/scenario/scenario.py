@@ -12,11 +12,11 @@ from loadstone.errors import LoadstoneError
 from loadstone.model import PhaseKind, Source, Value
 from loadstone.results.redact import learn
 from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
-from loadstone.scenario.checking import scenario_problems
 from loadstone.scenario.crash import crash_problems
 from loadstone.scenario.dialects import dialect_files
 from loadstone.scenario.load import BULK_ONLY, SERIES_ONLY, is_bulk
 from loadstone.scenario.parameter import Parameter, nearest
+from loadstone.scenario.problems import scenario_problems
 from loadstone.scenario.queries import is_plain, published_problems, query_problems
 from loadstone.scenario.schema import Problem, key_path, raise_problems
 from loadstone.scenario.template import names_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from loadstone.results.document_reader import read_document
 from loadstone.results.documents import Drive
-from loadstone.results.reading import read_document
 from loadstone.slo.documents import Trial
 from loadstone.slo.lateness import was_late
 from loadstone.slo.limits import Observed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from loadstone import __version__
 from loadstone.report import formats
 from loadstone.report.charts.curves import DASHED, Axis, Curve, Extras, colour, curves, logarithmic
-from loadstone.report.charts.drawing import draw
+from loadstone.report.charts.drawings import draw
 from loadstone.report.page import assets, environment
 from loadstone.slo import texts
 from loadstone.slo.limits import limit

@@ -11,8 +11,8 @@ from loadstone.errors import ExitCode, RunFailedError
 from loadstone.experiment.runs import refuse_failed
 from loadstone.live.figures import LiveTrial, announce
 from loadstone.private_server import PrivateFolder, Provision
+from loadstone.results.document_reader import exists, read_document
 from loadstone.results.documents import Drive as DriveResult
-from loadstone.results.reading import exists, read_document
 from loadstone.run import execute
 from loadstone.slo.ceiling import own_ceiling
 from loadstone.slo.counting import TrialPlan, counted

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from loadstone.results.documents import Interval
     from loadstone.results.manifest import Findings
-    from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
+    from loadstone.summary.run_files import PhaseFiles, RunFiles, TargetFiles
 
 MEASURED = ("script", "load", "queries")
 """Kinds of phases that leave a drive.json."""

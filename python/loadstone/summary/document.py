@@ -29,8 +29,8 @@ from loadstone.summary.imports import summarise_imports
 from loadstone.summary.loads import with_cpu
 from loadstone.summary.phases import summarise_phase
 from loadstone.summary.plain_queries import summarise_plain_queries
-from loadstone.summary.reading import read_run
 from loadstone.summary.resources import course_between, summarise_resources, usage_between
+from loadstone.summary.run_files import read_run
 from loadstone.summary.scaling.concurrency import summarise_concurrency
 from loadstone.summary.scaling.grids import summarise_grids, summarise_scaling
 from loadstone.summary.verdict import verdict
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         TimedOutage,
         Verification,
     )
-    from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
+    from loadstone.summary.run_files import PhaseFiles, RunFiles, TargetFiles
 
 DIGITS = 9
 """Significant digits of numbers in summary.json: fewer than sums differ in between machines."""

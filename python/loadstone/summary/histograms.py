@@ -20,8 +20,8 @@ from hdrh.codec import (  # type: ignore[import-untyped]
     HdrLengthException,
 )
 
+from loadstone.results.document_reader import exists, open_regular
 from loadstone.results.documents.base import Stats
-from loadstone.results.reading import exists, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from loadstone.results.documents.hosts import LoadHost
     from loadstone.results.documents.summary import DriveFigures, LatencyPoint
-    from loadstone.summary.reading import PhaseFiles
+    from loadstone.summary.run_files import PhaseFiles
 
 FEWEST_INTERVALS = 5
 """From so many the quartiles of a percentile over time mean something."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from loadstone.results.documents import Interval
     from loadstone.results.documents.drive import Loaded, Outage
-    from loadstone.summary.reading import PhaseFiles
+    from loadstone.summary.run_files import PhaseFiles
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 FEWEST_DONE = 10

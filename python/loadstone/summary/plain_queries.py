@@ -19,7 +19,7 @@ from loadstone.results.documents.summary import (
 from loadstone.summary.gpuuse import energy_j, mark
 from loadstone.summary.medians import middle, ratio_of_medians
 from loadstone.summary.resources import usage_between
-from loadstone.summary.scanning import Table, limits_of, scan, widths_of
+from loadstone.summary.scan_speed import Table, limits_of, scan, widths_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from loadstone.results.documents.drive import Caches
     from loadstone.results.documents.summary import Value, Variant
     from loadstone.summary.gpuuse import Span
-    from loadstone.summary.reading import PhaseFiles, RunFiles, TargetFiles
-    from loadstone.summary.scanning import Limits
+    from loadstone.summary.run_files import PhaseFiles, RunFiles, TargetFiles
+    from loadstone.summary.scan_speed import Limits
 
 Item = TypeVar("Item")
 

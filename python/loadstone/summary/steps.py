@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from loadstone.results.documents import Step
     from loadstone.results.documents.phase import Curve
-    from loadstone.summary.reading import PhaseFiles
+    from loadstone.summary.run_files import PhaseFiles
 
 COMPARABLE = 0.5
 """Least share of a whole step's rows that a short one must have to be compared with the others."""

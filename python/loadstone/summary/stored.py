@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.document_reader import exists, read_bytes
 from loadstone.results.documents import Run
 from loadstone.results.documents.summary import Summary
 from loadstone.results.documents.summary.run import FORMAT
 from loadstone.results.folder import RunFolder, state_of
-from loadstone.results.reading import exists, read_bytes
 from loadstone.results.redact import redact_document
 
 if TYPE_CHECKING:

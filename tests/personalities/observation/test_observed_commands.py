@@ -14,7 +14,7 @@ from support.exposition_server import Reply, exposition
 from support.tsbs_data import END_NS, SCALE, START_NS, into_postgres
 from support.watchers import BUSY, Follower, moving
 
-from loadstone.live.serving import LiveOptions
+from loadstone.live.endpoints import LiveOptions
 from loadstone.personalities import pgbench, sysbench, tsbs
 from loadstone.personalities.pgbench.options import parse as parse_pgbench
 from loadstone.personalities.sysbench.options import parse as sysbench_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loadstone.live.serving import LiveOptions
+from loadstone.live.endpoints import LiveOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

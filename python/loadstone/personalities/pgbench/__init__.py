@@ -36,7 +36,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
                 from loadstone.personalities.pgbench.initialization.steps import initialize  # noqa: PLC0415
 
                 return initialize(options, err)
-            from loadstone.personalities.pgbench.running import run  # noqa: PLC0415 - not for --help
+            from loadstone.personalities.pgbench.run import run  # noqa: PLC0415 - not for --help
 
             return run(options, signals, out, err)
     except AnswerGivenError as answer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.findings.words import Sentence, is_asked, placed
-from loadstone.report.naming import target_label
+from loadstone.report.names import target_label
 from loadstone.summary.scaling.law import is_level
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.findings.words import is_asked, of_ratio, placed
-from loadstone.report.naming import phase_title, target_label
+from loadstone.report.names import phase_title, target_label
 from loadstone.summary.comparisons import headline_of, rate_ratio
 
 if TYPE_CHECKING:

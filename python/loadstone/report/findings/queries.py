@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.findings.words import Sentence, is_asked
-from loadstone.report.naming import target_label
+from loadstone.report.names import target_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from loadstone.report import formats
 
 if TYPE_CHECKING:
-    from loadstone.report.naming import Titled
+    from loadstone.report.names import Titled
     from loadstone.results.documents.run import PlannedFinding
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadstone.results.documents.summary import PhaseFigures, StepFigures, Warning
-    from loadstone.summary.reading import RunFiles
+    from loadstone.summary.run_files import RunFiles
 
 STARVED = 0.5
 """Share of the connections' time without rows to send from which making them may have been the limit."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from loadstone.results.documents.run import Note
     from loadstone.results.documents.summary import Warning
     from loadstone.results.documents.target import Durability
-    from loadstone.summary.reading import RunFiles
+    from loadstone.summary.run_files import RunFiles
 
 _COMPILED = re.compile(r"compiled by [^,]+")
 

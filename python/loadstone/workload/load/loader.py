@@ -16,7 +16,7 @@ from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.results.service import lost_connections
 from loadstone.workload.load import tables
 from loadstone.workload.load.cost import Meter
-from loadstone.workload.load.reconnecting import ReconnectingControl
+from loadstone.workload.load.reconnecting_control import ReconnectingControl
 from loadstone.workload.load.rows import (
     Account,
     Perform,

@@ -17,10 +17,10 @@ from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.messages import message_writer
 from loadstone.personalities.pgbench.progress import ProgressLines
 from loadstone.personalities.pgbench.results import aborting_errors
-from loadstone.personalities.pgbench.running import LONGEST_S, document_of
+from loadstone.personalities.pgbench.run import LONGEST_S, document_of
 from loadstone.personalities.pgbench.scripts import title
+from loadstone.results.document_reader import read_document
 from loadstone.results.documents import Drive as DriveResult
-from loadstone.results.reading import read_document
 from loadstone.slo.ceiling import own_ceiling
 from loadstone.slo.counting import counted
 from loadstone.workload.drive import perform

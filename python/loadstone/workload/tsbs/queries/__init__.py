@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from loadstone.workload.tsbs.queries.dialects import TIMESCALEDB, Dialect, dialect_of, dialects
 from loadstone.workload.tsbs.queries.draws import Parameters
-from loadstone.workload.tsbs.queries.generating import Query, QuerySpec, generate, mixed
+from loadstone.workload.tsbs.queries.generator import Query, QuerySpec, generate, mixed
 from loadstone.workload.tsbs.queries.kinds import KINDS, Kind, kind_named, kinds_of
 from loadstone.workload.tsbs.queries.texts import Layout
-from loadstone.workload.tsbs.queries.translating import Translated, translate
+from loadstone.workload.tsbs.queries.translation import Translated, translate
 
 __all__ = [
     "KINDS",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
-from loadstone.workload.tsbs.queries.generating import Query
+from loadstone.workload.tsbs.queries.generator import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -56,7 +56,7 @@ def run(options: Options, signals: Signals, out: Write, err: Write) -> int:
     if options.hosts is None:
         make_room_for(options.clients, _FILES)
     if options.slo.limits:
-        from loadstone.personalities.pgbench.slo.searching import search  # noqa: PLC0415 - few runs need it
+        from loadstone.personalities.pgbench.slo.search import search  # noqa: PLC0415 - few runs need it
 
         with _observing(options, address, err) as observer:
             code = search(options, address, observer, out, err)

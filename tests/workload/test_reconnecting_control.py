@@ -17,7 +17,7 @@ from loadstone.engine.postgres import connections
 from loadstone.errors import LoadstoneError, ServerStartingError
 from loadstone.model import Connection
 from loadstone.target import open_target, parse_target
-from loadstone.workload.load import reconnecting
+from loadstone.workload.load import reconnecting_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_a_load_waits_longer_for_a_server_that_recovers(
     database: Database, monkeypatch: pytest.MonkeyPatch, *, on_its_way: bool
 ) -> None:
     """The log of a large import takes longer to read again than a server may be away."""
-    monkeypatch.setattr(reconnecting, "_AWAY_S", 0.2)
+    monkeypatch.setattr(reconnecting_control, "_AWAY_S", 0.2)
     monkeypatch.setattr(patience, "_PAUSE_S", 0.05)
     refused = ServerStartingError("in recovery") if on_its_way else LoadstoneError("refused")
     back_s = 0.0
@@ -87,7 +87,7 @@ def test_a_load_waits_longer_for_a_server_that_recovers(
                 raise refused
             return opened.connect(name)
 
-        with reconnecting.ReconnectingControl(replace(opened, connect=connect), "loadstone") as kept:
+        with reconnecting_control.ReconnectingControl(replace(opened, connect=connect), "loadstone") as kept:
             kept.control().close()
             back_s = time.monotonic() + 1.0 if on_its_way else math.inf
             if on_its_way:

@@ -14,7 +14,7 @@ import pytest
 from support.run_folders import Phase, Run, build
 
 from loadstone.report import write_report
-from loadstone.report.charts import Axes, Chart, Line, chart_process, drawing, over_time
+from loadstone.report.charts import Axes, Chart, Line, chart_process, drawings, over_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,8 +43,8 @@ def usual(folder: Path) -> str:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
     """Put a chart library in place that does this, in a process of its own."""
-    drawing._process.cache_clear()
-    drawing.bundle.cache_clear()
+    drawings._process.cache_clear()
+    drawings.bundle.cache_clear()
 
     def put(source: str) -> None:
         file = tmp_path / "library.py"
@@ -52,9 +52,9 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
         monkeypatch.setattr(chart_process, "__file__", str(file))
 
     yield put
-    drawing._process()._end()
-    drawing._process.cache_clear()
-    drawing.bundle.cache_clear()
+    drawings._process()._end()
+    drawings._process.cache_clear()
+    drawings.bundle.cache_clear()
 
 
 def chart() -> Chart:
@@ -102,7 +102,7 @@ def test_with_little_address_space_the_report_has_no_charts_and_says_so(folder: 
 )
 def test_how_the_library_failed_is_told(broken: Callable[[str], None], library: str, reason: str) -> None:
     broken(library)
-    drawn = drawing.draw([chart()])
+    drawn = drawings.draw([chart()])
     assert (drawn.failure, drawn.pictures) == (reason, {})
 
 
@@ -110,14 +110,14 @@ def test_a_library_that_never_answers_is_ended(
     broken: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken("time.sleep(600)")
-    monkeypatch.setattr(drawing, "BEGINNING_S", 0.2)
-    monkeypatch.setattr(drawing, "EACH_S", 0.0)
-    assert drawing.draw([chart()]).failure == "the chart library took too long"
+    monkeypatch.setattr(drawings, "BEGINNING_S", 0.2)
+    monkeypatch.setattr(drawings, "EACH_S", 0.0)
+    assert drawings.draw([chart()]).failure == "the chart library took too long"
 
 
 def test_after_a_failure_charts_are_drawn_by_another_process(broken: Callable[[str], None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chart_process, "__file__", "/nowhere")
-        assert drawing.draw([chart()]).failure
-    assert drawing.draw([chart()]).pictures["a"].startswith("<svg")
+        assert drawings.draw([chart()]).failure
+    assert drawings.draw([chart()]).pictures["a"].startswith("<svg")
     broken("")  # for its clean-up alone

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from loadstone.workload.tsbs.queries.dialects import Dialect
-    from loadstone.workload.tsbs.queries.generating import Query
+    from loadstone.workload.tsbs.queries.generator import Query
     from loadstone.workload.tsbs.queries.kinds import Kind
 
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+"

@@ -10,8 +10,8 @@ from support.summaries import part, plain, summarise
 from support.table_load_folders import _rewrite
 
 from loadstone.results.documents import Drive, Environment, Phase, Target
-from loadstone.summary.reading import PhaseFiles, TargetFiles
-from loadstone.summary.scanning import Limits, Table, limits_of, named_columns, scan, widths_of
+from loadstone.summary.run_files import PhaseFiles, TargetFiles
+from loadstone.summary.scan_speed import Limits, Table, limits_of, named_columns, scan, widths_of
 
 if TYPE_CHECKING:
     from pathlib import Path

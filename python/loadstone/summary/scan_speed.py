@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from loadstone.results.documents import Environment
     from loadstone.results.documents.drive import Column
-    from loadstone.summary.reading import TargetFiles
+    from loadstone.summary.run_files import TargetFiles
 
 WIDTHS = {
     "bool": 1,

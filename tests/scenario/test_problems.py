@@ -18,7 +18,7 @@ from loadstone.cli.group import loadstone
 from loadstone.errors import LoadstoneError
 from loadstone.plan.plan import PlanTarget, make_plan
 from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
-from loadstone.scenario.checking import phase_problems, scenario_problems
+from loadstone.scenario.problems import phase_problems, scenario_problems
 from loadstone.scenario.scenario import load_scenario
 from loadstone.scenario.schema import key_path, scenario_schema
 

@@ -10,7 +10,7 @@ from loadstone.host.environment import read_clocks
 from loadstone.personalities.pgbench.complaint import PROGRAM, ComplaintError
 from loadstone.personalities.pgbench.reporting.planned import parameters
 from loadstone.personalities.pgbench.results import head
-from loadstone.personalities.pgbench.running import drive_of
+from loadstone.personalities.pgbench.run import drive_of
 from loadstone.personalities.pgbench.scripts import title
 from loadstone.personalities.pgbench.server import prepare
 from loadstone.personalities.pgbench.slo.texts import answer_block

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.document_reader import exists
 from loadstone.results.documents import (
     Calibration,
     Drive,
@@ -29,7 +30,6 @@ from loadstone.results.documents import (
 )
 from loadstone.results.folder import RunFolder, TargetFolder, state_of
 from loadstone.results.manifest import Findings
-from loadstone.results.reading import exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
