@@ -100,7 +100,7 @@ class Titles(threading.Thread):
                     Path(f"/proc/{p.pid}/cmdline").read_bytes() for p in parent.children(recursive=True)
                 ]
                 self.seen.update([own, *others] if hidden else others)
-            time.sleep(0.01)
+            time.sleep(0.01)  # between two looks, as long as the command runs
 
 
 def leaks(ended: Ended, sandbox: Sandbox) -> list[str]:

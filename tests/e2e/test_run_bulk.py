@@ -267,10 +267,12 @@ def test_rows_that_will_not_fit_are_refused_before_anything_is_made(
 def test_a_server_killed_in_a_step_fails_the_step_and_tells_what_is_committed(sandbox: Sandbox) -> None:
     running = sandbox.begin(own(sandbox, rows=4_000_000, step_rows=200_000, batch_rows=200))
     wait_for_steps(running, 2)
-    time.sleep(
-        0.4
-    )  # into the next one, which has a thousand commits and lasts longer than that on any machine
-    os.kill(sandbox.private_server().pid, signal.SIGKILL)
+    server = sandbox.private_server()
+    # In the middle of a step, which has a thousand commits.
+    running.wait_for(
+        lambda: 20_000 < server.value("select count(*) from loadstone.test") % 200_000 < 100_000, "a step"
+    )
+    os.kill(server.pid, signal.SIGKILL)
     running.wait_for(lambda: len(phases(running)) > 1, "the next variant")
     running.send(signal.SIGINT)
     ended = running.finish()
@@ -299,7 +301,7 @@ def test_ctrl_c_in_and_between_steps_ends_the_load_in_order(
     """Without delay the driver holds, or has just been told to go on."""
     running = sandbox.begin(own(sandbox, rows=1_000_000, batch_rows=200), "--target", database.url)
     wait_for_steps(running, 2)
-    time.sleep(delay_s)
+    time.sleep(delay_s)  # at which moment it comes is what is tried
     running.send(signal.SIGINT)
     ended = running.finish()
     assert ended.code == 130, ended.err

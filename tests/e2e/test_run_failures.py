@@ -76,7 +76,7 @@ def test_with_reconnect_a_run_goes_on_after_the_server_is_back(sandbox: Sandbox,
     running = sandbox.begin(sandbox.inserts(15, "reconnect = true"), "--target", mortal.socket_url)
     running.wait_for_drive("insert")
     mortal.server.kill()
-    time.sleep(0.5)
+    time.sleep(0.5)  # the outage that is measured
     mortal.server.restart()
     ended = running.finish()
     assert ended.code == 0, ended.err

@@ -104,7 +104,7 @@ def test_during_calibration(sandbox: Sandbox, database: Database) -> None:
 def test_while_the_private_server_starts(sandbox: Sandbox, delay_s: float) -> None:
     running = sandbox.begin(sandbox.inserts(60))
     running.wait_for_words("opening pg18")
-    time.sleep(delay_s)
+    time.sleep(delay_s)  # at which moment it comes is what is tried
     running.send_group(signal.SIGINT)
     ended = running.finish()
     assert ended.code == 130, ended.err
@@ -140,7 +140,7 @@ def test_a_second_ctrl_c_while_a_private_server_stops(sandbox: Sandbox) -> None:
     running.wait_for_drive("insert")
     for _ in range(4):
         running.send_group(signal.SIGINT)
-        time.sleep(0.4)
+        time.sleep(0.4)  # each comes at another moment of the end
         if running.process.poll() is not None:
             break
     ended = running.finish()

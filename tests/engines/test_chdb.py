@@ -103,7 +103,7 @@ def test_the_process_ends_with_whoever_started_it(tmp_path: Path) -> None:
         "from loadstone.target import open_target, parse_target\n"
         "with open_target(parse_target(sys.argv[1]), 4) as opened:\n"
         "    print(opened.database.pid, flush=True)\n"
-        "    time.sleep(600)\n"
+        "    time.sleep(600)  # until it is killed\n"
     )
     command = [sys.executable, "-c", text, f"chdb:{tmp_path}/own"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

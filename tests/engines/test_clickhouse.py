@@ -6,7 +6,6 @@ import importlib.util
 import socket
 import subprocess
 import sys
-import threading
 import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from support import fake_clickhouse
+from support.serving import serving
 from support.table_loads import IMPORT, UNION, USUAL, load, value
 
 from loadstone.engines.clickhouse import ENGINE as CLICKHOUSE
@@ -40,11 +39,12 @@ SLOW = "select count(*) from numbers(100000000000) where sipHash64(number) = 7"
 @pytest.fixture(scope="module")
 def clickhouse_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("clickhouse")
-    command = [sys.executable, str(Path(fake_clickhouse.__file__)), str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "support.fake_clickhouse", str(folder)]
+    pipe, tests = subprocess.PIPE, Path(__file__).parents[1]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=tests, text=True) as process:
         assert process.stdout is not None
         yield int(process.stdout.readline())
-        process.kill()
+        process.communicate(timeout=120)  # it ends with its standard input
 
 
 @pytest.fixture
@@ -147,12 +147,10 @@ class Old(BaseHTTPRequestHandler):
 
 
 def test_a_server_that_is_too_old_for_the_driver_is_told_so() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Old) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Old) as server, serving(server):
         target = parse_target(f"clickhouse://me:sec%3Aret@127.0.0.1:{server.server_port}")
         with pytest.raises(LoadstoneError, match=r"is ClickHouse 18\.16\.1, which is too old") as refused:
             open_target(target, 2).__enter__()
-        server.shutdown()
     assert "23.8 or later" in refused.value.hint
 
 

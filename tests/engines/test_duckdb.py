@@ -378,22 +378,24 @@ def test_a_statement_is_cut_off_after_a_while(control: DuckControl) -> None:
 def test_statements_are_cancelled_by_the_name_of_their_connection(
     database: DuckDatabase, control: DuckControl
 ) -> None:
-    client, failures = database.connect("loadstone-7"), list[Exception]()
+    client, other = database.connect("loadstone-7"), database.connect("loadstone-8")
+    failures: list[Exception] = []
 
-    def work() -> None:
+    def work(connection: DuckControl) -> None:
         try:
-            client.execute(ENDLESS)
+            connection.execute(ENDLESS)
         except duckdb.Error as error:
             failures.append(error)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(0.3)
-    assert DUCKDB.cancel(control, "loadstone-8") == 0
-    assert thread.is_alive()
-    while thread.is_alive():  # what has not begun yet is not cancelled
-        assert DUCKDB.cancel(control, "loadstone-7") == 1
-        thread.join(0.1)
+    threads = [threading.Thread(target=work, args=(each,)) for each in (client, other)]
+    for thread in threads:
+        thread.start()
+    assert DUCKDB.cancel(control, "loadstone-9") == 0
+    for thread, name in zip(threads, ("loadstone-7", "loadstone-8"), strict=True):
+        while thread.is_alive():  # what has not begun yet is not cancelled
+            assert DUCKDB.cancel(control, name) == 1
+            thread.join(0.1)
+        assert threads[1].is_alive() == (name == "loadstone-7")
     assert isinstance(failures[0], duckdb.InterruptException)
 
 

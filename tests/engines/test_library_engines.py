@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow as pa
 import pytest
+from support.sandbox import wait_until
 from support.table_loads import IMPORT, UNION, USUAL, load, opened_at, value
 
 from loadstone.engine.library.engine import LibraryEngine
@@ -251,9 +252,11 @@ def test_caches_are_emptied_and_connections_live_on(target: OpenTarget, tmp_path
 
 
 def ask_until_it_fails(control: Any) -> None:
-    for _ in range(1000):  # the system may take a moment to end it
+    def answers_no_more() -> bool:
         control.execute("select count(*) from test")
-        time.sleep(0.05)
+        return False
+
+    wait_until(answers_no_more, "the system has ended it")
 
 
 def test_an_engine_that_dies_fails_the_statement_and_comes_back_with_what_it_had(

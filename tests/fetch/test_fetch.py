@@ -15,6 +15,7 @@ import threading
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +25,7 @@ import pytest
 import trustme
 from hypothesis import given
 from hypothesis import strategies as st
+from support.serving import serving
 
 from loadstone.fetch import download, fetch_jar, fetch_postgres, place
 from loadstone.fetch.artifact import Artifact
@@ -50,7 +52,7 @@ JAR = Artifact.at("org.questdb:questdb:9.3.4")
 @pytest.fixture
 def serve() -> Iterator[Callable[[dict[str, bytes]], str]]:
     """A repository on a port of its own: files by path."""
-    servers = []
+    servers = ExitStack()
 
     def start(files: dict[str, bytes], authority: trustme.CA | None = None) -> str:
         class Handler(BaseHTTPRequestHandler):
@@ -64,19 +66,16 @@ def serve() -> Iterator[Callable[[dict[str, bytes]], str]]:
             def log_message(self, *_: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = servers.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
         if authority is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             authority.issue_cert("127.0.0.1").configure_cert(context)
             server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=partial(server.serve_forever, poll_interval=0.02), daemon=True).start()
-        servers.append(server)
+        servers.enter_context(serving(server))
         return f"{'https' if authority else 'http'}://127.0.0.1:{server.server_port}"
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with servers:
+        yield start
 
 
 @pytest.fixture
@@ -236,13 +235,25 @@ def test_a_repository_that_does_not_answer_is_unreachable(destination: Path) -> 
     assert BUILD.jar in error.hint, "the hint names the file that can be brought by hand"
 
 
+@contextmanager
+def accepting(accept: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Give the address of a socket that a thread accepts from; the thread has ended when this has."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(120)
+        thread = threading.Thread(target=accept, args=(server,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            thread.join()
+
+
 def test_a_repository_that_hangs_up_is_unreachable(destination: Path) -> None:
     def hang_up(server: socket.socket) -> None:
         server.accept()[0].close()
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=hang_up, args=(server,), daemon=True).start()
-        refused(f"http://127.0.0.1:{server.getsockname()[1]}", destination, UnreachableError)
+    with accepting(hang_up) as address:
+        refused(address, destination, UnreachableError)
 
 
 def test_a_silent_repository_is_given_up(monkeypatch: pytest.MonkeyPatch, destination: Path) -> None:
@@ -260,13 +271,12 @@ def test_a_signal_ends_the_wait_for_a_silent_repository(destination: Path) -> No
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             connection.recv(1 << 20)
 
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        threading.Thread(target=interrupt, args=(silent,), daemon=True).start()
+    with accepting(interrupt) as address:
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
         began = time.monotonic()
         try:
             with pytest.raises(KeyboardInterrupt):
-                fetch_postgres(VERSION, destination, f"http://127.0.0.1:{silent.getsockname()[1]}")
+                fetch_postgres(VERSION, destination, address)
         finally:
             signal.signal(signal.SIGINT, previous)
     assert time.monotonic() - began < download.LIMIT_S / 6

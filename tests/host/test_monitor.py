@@ -170,10 +170,15 @@ def test_a_pause_of_our_own_is_not_blamed_on_the_server(log: Log, monkeypatch: p
 
 
 def test_stop_returns_though_the_server_hangs(log: Log) -> None:
-    release = threading.Event()
-    watching = monitor(log, interval_s=60, ask=lambda: release.wait(60) and None)
+    asked, release = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        asked.set()
+        release.wait(60)
+
+    watching = monitor(log, interval_s=60, ask=ask)
     watching.start()
-    time.sleep(0.1)
+    assert asked.wait(120)
     begin = time.monotonic()
     watching.stop()
     assert time.monotonic() - begin < 30.0
@@ -236,7 +241,7 @@ def test_a_sample_that_takes_long_is_followed_by_no_burst(log: Log) -> None:
         log.write(line)
         if not slow.is_set():
             slow.set()
-            time.sleep(10 * FAST)
+            time.sleep(10 * FAST)  # the sample that takes long
 
     watching = Monitor(Watched(), write, log.tell, interval_s=FAST)
     with watching:
@@ -244,16 +249,21 @@ def test_a_sample_that_takes_long_is_followed_by_no_burst(log: Log) -> None:
     assert log.lines[1]["t_ns"] - log.lines[0]["t_ns"] >= 9 * FAST * 1e9
 
 
-def test_into_a_real_run_folder(tmp_path: Path) -> None:
+def test_into_a_real_run_folder(log: Log, tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run", "id")
     target = folder.target("pg18")
     lines = target.monitor()
 
     def tell(level: Level, message: str, hint: str) -> None:
         folder.event(level, "warning", message, hint=hint, target="pg18")
+        log.tell(level, message, hint)
 
-    with Monitor(Watched(server_pid=2**22 + 1, paths=[tmp_path]), lines.write, tell, interval_s=FAST):
-        time.sleep(3 * FAST)
+    def write(line: Mapping[str, object]) -> None:
+        lines.write(line)
+        log.write(line)
+
+    with Monitor(Watched(server_pid=2**22 + 1, paths=[tmp_path]), write, tell, interval_s=FAST):
+        log.wait(lambda: len(log.lines) >= 2 and len(log.events) >= 1)
     lines.close()
     samples = list(target.read_monitor())
     assert len(samples) >= 2

@@ -223,7 +223,7 @@ class TestHost:
     def test_cpu_time_is_all_the_time_of_all_cores(self) -> None:
         host = Host()
         before, begin = host.sample(), time.monotonic()
-        time.sleep(0.5)
+        time.sleep(0.5)  # the time whose CPU is counted
         after, passed = host.sample(), time.monotonic() - begin
         total = sum(after["cpu_s"].values()) - sum(before["cpu_s"].values())
         assert total == pytest.approx(passed * after["cores"], rel=0.25)

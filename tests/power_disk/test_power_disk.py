@@ -299,7 +299,7 @@ with PowerDisk(Path(sys.argv[1]), Path(sys.argv[2])) as disk:
     disk.sync()
     (disk.mount / "file").write_text("x")
     print(disk._process.pid, flush=True)
-    time.sleep(60)
+    time.sleep(60)  # until it is killed
 """
 
 

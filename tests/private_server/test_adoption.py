@@ -181,7 +181,7 @@ from loadstone.private_server import PrivateFolder
 with PrivateFolder() as folder:
     (folder.path / "private.duckdb").write_text("mine")
     print(folder.path, flush=True)
-    time.sleep(600)
+    time.sleep(600)  # until it is killed
 """
 
 

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import psycopg
 import pytest
+from support.sandbox import wait_until
 
 from loadstone.errors import LoadstoneError
 from loadstone.fetch.errors import MIRROR_VARIABLE
@@ -53,7 +53,7 @@ print(embedded.pid, embedded.data_directory, embedded.port, flush=True)
 if "keep" in sys.argv:
     embedded.close()
 else:
-    time.sleep(600)
+    time.sleep(600)  # until it is killed
 """
 
 
@@ -72,13 +72,6 @@ def query(
         cursor = connection.execute(statement)
         row = cursor.fetchone() if cursor.description else None
         return row[0] if row else None
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float = 120.0) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def records() -> list[str]:
@@ -260,7 +253,7 @@ def test_what_a_server_kept_in_a_tablespace_goes_with_it(child: StartChild, *, k
             assert len(list(space.iterdir())) == 1
             process.kill()
             process.wait()
-            wait_until(lambda: not _alive(pid))
+            wait_until(lambda: not _alive(pid), "the server has ended")
             reap_orphans()
         else:
             with EmbeddedServer(ServerSpec()) as running:
@@ -268,7 +261,7 @@ def test_what_a_server_kept_in_a_tablespace_goes_with_it(child: StartChild, *, k
                     query(running, statement.encode())
                 (space / "notes.txt").write_text("the user's own")
             (space / "notes.txt").unlink()
-        wait_until(lambda: list(space.iterdir()) == [])
+        wait_until(lambda: list(space.iterdir()) == [], "the tablespace is empty")
     finally:
         _remove(space)
 
@@ -347,7 +340,7 @@ def test_what_was_committed_survives_a_kill() -> None:
         pid, family = running.pid, psutil.Process(running.pid).children()
         running.kill()
         assert not running.is_running()
-        wait_until(lambda: not any(_alive(process.pid) for process in family))
+        wait_until(lambda: not any(_alive(process.pid) for process in family), "its children have ended")
         running.restart()
         assert running.pid != pid
         assert query(running, b"select count(*) from kept") == 100
@@ -357,7 +350,7 @@ def test_what_was_committed_survives_a_kill() -> None:
 def test_a_postmaster_killed_by_somebody_else_can_be_started_again() -> None:
     with EmbeddedServer(ServerSpec()) as running:
         os.kill(running.pid, signal.SIGKILL)
-        wait_until(lambda: not running.is_running())
+        wait_until(lambda: not running.is_running(), "it has ended")
         running.restart()
         assert query(running, b"select 1") == 1
 
@@ -371,7 +364,7 @@ def test_our_own_death_stops_the_server_and_the_next_start_removes_its_data(chil
     process, pid, data, _ = child()
     process.kill()
     process.wait()
-    wait_until(lambda: not _alive(pid))
+    wait_until(lambda: not _alive(pid), "the server has ended")
     assert data.exists()
     assert any(str(data) in line for line in reap_orphans())
     assert not data.parent.exists()
@@ -385,7 +378,7 @@ def test_the_next_start_stops_a_server_that_outlived_its_owner(child: StartChild
     record = next(record for record in registry.records() if record.id == data.parent.name)
     assert reap_orphans() == []
     registry.write(replace(record, keep=False))
-    wait_until(lambda: not record.owner.alive)
+    wait_until(lambda: not record.owner.alive, "its owner has ended")
     assert any("a running server" in line for line in reap_orphans())
     assert not _alive(pid)
     assert not data.parent.exists()
@@ -400,7 +393,7 @@ def test_a_kept_server_outlives_us_and_is_stopped_as_we_said(child: StartChild) 
     ) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
     os.kill(pid, signal.SIGINT)
-    wait_until(lambda: not _alive(pid))
+    wait_until(lambda: not _alive(pid), "the server has ended")
     subprocess.run(["rm", "-r", data.parent], check=True)
     reap_orphans()
     assert data.parent.name not in records()
@@ -562,7 +555,7 @@ def test_an_interrupted_program_leaves_none_of_its_children(
         return [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
 
     def interrupt(*_: object, **__: object) -> None:
-        wait_until(lambda: ["sleep", length] in children())
+        wait_until(lambda: ["sleep", length] in children(), "its child runs")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)

@@ -107,7 +107,7 @@ def test_a_signal_while_what_ran_beside_a_load_ends_waits_for_its_end() -> None:
         stopper.during(told.set)
         told.wait()
         send(signal.SIGINT)  # the load is over, and its company on its way out
-        time.sleep(0.2)
+        time.sleep(0.2)  # its way out takes a while: whoever did not wait would be seen
         gone.append(True)
 
     with Signals() as signals:

@@ -1,5 +1,6 @@
-"""As much of ClickHouse's HTTP interface as its driver needs, in front of chDB: `clickhousefront.py FOLDER`.
+"""As much of ClickHouse's HTTP interface as its driver needs, in front of chDB.
 
+`python -m support.fake_clickhouse FOLDER`, in the folder of the tests.
 The engine is the real one and the driver is the real one; what stands between them is made here, because no
 registry has a server of ClickHouse's. Runs as a process of its own, for chDB takes over signals; tells its
 port on standard output, and ends with its standard input.
@@ -10,13 +11,14 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-import threading
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import chdb
+
+from support.serving import serving
 
 INSERT = re.compile(r"\s*insert\s+into\s+(.*?)\s+format\s+(\w+)\s*", re.IGNORECASE | re.DOTALL)
 FORMAT = re.compile(r"\s+format\s+(\w+)\s*\Z", re.IGNORECASE)
@@ -88,10 +90,9 @@ class Front(BaseHTTPRequestHandler):
 def main(folder: str) -> None:
     Front.folder = folder
     keep = chdb.connect(folder)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_port, flush=True)
-    sys.stdin.read()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Front) as server, serving(server):
+        print(server.server_port, flush=True)
+        sys.stdin.read()
     keep.close()
 
 

@@ -214,7 +214,7 @@ class _Pump:
         self.note(fault)
         match fault.action:
             case "delay":
-                await asyncio.sleep(fault.amount / 1000)
+                await asyncio.sleep(fault.amount / 1000)  # the fault itself
             case "cut" | "reset":
                 self.line.cut(reset=fault.action == "reset")
                 raise ConnectionAbortedError

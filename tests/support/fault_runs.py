@@ -38,6 +38,7 @@ from loadstone.run import server as run_server
 from loadstone.workload.load import reconnecting_control
 from support.fault_proxy import ALTERING, Fault, FaultProxy, plan_of
 from support.fault_workloads import WITNESS, WORKLOADS, Look, Pgbench, Ran, Workload
+from support.sandbox import comes_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -155,9 +156,7 @@ def parsed(text: str) -> Fault:
 
 def settle(own: psycopg.Connection) -> None:
     """Wait until the server has ended the sessions whose connections the proxy has cut."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end and own.execute(SESSIONS).fetchone() != (0,):
-        time.sleep(0.05)
+    comes_about(lambda: own.execute(SESSIONS).fetchone() == (0,), 20)
 
 
 def run_through(proxy: FaultProxy, arguments: list[str], folder: Path, limit_s: float) -> Ran:

@@ -66,12 +66,19 @@ COUNTED = (
 )
 
 
-def wait_until(condition: Callable[[], object], what: str, limit_s: float = 120.0) -> None:
-    """Wait until something holds; fail the test when it never does."""
+def comes_about(condition: Callable[[], object], limit_s: float) -> bool:
+    """Wait until something holds; returns whether it did within the limit."""
     end = time.monotonic() + limit_s
     while not condition():
-        assert time.monotonic() < end, f"it did not come about in {limit_s:g} s: {what}"
-        time.sleep(0.02)
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)  # between two looks: the one place of the tests that waits so
+    return True
+
+
+def wait_until(condition: Callable[[], object], what: str, limit_s: float = 120.0) -> None:
+    """Wait until something holds; fail the test when it never does."""
+    assert comes_about(condition, limit_s), f"it did not come about in {limit_s:g} s: {what}"
 
 
 def change_plan(folder: Path, old: str, new: str) -> None:

@@ -40,7 +40,7 @@ _seconds: Counter[str] = Counter()
 
 async def ask(key: str, message: dict[str, Any]) -> dict[str, Any]:
     """Answer as an agent does, when its second is over."""
-    await asyncio.sleep(message.get("wait_s", 0.0))
+    await asyncio.sleep(message.get("wait_s", 0.0))  # an agent answers when its second is over
     _seconds[key] += 1
     answer: dict[str, Any] = json.loads(json.dumps(answer_to(message, _seconds[key])))
     return answer

@@ -234,7 +234,7 @@ def test_each_step_is_stored_whole_when_it_is_told(database: Database, tmp_path:
 
     def on_step(step: dict[str, Any]) -> None:
         seen.append((step["step"], database.value("select count(*) from test")))
-        time.sleep(0.05)
+        time.sleep(0.05)  # the next step has to wait for us: this is what is tested
 
     account = perform(document, None, None, on_step)
     assert account["state"] == "complete"
