@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FUZZ_SECONDS ?= 60
+# Property tests try the same examples every time, so that what fails is what was changed; `make explore` tries others.
+PROPERTY_SEED := 1
+# 0: a new one each time. CI has one of its own (.ci/run).
+FUZZ_SEED ?= 0
 WORKERS ?= auto
 FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict tsbs_text row_files bulk_inserts mysql_messages
 
@@ -12,7 +16,7 @@ CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overfl
     --config profile.release.package.loadstone-$(crate).$(choice)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test quick check fmt bench fuzz wheel pgbench-tap clean
+.PHONY: help run build test quick explore check fmt bench fuzz wheel pgbench-tap clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -24,9 +28,9 @@ run: build  ## measure concurrent writes on a private PostgreSQL; ends in a repo
 build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
 	@$(BIN)/python -m compileall -q python/loadstone
 
-test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser
+test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser; the same examples each time
 	$(BIN)/python tests/support/browser.py
-	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
+	@PROPTEST_RNG_SEED=$(PROPERTY_SEED) cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a server or a browser
@@ -36,6 +40,10 @@ quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a 
 	$(BIN)/python tools/check_qualified.py
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python -m pytest --quick --quiet --numprocesses $(WORKERS) --dist worksteal
+
+explore: build $(VENV)/.dev  ## the property tests, Rust and Python, with new examples each time; not in CI
+	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m hypothesis --hypothesis-profile=explore
 
 check: build $(VENV)/.dev  ## every rule that a tool can check
 	cargo fmt --all --check
@@ -69,10 +77,10 @@ wheel: $(VENV)/.maturin  ## a wheel in dist/, installed and tried in a virtual e
 pgbench-tap: build  ## PostgreSQL's own tests of pgbench, from Debian's source packages
 	@$(BIN)/python tools/pgbench_tap.py || [ $$? = 77 ]
 
-fuzz:  ## every fuzz target, FUZZ_SECONDS each
+fuzz:  ## every fuzz target, FUZZ_SECONDS each, with new inputs each time; FUZZ_SEED=1 as in CI
 	@for target in $(FUZZ_TARGETS); do \
 	    mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
-	    (cd fuzz && cargo run --quiet --release --bin $$target -- corpus/$$target \
+	    (cd fuzz && cargo run --quiet --release --bin $$target -- corpus/$$target -seed=$(FUZZ_SEED) \
 	        -artifact_prefix=artifacts/$$target/ -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10) \
 	        || exit 1; \
 	done
