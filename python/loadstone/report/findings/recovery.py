@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.findings.words import Sentence, is_asked, placed
-from loadstone.report.naming import phase_title, target_label, variant_words
+from loadstone.report.names import phase_title, target_label, variant_words
 from loadstone.summary.comparisons import headline_of
 
 if TYPE_CHECKING:
