@@ -73,7 +73,7 @@ def test_commits_survive_and_a_deleted_row_is_found(tmp_path: Path) -> None:
     assert document.checker is True
     assert document.amcheck is None
     assert [cycle.restarted for cycle in document.cycles] == [True, True]
-    assert "A second restart after 2 crashes left the rows of 5 tables" in " ".join(said.split())
+    assert "A second restart after each of 2 crashes left the rows of 5 tables" in " ".join(said.split())
     for cycle in document.cycles:
         assert cycle.found is not None
         assert cycle.content is not None

@@ -178,14 +178,14 @@ def recoveries_of(*seconds: float) -> list[Recovery]:
 def test_one_server_says_how_long_it_took_to_come_back() -> None:
     found = crash_of(recoveries_of(2.0), max_wal_size="64MB")
     assert (
-        "From the start of the server on, a client could log in after 2.00 s and 95 % of the rate was back "
-        "after 3.00 s, with 60.0 MB of WAL to replay (max_wal_size = 64MB). Indicative: one crash"
+        "Counted from the start of the server: a client could log in after 2.00 s and 95 % of the rate "
+        "was back after 3.00 s, with 60.0 MB of WAL to replay (max_wal_size = 64MB). Indicative: one crash"
     ) in texts.answer(found)
     seen = recoveries_of(2.0, 5.0, 3.0)
     seen[1].rate_s = None
     said = texts.answer(crash_of(seen))
     assert (
-        "in the median of 3 crashes (lowest to highest), a client could log in after 3.00 (2.00–5.00) s"
+        "in the median of 3 crashes (lowest to highest): a client could log in after 3.00 (2.00–5.00) s"
         in said
     )
     assert "95 % of the rate was back after 3.50 (3.00–4.00) s in 2 of 3, with 60.0" in said

@@ -29,8 +29,8 @@ def came_back(document: Crash) -> Iterator[str]:
     limit = f" (max_wal_size = {document.max_wal_size})" if document.max_wal_size else ""
     wal = f", with {figure(entry.wal_bytes, 1e6)} MB of WAL to replay{limit}" if entry.wal_bytes else ""
     crashes = entry.connection_s.crashes
-    of = "" if crashes == 1 else f" in the median of {crashes:,} crashes (lowest to highest)"
-    yield f"From the start of the server on{of}, {formats.listed(times)}{wal}."
+    of = "" if crashes == 1 else f", in the median of {crashes:,} crashes (lowest to highest)"
+    yield f"Counted from the start of the server{of}: {formats.listed(times)}{wal}."
     if crashes == 1:
         yield "Indicative: one crash does not show how crashes differ. To see it, use --cycles 5."
 

@@ -164,7 +164,7 @@ def of_restarts(document: Crash) -> Iterator[str]:
     if last.hashed_bytes < last.bytes:
         share += f" of {formats.size(last.bytes)}, the same blocks each time"
     tables = f"{last.tables:,} table{'' if last.tables == 1 else 's'}"
-    after = "the crash" if len(compared) == 1 else f"{len(compared):,} crashes"
+    after = "the crash" if len(compared) == 1 else f"each of {len(compared):,} crashes"
     yield f"A second restart after {after} left the rows of {tables} ({share}) as they were, by their hashes."
 
 
