@@ -85,7 +85,7 @@ def test_an_index_that_costs_half_is_found_and_one_that_costs_nothing_is_not(tmp
     assert finding.question == "What does an index cost?"
     brin, btree = texts(finding)
     assert "index = brin: no difference of tps from index = none was shown" in brin
-    assert brin.endswith("its indexes take 64.0 KiB, 1/122 of those of btree.")
+    assert brin.endswith("its indexes take 64.0 KiB, 1/122 of those of index = btree.")
     assert "index = btree: tps −50 % against index = none (−5" in btree
     assert "Indicative" in finding.next_step
     assert "--repeat 5" in finding.next_step

@@ -197,6 +197,17 @@ def test_a_distribution_of_one_or_two_percentiles_is_not_drawn() -> None:
     assert "few" not in chart.description
 
 
+@pytest.mark.parametrize("farthest", [0.3, 0.2, 0.1, 0.001])
+def test_a_distribution_of_few_samples_has_percentiles_on_its_axis(farthest: float) -> None:
+    curve = [
+        CurvePoint(beyond=beyond, value_ns=1e6 / beyond) for beyond in (0.5, (0.5 + farthest) / 2, farthest)
+    ]
+    chart = distribution("s", [Series("few", curve=curve)])
+    assert chart is not None
+    named = chart.spec["encoding"]["x"]["axis"]["values"]
+    assert len([beyond for beyond in named if farthest <= beyond <= 0.5]) >= 2
+
+
 def test_notes_of_storage_say_whose_they_are(summary: dict[str, Any]) -> None:
     found = typed(summary)
     for phase in found.phases:

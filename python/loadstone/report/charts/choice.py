@@ -35,6 +35,9 @@ MAX_BARS = 24
 """Of more values than that the table alone speaks."""
 FEWEST_POINTS = 3
 """A course over time has at least so many points."""
+_DECADES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001)
+_SHORT = (0.5, 0.4, 0.3, 0.2)
+"""Shares beyond a percentile that a distribution's axis names; the short one ends before 90 %."""
 PERCENTILE_LINES: tuple[tuple[str, Callable[[LatencyPoint], float | None], int], ...] = (
     ("p50", lambda point: point.p50_ns, 2),
     ("p95", lambda point: point.p95_ns, 0),
@@ -117,11 +120,13 @@ def distribution(section: str, series: Sequence[Series]) -> Chart | None:
             ::4
         ]
     domain = log_domain([p.value_ns / NS_PER_MS for s in drawn for p in s.curve])
+    farthest_beyond = min(p.beyond for s in drawn for p in s.curve)
     spec = filled(
         "distribution",
         {
             "height": 220,
-            "x_domain": [min(p.beyond for s in drawn for p in s.curve), 0.5],
+            "x_domain": [farthest_beyond, 0.5],
+            "x_values": list(_SHORT if farthest_beyond > _DECADES[1] else _DECADES),
             "y_domain": domain,
             "y_values": log_ticks(domain),
             "series": [s.label for s in drawn],

@@ -29,7 +29,13 @@ def rates(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iter
             if ratio:
                 subject = f"{_place(summary, sweep, others)}, {asked.parameter} = {value}"
                 unit = formats.unit(sweep.kind, sweep.headline)
-                yield of_ratio(subject, unit, f"{asked.parameter} = {base}", ratio, _index_words(row, rows))
+                yield of_ratio(
+                    subject,
+                    unit,
+                    f"{asked.parameter} = {base}",
+                    ratio,
+                    _index_words(row, rows, asked.parameter),
+                )
 
 
 def sizes(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iterator[Sentence]:
@@ -73,14 +79,14 @@ def _place(summary: Summary, sweep: Sweep, others: str) -> str:
     return placed(phase_title(sweep, summary), target, others)
 
 
-def _index_words(row: SweepRow, rows: Mapping[str, SweepRow]) -> str:
+def _index_words(row: SweepRow, rows: Mapping[str, SweepRow], parameter: str | None) -> str:
     """Say how large the indexes are, and what part of the largest of the others."""
     if not row.index_bytes:
         return ""
     words = f"; its indexes take {formats.size(row.index_bytes)}"
     largest, owner = _largest(list(rows.items()))
     if row.index_bytes < _MUCH_SMALLER * largest:
-        words += f", 1/{formats.digits(largest / row.index_bytes)} of those of {owner}"
+        words += f", 1/{formats.digits(largest / row.index_bytes)} of those of {parameter} = {owner}"
     return words
 
 
