@@ -39,19 +39,24 @@ def before(experiment: Experiment) -> Iterator[str]:
     block_s = experiment.trial_s * len(experiment.arms)
     limit = experiment.limits.seconds
     most_s = block_s * looks[-1] if limit is None else min(block_s * looks[-1], limit)
+    blocks = _from_to(str(looks[0]), str(looks[-1]))
+    time = _from_to(formats.duration(round(block_s * looks[0])), formats.duration(round(most_s)))
     yield (
-        f"{looks[0]} to {looks[-1]} blocks of {len(experiment.arms)} trials of about "
-        f"{formats.duration(experiment.trial_s)}: {formats.duration(round(block_s * looks[0]))} to "
-        f"{formats.duration(round(most_s))}, and loading the data before"
+        f"{blocks} blocks of {len(experiment.arms)} trials of about "
+        f"{formats.duration(experiment.trial_s)}: {time}, and loading the data before"
     )
     noise = experiment.noise
     for spread in (noise,) if noise is not None else _SPREADS:
-        first, last = (float(smallest_effect(spread, n)) for n in (looks[0], looks[-1]))
         known = "the history says that blocks scatter" if noise is not None else "if blocks scatter"
-        yield (
-            f"{known} by {formats.percent(spread)}: {looks[0]} blocks find differences from "
-            f"{formats.percent(first)}, {looks[-1]} blocks from {formats.percent(last)}"
+        found = ", ".join(
+            f"from {formats.percent(float(smallest_effect(spread, n)))} in {n} blocks"
+            for n in dict.fromkeys((looks[0], looks[-1]))
         )
+        yield f"{known} by {formats.percent(spread)}, differences are found {found}"
+
+
+def _from_to(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
 
 
 def after_block(experiment: Experiment) -> Iterator[str]:
@@ -78,9 +83,7 @@ def _stand(row: Row) -> str:
     if row.ratio is None:
         return f"{name}: {row.verdict}{f' ({row.reason})' if row.reason else ''}"
     ends = f" ({shown.interval(row.low, row.high)})" if row.low is not None else ""
-    effect = (
-        f", detectable ± {formats.percent(row.smallest_effect)}" if row.smallest_effect is not None else ""
-    )
+    effect = "" if row.smallest_effect is None else f", detectable {shown.effect(row)}"
     return f"{name} B/A {shown.ratio(row.ratio)}{ends}{effect}: {shown.verdict(row)}"
 
 

@@ -80,6 +80,7 @@ def _show_truth(*, peers: bool, as_json: bool) -> None:
         click.echo(json.dumps(table.document(rows), indent=1))
     else:
         terminal.show_truth(table.cells(rows))
+        terminal.say(table.summary(rows))
 
 
 def _show_ceiling(

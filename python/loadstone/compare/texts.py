@@ -63,7 +63,7 @@ def cells(row: Row) -> list[str]:
         ratio(row.ratio),
         interval(row.low, row.high),
         formats.percent(row.noise),
-        _effect(row),
+        effect(row),
         repeats(row),
         verdict(row),
     ]
@@ -88,11 +88,12 @@ def interval(low: float | None, high: float | None) -> str:
     return formats.NONE if low is None or high is None else f"{ratio(low)} … {ratio(high)}"
 
 
-def _effect(row: Row) -> str:
-    effect = row.smallest_effect
-    if effect is None:
+def effect(row: Row) -> str:
+    """Return the difference that would have been found four times in five; a large one as a factor."""
+    found = row.smallest_effect
+    if found is None:
         return formats.NONE
-    return f"± {formats.percent(effect)}" if effect < 1 else formats.times(1 + effect)
+    return f"± {formats.percent(found)}" if found < 1 else formats.times(1 + found)
 
 
 def repeats(row: Row) -> str:

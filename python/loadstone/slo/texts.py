@@ -233,10 +233,9 @@ def screen(document: Slo) -> RenderableType:
         table.add_column(head, justify="right", no_wrap=True)
     for cells in curve(document):
         table.add_row(*cells)
+    curves = [Fitted(table, less=("Client CPU", "Failed", "p50, ms"))] if table.rows else []
     lines = [Text(f"! {note}", style="yellow") for note in notes(document)]
-    return Group(
-        Fitted(table, less=("Client CPU", "Failed", "p50, ms")), *lines, Text(answer(document), style="bold")
-    )
+    return Group(*curves, *lines, Text(answer(document), style="bold"))
 
 
 def markdown(document: Slo) -> str:
