@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone.engine import SCHEMA
+from loadstone.engine.observe.counters import CounterReader
 from loadstone.engine.patience import Patience
 from loadstone.errors import LoadstoneError, RunFailedError, words_of
 from loadstone.host.monitor import Monitor, Watched
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from loadstone.engine import Caches, Engine
     from loadstone.engine.control import Control
-    from loadstone.engine.observe.remote import RemoteMachine
     from loadstone.model import Connection
     from loadstone.private_server import EmbeddedServer
     from loadstone.results.folder import RunFolder, TargetFolder
@@ -57,10 +57,14 @@ class Server:
         self._mark = self.engine.workspace_mark(secrets.token_hex(8), self.client_name)
         self._evicted = False
         self._lines: JsonLines = self.folder.monitor()
-        self._watching: Control | None = None
-        self._machine: RemoteMachine | None = None
-        self._told: set[str] = set()
         self._watchers = watchers
+        self._counters = CounterReader(
+            self.engine,
+            lambda: self.opened.connect("loadstone monitor"),
+            self.schema,
+            lambda reason: self._tell("info", reason, ""),
+            is_watched=bool(watchers),
+        )
         self._monitor = self._make_monitor()
 
     def describe(self) -> dict[str, Any]:
@@ -241,9 +245,8 @@ class Server:
 
     def _restart_cold(self, server: EmbeddedServer) -> Caches:
         self.engine.checkpoint(self.control)
-        for connection in (self.control, self._watching):
-            if connection is not None:
-                connection.close()
+        self.control.close()
+        self._counters.close()
         caches = restart_cold(server)
         self.revive()
         self._monitor.watch_server(server.pid)
@@ -279,9 +282,8 @@ class Server:
         if not self.control.closed:
             with contextlib.suppress(*self.engine.errors), self.engine.at_most(self.control, _RELEASE_S):
                 self.engine.release_workspace(self.control)
-        for connection in (self.control, self._watching):
-            if connection is not None:
-                connection.close()
+        self.control.close()
+        self._counters.close()
 
     def _is_dead(self) -> bool:
         """Return whether it is a private server whose process has ended."""
@@ -332,27 +334,8 @@ class Server:
         for watcher in self._watchers:
             watcher.served_by(backend)
         sources = {watcher.shown: watcher.ask for watcher in self._watchers}
-        watched = Watched(processes.pid, tuple(paths), self._ask, sources)
+        watched = Watched(processes.pid, tuple(paths), self._counters.read, sources)
         return Monitor(watched, self._lines.write, self._tell)
-
-    def _ask(self) -> dict[str, Any] | None:
-        if self._watching is None or self._watching.closed:
-            self._watching = self.opened.connect("loadstone monitor")
-            self._machine = self.engine.remote_machine(self._watching)
-        try:
-            seen = self.engine.observe(self._watching, self.schema)
-            if self._machine is not None:
-                seen.part["machine"] = self._machine.sample(self._watching)
-                # What is not told by SQL is shown by `--watch`, which says itself what it lacks.
-                seen.reasons += [] if self._watchers else self._machine.notes
-        except self.engine.errors:
-            self._watching.close()
-            raise
-        for reason in seen.reasons:
-            if reason not in self._told:
-                self._told.add(reason)
-                self._tell("info", reason, "")
-        return dict(seen.part)
 
     def _tell(self, level: Any, message: str, hint: str) -> None:
         self._run.event(level, "note", message, hint=hint or None, target=self.id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from loadstone.engine.observe.counters import CounterReader
 from loadstone.errors import UNREADABLE, words_of
 from loadstone.host.monitor import Monitor, Watched
 from loadstone.results.labels import name_document
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from loadstone.engine.answers import Durability, Identity, Setting
     from loadstone.engine.control import Control
-    from loadstone.engine.observe.remote import RemoteMachine
     from loadstone.engine.wire import WireEngine
     from loadstone.model import Connection
     from loadstone.results.folder import RunFolder, TargetFolder
@@ -63,11 +63,15 @@ class ReportedServer:
         self._target = target
         self._run = run
         self._watchers = watchers
-        self._told: set[str] = set()
-        self._watching: Control | None = None
-        self._machine: RemoteMachine | None = None
         self._control: Control | None = self._dial_or_tell()
         self._schema = self._ask("the schema", address.schema, "public")
+        self._counters = CounterReader(
+            self._engine,
+            lambda: address.dial("loadstone monitor"),
+            self._schema,
+            lambda reason: self._tell("info", reason, ""),
+            is_watched=bool(watchers),
+        )
         self._lines = self.folder.monitor()
         self.monitor = self._make_monitor()
 
@@ -110,9 +114,9 @@ class ReportedServer:
         """Stop watching and disconnect."""
         self.monitor.stop()
         self._lines.close()
-        for connection in (self._control, self._watching):
-            if connection is not None:
-                connection.close()
+        if self._control is not None:
+            self._control.close()
+        self._counters.close()
 
     def _dial_or_tell(self) -> Control | None:
         try:
@@ -141,7 +145,7 @@ class ReportedServer:
             for watcher in self._watchers:
                 watcher.served_by(backend)
         sources = {watcher.shown: watcher.ask for watcher in self._watchers}
-        watched = Watched(pid, (self._run.path,), self._observe, sources)
+        watched = Watched(pid, (self._run.path,), self._counters.read, sources)
         return Monitor(watched, self._lines.write, self._tell)
 
     def _server_pid(self, control: Control) -> int | None:
@@ -149,25 +153,6 @@ class ReportedServer:
         if processes.pid is None and processes.reason and not self._watchers:
             self._tell("info", f"the server's processes are not watched: {processes.reason}", "")
         return processes.pid
-
-    def _observe(self) -> dict[str, Any] | None:
-        if self._watching is None or self._watching.closed:
-            self._watching = self._address.dial("loadstone monitor")
-            self._machine = self._engine.remote_machine(self._watching)
-        try:
-            seen = self._engine.observe(self._watching, self._schema)
-            if self._machine is not None:
-                seen.part["machine"] = self._machine.sample(self._watching)
-                # What is not told by SQL is shown by `--watch`, which says itself what it lacks.
-                seen.reasons += [] if self._watchers else self._machine.notes
-        except self._engine.errors:
-            self._watching.close()
-            raise
-        for reason in seen.reasons:
-            if reason not in self._told:
-                self._told.add(reason)
-                self._tell("info", reason, "")
-        return dict(seen.part)
 
     def _tell(self, level: Any, message: str, hint: str) -> None:
         self._run.event(level, "note", message, hint=hint or None, target=self._target.id)
