@@ -38,7 +38,8 @@ class Line:
         Raises LineLostError when no answer comes within `within_s` seconds, and what it raises there.
         """
         try:
-            return await asyncio.wait_for(self._call(function, arguments), within_s)
+            async with asyncio.timeout(within_s):  # unlike wait_for, it needs no task of its own
+                return await self._call(function, arguments)
         except TimeoutError:
             raise LineLostError(f"it did not answer within {within_s:g} s") from None
         except OSError as error:
