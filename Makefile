@@ -78,12 +78,12 @@ pgbench-tap: build  ## PostgreSQL's own tests of pgbench, from Debian's source p
 	@$(BIN)/python tools/pgbench_tap.py || [ $$? = 77 ]
 
 fuzz:  ## every fuzz target, FUZZ_SECONDS each, with new inputs each time; FUZZ_SEED=1 as in CI
-	@for target in $(FUZZ_TARGETS); do \
-	    mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
-	    (cd fuzz && cargo run --quiet --release --bin $$target -- corpus/$$target -seed=$(FUZZ_SEED) \
-	        -artifact_prefix=artifacts/$$target/ -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10) \
-	        || exit 1; \
-	done
+	@mkdir -p $(foreach target,$(FUZZ_TARGETS),fuzz/corpus/$(target) fuzz/artifacts/$(target))
+	@cd fuzz && cargo build --quiet --release --bins
+	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $$(nproc) -I TARGET sh -c 'cd fuzz && log=artifacts/TARGET/log && \
+	    if cargo run --quiet --release --bin TARGET -- corpus/TARGET -seed=$(FUZZ_SEED) -artifact_prefix=artifacts/TARGET/ \
+	        -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 >$$log 2>&1; \
+	    then echo "TARGET: $$(tail -n 1 $$log)"; else echo "TARGET failed:"; cat $$log; exit 1; fi'
 
 clean:  ## remove what was built
 	rm -rf $(VENV) target fuzz/target dist
