@@ -333,6 +333,20 @@ def test_ddl_for_partitions_is_ready_to_be_run(database: Database) -> None:
 EMPTY = {"rows": "0", "bytes": "0", "content": "0", "numbers": "0", "nulls": [0] * len(TYPES)}
 
 
+def test_the_fingerprint_of_a_date_is_that_of_every_datestyle(database: Database) -> None:
+    dated: RowTable = {**TABLE, "columns": [{"name": "day", "type": "date"}]}
+    with control_of(database) as control:
+        control.execute("create table dated (day date)")
+        control.execute("insert into dated values ('2008-10-03'), (null), ('infinity'), ('0044-03-15 BC')")
+        found = control.execute(POSTGRES.fingerprint(dated, "dated")).fetchone()
+        control.execute("delete from dated where day is null or not isfinite(day) or day < '0001-01-01'")
+        usual = control.execute(POSTGRES.fingerprint(dated, "dated")).fetchone()
+        control.execute("set datestyle to 'German, DMY'")
+        assert control.execute(POSTGRES.fingerprint(dated, "dated")).fetchone() == usual
+    assert found is not None
+    assert found["nulls"] == [1]
+
+
 def test_fingerprints_are_the_same_on_both_engines(database: Database) -> None:
     values = (
         "insert into t values "

@@ -275,7 +275,14 @@ class TableDialect(LoadDialect):
             return f"case when {name} then '1' when not {name} then '0' else {self.null_text} end"
         if kind == "timestamp":
             name = self.microseconds(name)
+        if kind == "date":
+            name = self.iso_date(name)
         return f"coalesce({name}::text, {self.null_text})"
+
+    def iso_date(self, name: str) -> str:
+        """Return an expression for a date as ISO 8601 writes it, whatever the session's DateStyle is."""
+        usual = f"{name} between '0001-01-01' and '9999-12-31'"
+        return f"(case when {usual} then to_char({name}::timestamp, 'YYYY-MM-DD') else {name}::text end)"
 
     def octets(self, text: str) -> str:
         """Return an expression for the length of a text in bytes."""

@@ -69,6 +69,10 @@ class DuckTables(NativeLoads, TableDialect):
             found.append("DuckDB chooses how each column is compressed when it writes it")
         return tuple(found)
 
+    def iso_date(self, name: str) -> str:
+        """Return the date: its text is ISO 8601 in every session."""
+        return name
+
     def octets(self, text: str) -> str:
         """Return an expression for the length of a text in bytes."""
         return f"strlen({text}::varchar)"
