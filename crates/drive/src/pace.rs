@@ -70,7 +70,7 @@ impl Pace {
 
 /// When one of several workers' next start comes.
 #[derive(Debug)]
-enum Rhythm {
+enum Arrivals {
     Closed,
     Fixed {
         rate_per_s: f64,
@@ -87,7 +87,7 @@ enum Rhythm {
     },
 }
 
-impl From<Pace> for Rhythm {
+impl From<Pace> for Arrivals {
     fn from(pace: Pace) -> Self {
         match pace {
             Pace::Closed => Self::Closed,
@@ -110,7 +110,7 @@ impl From<Pace> for Rhythm {
 /// they make the starts of one host, without a word between them.
 #[derive(Debug)]
 pub struct Schedule {
-    rhythm: Rhythm,
+    arrivals: Arrivals,
     share: Share,
     worker: u64,
     workers: u64,
@@ -130,7 +130,7 @@ impl Schedule {
     #[must_use]
     pub fn shared(pace: Pace, worker: u64, workers: u64, share: Share, prng: Prng) -> Self {
         let mut schedule = Self {
-            rhythm: pace.into(),
+            arrivals: pace.into(),
             share,
             worker,
             workers,
@@ -145,8 +145,8 @@ impl Schedule {
     /// The next intended start, nanoseconds after the run's start; `None` in a closed loop.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
-        match self.rhythm {
-            Rhythm::Closed => None,
+        match self.arrivals {
+            Arrivals::Closed => None,
             _ => Some(self.next_ns),
         }
     }
@@ -169,20 +169,20 @@ impl Schedule {
         let Share { number, of } = self.share;
         // The first start of this host, or the next one: those between them are other hosts'.
         let draws = if self.taken == 0 { number + 1 } else { of };
-        match &mut self.rhythm {
-            Rhythm::Closed => {}
-            Rhythm::Fixed { rate_per_s } => {
+        match &mut self.arrivals {
+            Arrivals::Closed => {}
+            Arrivals::Fixed { rate_per_s } => {
                 let position = (self.taken * self.workers + self.worker) * of + number;
                 self.next_ns = (position as f64 * 1e9 / *rate_per_s) as u64;
             }
-            Rhythm::Poisson { rate_per_s } => {
+            Arrivals::Poisson { rate_per_s } => {
                 let mean_ns = 1e9 * self.workers as f64 / *rate_per_s;
                 for _ in 0..draws {
                     let gap_ns = exponential(&mut self.prng) * mean_ns;
                     self.next_ns = self.next_ns.saturating_add(gap_ns.round() as u64);
                 }
             }
-            Rhythm::Varying { profile, expected } => {
+            Arrivals::Varying { profile, expected } => {
                 for _ in 0..draws {
                     *expected += exponential(&mut self.prng) * self.workers as f64;
                 }

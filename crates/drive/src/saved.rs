@@ -25,7 +25,7 @@ pub(crate) struct Head {
 /// One line, to write.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Written<'a, E> {
+enum LineRef<'a, E> {
     Begin(Head),
     Interval {
         index: u64,
@@ -80,7 +80,7 @@ impl Records {
     /// The drive has begun.
     pub(crate) fn begin(&mut self, timeline: &Timeline) -> Result<(), DriveError> {
         let start_ns = timeline.start_ns;
-        let line: Written<'_, ()> = Written::Begin(Head { start_ns });
+        let line: LineRef<'_, ()> = LineRef::Begin(Head { start_ns });
         self.line(&line)
     }
 
@@ -92,7 +92,7 @@ impl Records {
         record: &Record,
         sent: &[Mark],
     ) -> Result<(), DriveError> {
-        let line: Written<'_, ()> = Written::Interval {
+        let line: LineRef<'_, ()> = LineRef::Interval {
             index,
             end_ns,
             connected,
@@ -104,13 +104,13 @@ impl Records {
 
     /// What the work has learnt.
     pub(crate) fn part(&mut self, part: &Value) -> Result<(), DriveError> {
-        let line: Written<'_, ()> = Written::Part(part);
+        let line: LineRef<'_, ()> = LineRef::Part(part);
         self.line(&line)
     }
 
     /// The drive is over: all that is not in an interval.
     pub(crate) fn end(&mut self, end: &impl Serialize) -> Result<(), DriveError> {
-        self.line(&Written::End(end))
+        self.line(&LineRef::End(end))
     }
 
     /// In one write, so that a drive that is killed leaves whole lines.

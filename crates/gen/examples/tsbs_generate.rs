@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
-use loadstone_gen::tsbs::{Block, Config, Simulation, Text, UseCase, Written, write};
+use loadstone_gen::tsbs::{Block, Config, Simulation, Text, UseCase, WriteTotals, write};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -63,7 +63,7 @@ fn parse() -> Result<Options, Failure> {
 const BLOCKS: usize = 16;
 
 /// One thread fills blocks, another formats them; blocks go back to be filled again.
-fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<Written, Failure> {
+fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<WriteTotals, Failure> {
     let mut simulation = Simulation::new(config)?;
     let catalog = Arc::clone(simulation.catalog());
     let (full_sender, full) = sync_channel::<Vec<Block>>(4);
@@ -83,7 +83,7 @@ fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<Writ
             }
         }
     });
-    let (mut text, mut written) = (Text::default(), Written::default());
+    let (mut text, mut written) = (Text::default(), WriteTotals::default());
     output.write_all(catalog.header().as_bytes())?;
     written.bytes += catalog.header().len() as u64;
     while let Ok(blocks) = full.recv() {
@@ -104,10 +104,10 @@ fn write_on_two_threads(config: &Config, output: &mut impl Write) -> Result<Writ
 }
 
 /// The cost of the serial part alone.
-fn simulate(config: &Config) -> Result<Written, Failure> {
+fn simulate(config: &Config) -> Result<WriteTotals, Failure> {
     let mut simulation = Simulation::new(config)?;
     let catalog = Arc::clone(simulation.catalog());
-    let (mut block, mut written) = (Block::default(), Written::default());
+    let (mut block, mut written) = (Block::default(), WriteTotals::default());
     while simulation.fill(&mut block) {
         written.rows += block.rows() as u64;
         written.metrics += catalog.metrics(&block);
@@ -116,11 +116,11 @@ fn simulate(config: &Config) -> Result<Written, Failure> {
 }
 
 /// Line protocol, on one thread.
-fn write_influx(config: &Config, output: &mut impl Write) -> Result<Written, Failure> {
+fn write_influx(config: &Config, output: &mut impl Write) -> Result<WriteTotals, Failure> {
     let mut simulation = Simulation::new(config)?;
     let catalog = Arc::clone(simulation.catalog());
     let (mut block, mut text, mut written) =
-        (Block::default(), Text::default(), Written::default());
+        (Block::default(), Text::default(), WriteTotals::default());
     while simulation.fill(&mut block) {
         text.clear();
         catalog.format_influx(&block, &mut text);
@@ -132,7 +132,7 @@ fn write_influx(config: &Config, output: &mut impl Write) -> Result<Written, Fai
     Ok(written)
 }
 
-fn generate(options: &Options, output: &mut impl Write) -> Result<Written, Failure> {
+fn generate(options: &Options, output: &mut impl Write) -> Result<WriteTotals, Failure> {
     match options.threads {
         _ if options.influx => write_influx(&options.config, output),
         0 => simulate(&options.config),

@@ -53,7 +53,7 @@ trait Set: Send {
 }
 
 /// A set that can be asked for.
-pub struct Known {
+pub struct SetSpec {
     /// Its name.
     pub name: &'static str,
     /// What it holds, in a few words.
@@ -74,7 +74,7 @@ pub struct Choice {
 }
 
 /// Every set, a line each.
-pub const SETS: &[Known] = &[import::KNOWN, types::KNOWN, flights::KNOWN];
+pub const SETS: &[SetSpec] = &[import::SPEC, types::SPEC, flights::SPEC];
 
 /// So many rows can be numbered, with every row's random numbers.
 const ROWS_MAX: u64 = 1 << 48;
@@ -161,21 +161,21 @@ pub enum ConfigError {
 struct Options(BTreeMap<&'static str, &'static str>);
 
 impl Options {
-    fn of(known: &Known, chosen: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
-        let defaults = known.options.iter();
+    fn of(spec: &SetSpec, chosen: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        let defaults = spec.options.iter();
         let mut options: BTreeMap<_, _> = defaults
             .filter_map(|choice| Some((choice.name, *choice.values.first()?)))
             .collect();
         for (name, value) in chosen {
-            let choice = known.options.iter().find(|choice| choice.name == name);
+            let choice = spec.options.iter().find(|choice| choice.name == name);
             let choice = choice.ok_or_else(|| ConfigError::Option {
-                set: known.name,
+                set: spec.name,
                 option: name.clone(),
-                known: list(known.options.iter().map(|choice| choice.name)),
+                known: list(spec.options.iter().map(|choice| choice.name)),
             })?;
             let found = choice.values.iter().find(|known| *known == value);
             let found = found.ok_or_else(|| ConfigError::Value {
-                set: known.name,
+                set: spec.name,
                 option: name.clone(),
                 value: value.clone(),
                 known: list(choice.values.iter().copied()),
@@ -203,7 +203,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// Rows of a set. Making it takes no time that depends on the rows: any slice begins at once.
 pub struct RowsSource {
     dataset: Arc<Dataset>,
-    known: &'static Known,
+    spec: &'static SetSpec,
     set: Box<dyn Set>,
     /// Numbers of the rows still to be made.
     rows: Range<u64>,
@@ -215,20 +215,20 @@ impl RowsSource {
     /// # Errors
     /// If there is no such set, option or value, or the rows cannot be numbered.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        let known = SETS.iter().find(|known| known.name == config.set);
-        let known = known.ok_or_else(|| ConfigError::Set {
+        let spec = SETS.iter().find(|spec| spec.name == config.set);
+        let spec = spec.ok_or_else(|| ConfigError::Set {
             set: config.set.clone(),
-            known: list(SETS.iter().map(|known| known.name)),
+            known: list(SETS.iter().map(|spec| spec.name)),
         })?;
-        let options = Options::of(known, &config.options)?;
-        let rows = numbered(known, config.first, config.rows)?;
-        let set = (known.make)(config.seed, &options);
+        let options = Options::of(spec, &config.options)?;
+        let rows = numbered(spec, config.first, config.rows)?;
+        let set = (spec.make)(config.seed, &options);
         Ok(Self {
             dataset: Arc::new(Dataset {
                 tags: None,
                 tables: vec![set.table()],
             }),
-            known,
+            spec,
             set,
             rows,
         })
@@ -245,7 +245,7 @@ impl RowsSource {
     /// # Errors
     /// If the rows cannot be numbered.
     pub fn go_to(&mut self, first: u64, rows: u64) -> Result<(), ConfigError> {
-        self.rows = numbered(self.known, first, rows)?;
+        self.rows = numbered(self.spec, first, rows)?;
         Ok(())
     }
 
@@ -262,14 +262,14 @@ impl RowsSource {
 }
 
 /// The numbers of these rows.
-fn numbered(known: &Known, first: u64, rows: u64) -> Result<Range<u64>, ConfigError> {
+fn numbered(spec: &SetSpec, first: u64, rows: u64) -> Result<Range<u64>, ConfigError> {
     let end = first.checked_add(rows);
-    let end = end.filter(|end| *end <= known.rows_max);
+    let end = end.filter(|end| *end <= spec.rows_max);
     let end = end.ok_or(ConfigError::Rows {
-        set: known.name,
+        set: spec.name,
         first,
         rows,
-        last: known.rows_max - 1,
+        last: spec.rows_max - 1,
     })?;
     Ok(first..end)
 }

@@ -152,7 +152,7 @@ impl Catalog {
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Written {
+pub struct WriteTotals {
     /// Number of rows.
     pub rows: u64,
     /// Number of field values.
@@ -181,12 +181,12 @@ pub enum WriteError {
 ///
 /// # Errors
 /// If the configuration cannot be generated, or the output refuses a write.
-pub fn write(config: &Config, output: &mut impl Write) -> Result<Written, WriteError> {
+pub fn write(config: &Config, output: &mut impl Write) -> Result<WriteTotals, WriteError> {
     let mut simulation = Simulation::new(config)?;
     let catalog = Arc::clone(simulation.catalog());
     let (mut block, mut text, mut written) =
-        (Block::default(), Text::default(), Written::default());
-    let mut put = |bytes: &[u8], written: &mut Written| {
+        (Block::default(), Text::default(), WriteTotals::default());
+    let mut put = |bytes: &[u8], written: &mut WriteTotals| {
         let failed = |source| WriteError::Output {
             bytes: written.bytes,
             source,

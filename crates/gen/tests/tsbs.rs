@@ -2,7 +2,7 @@
 //! commit 37fced7 with Go 1.26.8 for amd64.
 
 use loadstone_gen::tsbs::{
-    Block, Config, ConfigError, Simulation, Text, UseCase, WriteError, Written, write,
+    Block, Config, ConfigError, Simulation, Text, UseCase, WriteError, WriteTotals, write,
 };
 use md5::{Digest, Md5};
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn config(case: &Case) -> Config {
     clippy::expect_used,
     reason = "a broken configuration must fail the test"
 )]
-fn text(config: &Config) -> (Vec<u8>, Written) {
+fn text(config: &Config) -> (Vec<u8>, WriteTotals) {
     let mut text = Vec::new();
     let written = write(config, &mut text).expect("the configuration is good");
     (text, written)

@@ -90,7 +90,7 @@ enum Values {
     /// The array's own bytes.
     Texts(TextKind),
     /// Texts that were written of them.
-    Written(Vec<String>),
+    Strings(Vec<String>),
     /// There is none.
     Nulls,
 }
@@ -114,7 +114,7 @@ impl Column {
             // Whatever the entries are, a column of a dictionary is one of texts.
             if kind(values) != Kind::Text {
                 column.values =
-                    Values::Written((0..plain.len()).map(|row| written(&plain, row)).collect());
+                    Values::Strings((0..plain.len()).map(|row| written(&plain, row)).collect());
             }
             return Ok(column);
         }
@@ -132,7 +132,7 @@ impl Column {
             Values::Doubles(values) => Cell::Number(values[row]),
             Values::Spans(values) => Cell::Span(values[row]),
             Values::Times(values) => Cell::Time(values[row]),
-            Values::Written(texts) => Cell::Text(texts[row].as_bytes()),
+            Values::Strings(texts) => Cell::Text(texts[row].as_bytes()),
             Values::Texts(kind) => Cell::Text(text(&self.array, *kind, row)),
             Values::Nulls => return None,
         })
@@ -226,9 +226,9 @@ fn values(array: &ArrayRef) -> Values {
         | DataType::Map(..)
         | DataType::Union(..)
         | DataType::RunEndEncoded(..) => {
-            Values::Written((0..array.len()).map(|row| written(array, row)).collect())
+            Values::Strings((0..array.len()).map(|row| written(array, row)).collect())
         }
-        _ => Values::Written(
+        _ => Values::Strings(
             (0..array.len())
                 .map(|row| format!("{:?}", array.slice(row, 1)))
                 .collect(),

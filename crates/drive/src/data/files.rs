@@ -99,7 +99,7 @@ impl FilesSpec {
     pub(crate) fn open(&self) -> Result<FileRows, DriveError> {
         self.check()?;
         for path in &self.paths {
-            let mut opened = Opened::new(path.clone(), self)?;
+            let mut opened = OpenFile::new(path.clone(), self)?;
             let mut looked = 0;
             while let Some(found) = opened.next(LOOK_ROWS - looked)? {
                 looked += found.rows;
@@ -120,7 +120,7 @@ impl FilesSpec {
 pub(crate) struct FileRows {
     spec: FilesSpec,
     left: VecDeque<PathBuf>,
-    opened: Option<Opened>,
+    opened: Option<OpenFile>,
 }
 
 /// Whole rows as they are in a file.
@@ -143,7 +143,7 @@ impl FileRows {
             let opened = match &mut self.opened {
                 Some(opened) => opened,
                 None => match self.left.pop_front() {
-                    Some(path) => self.opened.insert(Opened::new(path, &self.spec)?),
+                    Some(path) => self.opened.insert(OpenFile::new(path, &self.spec)?),
                     None => break,
                 },
             };
@@ -162,7 +162,7 @@ impl FileRows {
 }
 
 /// One file that is being read.
-struct Opened {
+struct OpenFile {
     path: PathBuf,
     reader: Box<dyn Read + Send>,
     finder: RowFinder,
@@ -173,7 +173,7 @@ struct Opened {
     is_over: bool,
 }
 
-impl Opened {
+impl OpenFile {
     fn new(path: PathBuf, spec: &FilesSpec) -> Result<Self, DriveError> {
         let opened = File::open(&path).and_then(|file| super::plain(file, Some(&path)));
         let reader = opened.map_err(|source| DriveError::System {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Latency, Moments};
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct LatencyText {
     moments: Moments,
     histogram: String,
 }
@@ -25,7 +25,7 @@ impl Serialize for Latency {
         V2DeflateSerializer::new()
             .serialize(&self.histogram, &mut bytes)
             .map_err(S::Error::custom)?;
-        let written = Written {
+        let written = LatencyText {
             moments: self.moments,
             histogram: STANDARD.encode(&bytes),
         };
@@ -35,7 +35,7 @@ impl Serialize for Latency {
 
 impl<'de> Deserialize<'de> for Latency {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(written) = Option::<Written>::deserialize(deserializer)? else {
+        let Some(written) = Option::<LatencyText>::deserialize(deserializer)? else {
             return Ok(Self::unused());
         };
         let bytes = (STANDARD.decode(&written.histogram)).map_err(D::Error::custom)?;

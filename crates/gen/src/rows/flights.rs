@@ -34,9 +34,9 @@
 //! our choice.
 
 mod airports;
+mod alias_table;
 mod carriers;
 mod dictionaries;
-mod draw;
 mod flight;
 mod network;
 mod planes;
@@ -50,13 +50,13 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::columns::{TIME, field, nullable, numbers, numbers_or_null};
 use super::number::Stream;
-use super::{Known, ROWS_MAX, Set};
+use super::{ROWS_MAX, Set, SetSpec};
 use crate::dataset::{Plain, Table};
 use crate::dictionary_batch::{ColumnGroup, Dictionary, KeyedColumns};
-use dictionaries::{DICTIONARIES, fate, plane};
-use flight::{Draws, Fate, Flight, LATE, of_day};
+use dictionaries::{DICTIONARIES, outcome, plane};
+use flight::{Flight, FlightDistributions, FlightOutcome, LATE, of_day};
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const SPEC: SetSpec = SetSpec {
     name: "flights",
     about: "flights in the United States in 2008, 56 columns, about 400 bytes a row",
     options: &[],
@@ -81,7 +81,7 @@ const START_US: i64 = 1_199_145_600_000_000;
 const MINUTE_US: i64 = 60_000_000;
 
 struct Flights {
-    draws: Draws,
+    distributions: FlightDistributions,
     /// Of one batch; kept for their memory.
     batch: Vec<Flight>,
 }
@@ -96,7 +96,7 @@ struct Given {
 impl Flights {
     fn new(seed: i64) -> Self {
         Self {
-            draws: Draws::new(Stream::new(seed)),
+            distributions: FlightDistributions::new(Stream::new(seed)),
             batch: Vec::new(),
         }
     }
@@ -126,7 +126,8 @@ impl Set for Flights {
 
     fn column_groups(&mut self, rows: Range<u64>) -> Vec<ColumnGroup> {
         self.batch.clear();
-        self.batch.extend(rows.map(|row| self.draws.flight(row)));
+        self.batch
+            .extend(rows.map(|row| self.distributions.flight(row)));
         let batch = Batch(&self.batch);
         let given = Given::new(&self.batch);
         let mut groups = Vec::with_capacity(29);
@@ -259,7 +260,9 @@ impl Batch<'_> {
             self.keyed(&known.routes, |flight| flight.route),
             self.small_if(arrived, |flight| flight.taxi[1]),
             self.small_if(departed, |flight| flight.taxi[0]),
-            self.keyed(&known.fates, |flight| fate(flight.fate, flight.code)),
+            self.keyed(&known.outcomes, |flight| {
+                outcome(flight.outcome, flight.code)
+            }),
         ]);
         let cause = |cause: usize| self.small_if(late, move |flight| flight.causes[cause]);
         groups.extend([0, 1, 2, 3, 4].map(cause));
@@ -282,9 +285,9 @@ impl Batch<'_> {
 
 impl Given {
     fn new(flights: &[Flight]) -> Self {
-        let arrived = |flight: &Flight| flight.fate == Fate::Arrived;
+        let arrived = |flight: &Flight| flight.outcome == FlightOutcome::Arrived;
         Self {
-            departed: given(flights, |flight| flight.fate != Fate::Cancelled),
+            departed: given(flights, |flight| flight.outcome != FlightOutcome::Cancelled),
             arrived: given(flights, arrived),
             late: given(flights, |flight| arrived(flight) && flight.delay[1] >= LATE),
         }

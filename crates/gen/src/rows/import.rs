@@ -30,12 +30,12 @@ use arrow_schema::{DataType, Schema};
 
 use super::columns::{Memory, TIME, field, texts_of, texts_up_to, times};
 use super::number::{Fraction, Stream, THREE_DIGITS, hexadecimal, pairs};
-use super::{Known, ROWS_MAX, Set};
+use super::{ROWS_MAX, Set, SetSpec};
 use crate::dataset::{Plain, Sequence, Table};
 use crate::dictionary_batch::ColumnGroup;
 use crate::mix::{GAMMA, finalize};
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const SPEC: SetSpec = SetSpec {
     name: "import",
     about: "sightings of mobile phones, 12 columns, about 190 bytes a row",
     options: &[],

@@ -37,12 +37,12 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::columns::{Memory, SLACK, field, numbers, room, texts};
 use super::number::{Stream, THREE_DIGITS};
-use super::{Choice, Known, Options, Set};
+use super::{Choice, Options, Set, SetSpec};
 use crate::dataset::{Plain, Sequence, Table};
 use crate::dictionary_batch::ColumnGroup;
 use crate::encode::sql_text_field;
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const SPEC: SetSpec = SetSpec {
     name: "types",
     about: "a table of one type of column, or of all: bigint, int, float, json, text, varchar, union",
     options: &[

@@ -37,7 +37,7 @@ struct Plan {
     empty_tags: [u8; BATCH],
 }
 
-enum Draw {
+enum NextBatch {
     /// The whole batch is lost.
     Missing,
     /// A batch that was held back comes instead.
@@ -47,9 +47,9 @@ enum Draw {
 
 impl Plan {
     /// Draws a plan. Every draw counts, even where an earlier batch takes its place.
-    fn draw(late_batches: usize, late_rows: usize, rng: &mut GoRand) -> Draw {
+    fn draw(late_batches: usize, late_rows: usize, rng: &mut GoRand) -> NextBatch {
         if rng.float64() < 0.01 {
-            return Draw::Missing;
+            return NextBatch::Missing;
         }
         let mut plan = Self {
             late: rng.float64() < 0.05,
@@ -77,9 +77,9 @@ impl Plan {
             plan.late_rows |= u16::from(rng.float64() < 0.3) << i;
         }
         if earlier {
-            Draw::Earlier
+            NextBatch::Earlier
         } else {
-            Draw::Batch(plan)
+            NextBatch::Batch(plan)
         }
     }
 }
@@ -132,12 +132,12 @@ impl Simulation {
             }
             let rng = &mut self.trucks.rng;
             match Plan::draw(self.late_batches.len(), self.late_rows.len(), rng) {
-                Draw::Missing => self.lose_batch(),
-                Draw::Earlier => {
+                NextBatch::Missing => self.lose_batch(),
+                NextBatch::Earlier => {
                     self.batch = self.late_batches.pop_front().unwrap_or_default();
                     return true;
                 }
-                Draw::Batch(plan) => {
+                NextBatch::Batch(plan) => {
                     self.make_batch(&plan);
                     if self.batch.is_empty() {
                         continue;

@@ -100,7 +100,7 @@ type Row = (usize, Option<String>, i64, Vec<Option<f64>>);
 
 /// A data set of one table with each value as text, and what it is read as.
 #[derive(Clone, Debug)]
-struct Written {
+struct TextTable {
     tags: Vec<String>,
     fields: Vec<String>,
     rows: Vec<Row>,
@@ -108,7 +108,7 @@ struct Written {
     devices: Vec<(Vec<String>, Option<f32>)>,
 }
 
-impl Written {
+impl TextTable {
     fn text(&self) -> String {
         let tags = self.tags.iter().map(|name| format!("{name} string,"));
         let tags: String = tags.collect();
@@ -154,12 +154,12 @@ prop_compose! {
         ), 0..60),
         tags in Just(tags),
         fields in Just(fields),
-    ) -> Written {
+    ) -> TextTable {
         let devices = devices.into_iter().enumerate().map(|(number, (mut tags, load))| {
             tags[0] = format!("{number}{}", tags[0]);
             (tags, load)
         });
-        Written {
+        TextTable {
             devices: devices.collect(),
             tags: tags.into_iter().collect(),
             fields: fields.into_iter().collect(),
@@ -211,7 +211,7 @@ fn series_rows(batch: &RecordBatch) -> impl Iterator<Item = SeriesRow> {
 }
 
 /// Devices are numbered by order of appearance.
-fn check_rows(expected: &Written, chunks: &[Chunk]) {
+fn check_rows(expected: &TextTable, chunks: &[Chunk]) {
     let mut order: Vec<usize> = Vec::new();
     for (device, ..) in &expected.rows {
         if !order.contains(device) {

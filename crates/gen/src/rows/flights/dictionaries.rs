@@ -7,7 +7,7 @@ use arrow_buffer::NullBuffer;
 
 use super::airports::Airport;
 use super::carriers::CARRIERS;
-use super::flight::{Fate, calendar};
+use super::flight::{FlightOutcome, calendar};
 use super::network::{NETWORK, Network};
 use super::planes::{Model, OWNERS, Plane, models};
 use crate::dictionary_batch::{Dictionary, Entries};
@@ -22,8 +22,8 @@ pub(super) struct Dictionaries {
     pub(super) tails: Arc<Dictionary>,
     /// By route: `origin`, `dest`, `distance`.
     pub(super) routes: Arc<Dictionary>,
-    /// By [`fate`]: `cancelled`, `cancellationcode`, `diverted`.
-    pub(super) fates: Arc<Dictionary>,
+    /// By [`outcome`]: `cancelled`, `cancellationcode`, `diverted`.
+    pub(super) outcomes: Arc<Dictionary>,
     /// By [`plane`]: `carrier_name` to `plane_year`.
     pub(super) planes: Arc<Dictionary>,
     /// By airport: its name to its longitude.
@@ -42,11 +42,11 @@ const CODES: [&str; 4] = ["A", "B", "C", "D"];
 
 /// What came of a flight, as one number: `code` counts its reason from 1.
 #[inline]
-pub(super) fn fate(fate: Fate, code: u8) -> u16 {
-    match fate {
-        Fate::Arrived => 0,
-        Fate::Diverted => 1,
-        Fate::Cancelled => 1 + u16::from(code),
+pub(super) fn outcome(outcome: FlightOutcome, code: u8) -> u16 {
+    match outcome {
+        FlightOutcome::Arrived => 0,
+        FlightOutcome::Diverted => 1,
+        FlightOutcome::Cancelled => 1 + u16::from(code),
     }
 }
 
@@ -72,7 +72,7 @@ impl Dictionaries {
             carriers: dictionary(vec![texts(codes)]),
             tails: dictionary(vec![texts(tails)]),
             routes: routes(network),
-            fates: fates(),
+            outcomes: outcomes(),
             planes: planes(&network.planes),
             places: places(&network.airports),
             metres: metres(&network.airports),
@@ -118,7 +118,7 @@ fn routes(network: &Network) -> Arc<Dictionary> {
     ])
 }
 
-fn fates() -> Arc<Dictionary> {
+fn outcomes() -> Arc<Dictionary> {
     let codes = || [None, None].into_iter().chain(CODES.map(Some));
     let diverted = [0, 1, 0, 0, 0, 0];
     dictionary(vec![

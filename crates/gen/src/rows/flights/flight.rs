@@ -1,12 +1,12 @@
 //! One flight: when it was to be, and what came of it.
 
 use super::super::number::{Fraction, Stream};
-use super::draw::Draw;
+use super::alias_table::AliasTable;
 use super::network::{NETWORK, Network};
 
 /// What came of a flight.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Fate {
+pub(super) enum FlightOutcome {
     Arrived,
     Diverted,
     Cancelled,
@@ -24,7 +24,7 @@ pub(super) struct Flight {
     pub(super) plane: u16,
     /// Day of 2008, from 0.
     pub(super) day: u16,
-    pub(super) fate: Fate,
+    pub(super) outcome: FlightOutcome,
     /// 0: none, else which letter from A on.
     pub(super) code: u8,
     pub(super) number: i16,
@@ -90,12 +90,12 @@ const DIVERTED: usize = 25;
 const CODES: [usize; 3] = [2000, 4000, 4999];
 
 /// What rows are drawn from.
-pub(super) struct Draws {
+pub(super) struct FlightDistributions {
     rows: Stream,
-    day: Draw,
-    slot: Draw,
-    delays: [Draw; 3],
-    taxi: [Draw; 2],
+    day: AliasTable,
+    slot: AliasTable,
+    delays: [AliasTable; 3],
+    taxi: [AliasTable; 2],
     /// Of each day of the year: month and day from 1, day of the week from Monday (1) on.
     calendar: Vec<[i16; 3]>,
     /// Of 2^32 flights of each month, those that are cancelled.
@@ -103,15 +103,15 @@ pub(super) struct Draws {
     pub(super) network: &'static Network,
 }
 
-impl Draws {
+impl FlightDistributions {
     pub(super) fn new(rows: Stream) -> Self {
         let calendar = calendar();
         Self {
             rows,
-            day: Draw::new(&days(&calendar)),
-            slot: Draw::new(&HOURS.map(|weight| [weight; SLOTS_OF_HOUR]).concat()),
-            delays: DELAYED.map(|(_, late)| Draw::new(&delays(late))),
-            taxi: TAXI.map(|(mode, most)| Draw::new(&taxi(mode, most))),
+            day: AliasTable::new(&days(&calendar)),
+            slot: AliasTable::new(&HOURS.map(|weight| [weight; SLOTS_OF_HOUR]).concat()),
+            delays: DELAYED.map(|(_, late)| AliasTable::new(&delays(late))),
+            taxi: TAXI.map(|(mode, most)| AliasTable::new(&taxi(mode, most))),
             calendar,
             cancelled: MONTHS.map(|(all, some)| u32::try_from((some << 32) / all).unwrap_or(0)),
             network: &NETWORK,
@@ -152,7 +152,7 @@ impl Draws {
             route: minutes(number).cast_unsigned(),
             plane,
             day: minutes(day).cast_unsigned(),
-            fate: Fate::Arrived,
+            outcome: FlightOutcome::Arrived,
             code: 0,
             number: 1 + minutes((usize::from(route.ordinal) * 37 + slot / SLOTS_OF_HOUR) % 7829),
             planned: [
@@ -167,7 +167,7 @@ impl Draws {
             causes: [0; 5],
         };
         self.decide(&mut flight, fraction(6));
-        if flight.fate == Fate::Arrived && flight.delay[1] >= LATE {
+        if flight.outcome == FlightOutcome::Arrived && flight.delay[1] >= LATE {
             flight.causes = causes(flight.delay, fraction(7));
         }
         flight
@@ -182,7 +182,7 @@ impl Draws {
             let mut left = Fraction(fraction.0 << 32);
             let reason = left.take(5000);
             let before = CODES.iter().filter(|end| reason >= **end).count();
-            flight.fate = Fate::Cancelled;
+            flight.outcome = FlightOutcome::Cancelled;
             flight.code = 1 + minutes(before).to_le_bytes()[0];
             // Which plane it would have been is known of one in two.
             flight.plane *= minutes(left.take(2)).cast_unsigned();
@@ -190,7 +190,7 @@ impl Draws {
         }
         fraction = Fraction(fraction.0 << 32);
         if fraction.take(10_000) < DIVERTED {
-            flight.fate = Fate::Diverted;
+            flight.outcome = FlightOutcome::Diverted;
         }
     }
 }

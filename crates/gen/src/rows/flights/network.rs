@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::airports::{Airport, airports};
+use super::alias_table::AliasTable;
 use super::carriers::{CARRIERS, Carrier, REGIONAL, keeper};
-use super::draw::Draw;
 use super::planes::{Plane, models};
 
 /// One carrier's flights in one direction.
@@ -31,7 +31,7 @@ pub(super) struct Network {
     pub(super) airports: Vec<Airport>,
     pub(super) routes: Vec<Route>,
     /// Which route a flight is on.
-    pub(super) draw: Draw,
+    pub(super) draw: AliasTable,
     /// Plane 0 is none.
     pub(super) planes: Vec<Plane>,
 }
@@ -90,7 +90,7 @@ impl Network {
                 }
             }
         }
-        let draw = Draw::new(&weights);
+        let draw = AliasTable::new(&weights);
         Self {
             airports,
             routes,

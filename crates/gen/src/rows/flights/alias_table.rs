@@ -4,7 +4,7 @@ use super::super::number::Fraction;
 
 /// Walker's alias method as M. D. Vose builds it (IEEE Transactions on Software Engineering 17, 1991): every place is
 /// as likely as another, and holds two outcomes at most. All in integers, so every machine draws the same.
-pub(super) struct Draw(Vec<Place>);
+pub(super) struct AliasTable(Vec<Place>);
 
 #[derive(Clone, Copy)]
 struct Place {
@@ -13,7 +13,7 @@ struct Place {
     other: u16,
 }
 
-impl Draw {
+impl AliasTable {
     /// Outcome *n* is drawn in proportion to weight *n*, with an error below 2^-32 of a place; at most 65536 weights,
     /// of a sum below 2^64.
     pub(super) fn new(weights: &[u64]) -> Self {
@@ -69,7 +69,7 @@ mod tests {
         #[test]
         fn outcomes_have_their_shares(weights in prop::collection::vec(0..1000_u64, 1..40)) {
             prop_assume!(weights.iter().any(|weight| *weight > 0));
-            let draw = Draw::new(&weights);
+            let draw = AliasTable::new(&weights);
             let mut shares = vec![0_u128; weights.len()];
             for (at, place) in draw.0.iter().enumerate() {
                 let own = if usize::from(place.other) == at { 1 << 32 } else { u128::from(place.below) };
@@ -85,7 +85,7 @@ mod tests {
 
         #[test]
         fn what_weighs_nothing_is_never_drawn(word: u64) {
-            let draw = Draw::new(&[0, 3, 0, 1, 0]);
+            let draw = AliasTable::new(&[0, 3, 0, 1, 0]);
             prop_assert!([1, 3].contains(&draw.draw(Fraction(word))));
         }
     }
