@@ -1,8 +1,8 @@
 //! The built-in server that answers at once: the driver's own ceiling is measured against it, and it is the
 //! fixture for tests of protocol, faults and timing.
 
+mod event_loop;
 mod service;
-mod serving;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
@@ -16,9 +16,9 @@ use std::time::Duration;
 use loadstone_wire::postgres::{Behaviour, Fault, Password, ResponderAuth};
 use socket2::Socket;
 
+use self::event_loop::EventLoop;
 use self::service::Service;
 pub use self::service::{ServiceSpec, StallSpec, TimeSpec};
-use self::serving::Serving;
 use crate::clock;
 use crate::error::DriveError;
 use crate::io::Poller;
@@ -348,10 +348,12 @@ fn serve(
             let slots = clients_max + 1;
             // A ring belongs to the thread that made it, so it is made here.
             match UringPoller::new(slots) {
-                Ok(poller) => Serving::new(poller, shared, woken, behaviour, slots, service).run(),
+                Ok(poller) => {
+                    EventLoop::new(poller, shared, woken, behaviour, slots, service).run()
+                }
                 Err(_) => {
                     if let Ok(poller) = EpollPoller::new(slots) {
-                        Serving::new(poller, shared, woken, behaviour, slots, service).run();
+                        EventLoop::new(poller, shared, woken, behaviour, slots, service).run();
                     }
                 }
             }

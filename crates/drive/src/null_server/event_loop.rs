@@ -32,7 +32,7 @@ struct Peer {
     silent: bool,
 }
 
-pub(super) struct Serving<P: Poller> {
+pub(super) struct EventLoop<P: Poller> {
     poller: P,
     shared: Arc<Shared>,
     woken: Socket,
@@ -45,7 +45,7 @@ pub(super) struct Serving<P: Poller> {
     service: Option<Service>,
 }
 
-impl<P: Poller> Serving<P> {
+impl<P: Poller> EventLoop<P> {
     pub(super) fn new(
         poller: P,
         shared: Arc<Shared>,
