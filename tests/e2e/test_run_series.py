@@ -187,7 +187,9 @@ def _fresh(summary: dict[str, Any]) -> None:
     assert fresh["never_seen"] < 20  # the last ones, when the probe has ended with the load
     assert 0 < fresh["mean_ns"] < 5e9
     assert fresh["mean_ns"] <= fresh["max_ns"]
-    assert 10e6 < fresh["probe_every_ns"] < 500e6  # asked every 50 ms, answered when the server can
+    assert (
+        0 < fresh["probe_every_ns"] < 5e9
+    )  # due every 50 ms, answered when the server can: late ones at once
     assert len(summary["beside"]["queries"]) == 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from loadstone import _core
 from loadstone.errors import RunFailedError
 from loadstone.results.json_files import to_json, write_atomic
 from loadstone.results.subfolders import subfolder
+from loadstone.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ SKEW_OF_INTERVAL = 0.01
 @contextmanager
 def records_folder(out_dir: str | None) -> Iterator[Path]:
     """Open the place of the records until they are merged."""
-    with tempfile.TemporaryDirectory(prefix=".records-", dir=out_dir) as folder:
-        yield Path(folder)
+    with temporary_folder(".records-", out_dir) as folder:
+        yield folder
 
 
 def merge(document: Document, joint: JointDrive, records: Mapping[int, Path]) -> Document:

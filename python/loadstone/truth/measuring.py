@@ -6,9 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +14,13 @@ import numpy as np
 from loadstone import model
 from loadstone.errors import RunFailedError
 from loadstone.summary.histograms import Histogram, read_log
+from loadstone.temporary import temporary_folder
 from loadstone.workload.calibrate import null_server
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from loadstone.signals import Signals
     from loadstone.truth.cases import Case
@@ -67,10 +67,10 @@ def _ours(case: Case, connection: model.Connection, signals: Signals | None) -> 
         scripts=(model.Script("truth", _SCRIPT),), mode="simple",
         clients=case.clients, duration_s=case.seconds, pace=pace,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="loadstone-truth-") as folder:
-        document = drive_document(drive, connection, Path(folder)) | {"messages": {"counts": True}}
+    with temporary_folder("loadstone-truth-") as folder:
+        document = drive_document(drive, connection, folder) | {"messages": {"counts": True}}
         account = perform(document, signals)
-        found = _percentiles_of(_histograms(Path(folder) / "latency.hlog"), case.percentiles)
+        found = _percentiles_of(_histograms(folder / "latency.hlog"), case.percentiles)
     if signals is not None:
         signals.check()
     lags = account["details"]["lag_ns"] if case.rate_per_s else {}
@@ -95,8 +95,8 @@ def _percentiles_of(found: Mapping[str, Histogram], percentiles: Iterable[float]
 
 def _pgbench(case: Case, connection: model.Connection, signals: Signals | None) -> Measured:
     """Return percentiles of pgbench's own log of transactions: microseconds, with the lag under a rate."""
-    with tempfile.TemporaryDirectory(prefix="loadstone-truth-") as folder:
-        script = Path(folder) / "truth.sql"
+    with temporary_folder("loadstone-truth-") as folder:
+        script = folder / "truth.sql"
         script.write_text(_SCRIPT)
         rate = ["--rate", f"{case.rate_per_s:g}"] if case.rate_per_s else []
         _run(
@@ -105,7 +105,7 @@ def _pgbench(case: Case, connection: model.Connection, signals: Signals | None) 
              connection.database],
             folder, case, signals,
         )  # fmt: skip
-        logs = [np.loadtxt(log, ndmin=2) for log in Path(folder).glob("pgbench_log.*")]
+        logs = [np.loadtxt(log, ndmin=2) for log in folder.glob("pgbench_log.*")]
     lines = np.concatenate(logs)
     response = lines[:, 2] / 1e3
     found = _of_samples("response", response, case)
@@ -121,8 +121,8 @@ def _of_samples(kind: str, values: np.ndarray[tuple[int], np.dtype[np.float64]],
 
 def _sysbench(case: Case, connection: model.Connection, signals: Signals | None) -> Measured:
     """Return percentiles of sysbench's histogram, whose buckets are 1.8 % wide; its times include the lag."""
-    with tempfile.TemporaryDirectory(prefix="loadstone-truth-") as folder:
-        (Path(folder) / "truth.lua").write_text(_LUA)
+    with temporary_folder("loadstone-truth-") as folder:
+        (folder / "truth.lua").write_text(_LUA)
         rate = [f"--rate={case.rate_per_s:g}"] if case.rate_per_s else []
         text = _run(
             ["sysbench", "./truth.lua", f"--threads={case.clients}", f"--time={case.seconds:g}",
@@ -142,7 +142,7 @@ def _sysbench(case: Case, connection: model.Connection, signals: Signals | None)
     }
 
 
-def _run(command: Sequence[str], folder: str, case: Case, signals: Signals | None) -> str:
+def _run(command: Sequence[str], folder: Path, case: Case, signals: Signals | None) -> str:
     ran = subprocess.run(
         command, cwd=folder, env=os.environ | {"PGOPTIONS": ""}, capture_output=True, text=True,
         timeout=case.seconds + _GRACE_S, check=False,

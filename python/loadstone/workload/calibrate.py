@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core, model
+from loadstone.temporary import temporary_folder
 from loadstone.workload.drive import drive_document, perform
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def _place_of_sockets() -> str:
 @contextmanager
 def null_server(clients_max: int, **behaviour: object) -> Iterator[tuple[_core.NullServer, model.Connection]]:
     """Run the built-in server on a unix socket of its own, in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="loadstone-null-", dir=_place_of_sockets()) as folder:
+    with temporary_folder("loadstone-null-", _place_of_sockets()) as path:
+        folder = str(path)
         spec = {"directory": folder, "clients_max": clients_max, **behaviour}
         server = _core.NullServer(json.dumps(spec))
         try:

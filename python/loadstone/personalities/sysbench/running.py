@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from loadstone.personalities.sysbench.progress import Progress, driver_interval_
 from loadstone.personalities.sysbench.results import print_beyond, print_results
 from loadstone.personalities.sysbench.scripts import script_document
 from loadstone.signals import InterruptedRun
+from loadstone.temporary import temporary_folder
 from loadstone.workload.drive import drive_document
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _kept_in(job: Job, observer: Observer) -> AbstractContextManager[ResultsFold
 @contextmanager
 def _passing_folder() -> Iterator[ResultsFolder]:
     """Keep the driver's files until the results are printed."""
-    with tempfile.TemporaryDirectory(prefix="loadstone-") as path, driver_folder(Path(path)) as folder:
+    with temporary_folder("loadstone-") as path, driver_folder(path) as folder:
         yield folder
 
 

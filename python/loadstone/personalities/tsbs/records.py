@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.json_files import try_to_write
+from loadstone.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ def refuse_unwritable(values: Values, *flags: str) -> None:
 def records_folder(wanted: str) -> Iterator[Path]:
     """Make the folder that `--out` names, empty or new, or a temporary one where it names none."""
     if not wanted:
-        with tempfile.TemporaryDirectory(prefix="loadstone-tsbs-") as temporary:
-            yield Path(temporary)
+        with temporary_folder("loadstone-tsbs-") as temporary:
+            yield temporary
         return
     folder = Path(wanted)
     try:

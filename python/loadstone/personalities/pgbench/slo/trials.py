@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import RunFailedError
@@ -23,10 +21,12 @@ from loadstone.results.document_reader import read_document
 from loadstone.results.documents import Drive as DriveResult
 from loadstone.slo.ceiling import own_ceiling
 from loadstone.slo.counting import counted
+from loadstone.temporary import temporary_folder
 from loadstone.workload.drive import perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from loadstone.model import Drive
     from loadstone.personalities.observation.machine import MachineWatch
@@ -61,8 +61,8 @@ class PgbenchTrials:
     @contextmanager
     def prepared(self, signals: Signals) -> Iterator[MakeTrial]:
         """Yield what makes trials: the server is there, and nothing is to be prepared."""
-        with tempfile.TemporaryDirectory(prefix="loadstone-pgbench-") as temporary:
-            yield partial(self._trial, self.folder or Path(temporary), signals)
+        with temporary_folder("loadstone-pgbench-") as temporary:
+            yield partial(self._trial, self.folder or temporary, signals)
 
     def _trial(self, place: Path, signals: Signals, planned: TrialPlan) -> Trial:
         """Drive the scripts. Raises LoadstoneError, or InterruptedRun for a signal."""
