@@ -6,6 +6,9 @@
 //!
 //! SQL is passed through as it was written, but for parameters: they are `$1`, `$2` and so on in every text that
 //! comes here, and a protocol that marks them otherwise translates the text when it prepares it.
+//!
+//! A method with a default is of what many protocols lack or have alike; without them one is as short as the lines of
+//! `driver/tests/lines.rs`, which drive scripts and queries.
 
 pub(crate) mod report;
 pub(crate) mod value;
@@ -42,8 +45,10 @@ pub(crate) trait Protocol: Bulk + Debug + Send + Sync + Sized + 'static {
     /// Check the settings of a connection, and read the files that they name; `is_unix`: it is a unix socket.
     fn new(connection: &Connection, is_unix: bool) -> Result<Self, DriveError>;
 
-    /// The path of a server's unix socket.
-    fn unix_socket(folder: &str, port: u16) -> String;
+    /// The path of a server's unix socket: what the user gave as the host, unless servers have a name for it there.
+    fn unix_socket(path: &str, _port: u16) -> String {
+        path.to_owned()
+    }
 
     /// A session whose first bytes are pending.
     fn session(&self) -> Result<Self::Session, Failure>;
@@ -59,8 +64,11 @@ pub(crate) trait Protocol: Bulk + Debug + Send + Sync + Sized + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// The same transaction may succeed when it is tried again (serialization failure, deadlock).
-    fn is_retriable(state: SqlState) -> bool;
+    /// The same transaction may succeed when it is tried again (serialization failure, as the standard has it;
+    /// deadlock, where the server has a state of its own for it).
+    fn is_retriable(state: SqlState) -> bool {
+        &state == b"40001"
+    }
 }
 
 /// One connection without its socket: bytes in, messages out, and bytes to send.
@@ -73,7 +81,10 @@ pub(crate) trait Session<P: Protocol>: Send {
     ) -> Result<(), Failure>;
 
     /// The server closed the connection: what that means here.
-    fn closed(&mut self) -> Failure;
+    fn closed(&mut self) -> Failure {
+        let message = "the server closed the connection";
+        Failure::new(ErrorClass::Connection, message)
+    }
 
     /// For appending messages.
     fn frontend(&mut self) -> P::Frontend<'_>;
@@ -165,6 +176,23 @@ pub(crate) struct ServerError<'a> {
     pub(crate) is_fatal: bool,
 }
 
+impl<'a> ServerError<'a> {
+    /// One of a server that says no more than this.
+    pub(crate) fn new(state: SqlState, message: &'a [u8]) -> Self {
+        Self {
+            state,
+            number: 0,
+            message,
+            report: Report {
+                severity: b"ERROR",
+                message,
+                ..Report::default()
+            },
+            is_fatal: false,
+        }
+    }
+}
+
 /// Messages to the server.
 pub(crate) trait Frontend {
     /// A text of SQL that is run as it is; answered by itself.
@@ -180,11 +208,15 @@ pub(crate) trait Frontend {
         parameters: impl Iterator<Item = Option<&'p [u8]>>,
     ) -> Result<(), Unencodable>;
 
-    /// Run a prepared statement without parameters: rows in the protocol's binary form, or as text.
-    fn execute_plain(&mut self, name: &str, binary: bool) -> Result<(), Unencodable>;
+    /// Run a prepared statement without parameters: rows in the protocol's binary form, where it has one, or as text.
+    fn execute_plain(&mut self, name: &str, _binary: bool) -> Result<(), Unencodable> {
+        self.execute(name, std::iter::empty())
+    }
 
-    /// Forget a prepared statement.
-    fn close_statement(&mut self, name: &str) -> Result<(), Unencodable>;
+    /// Forget a prepared statement, where the server keeps them until it is told to.
+    fn close_statement(&mut self, _name: &str) -> Result<(), Unencodable> {
+        Ok(())
+    }
 
     /// End what [`Message::Answered`] is to answer.
     fn sync(&mut self);
@@ -194,11 +226,11 @@ pub(crate) trait Frontend {
         Ok(())
     }
 
-    /// Say goodbye.
-    fn terminate(&mut self);
+    /// Say goodbye, where closing the connection does not say it.
+    fn terminate(&mut self) {}
 
-    /// Messages that [`Bulk`] made before.
-    fn encoded(&mut self, messages: &[u8]);
+    /// Messages that [`Bulk`] made before: none where it makes none.
+    fn encoded(&mut self, _messages: &[u8]) {}
 }
 
 /// Messages that carry many rows: appended to plain memory, so that another thread than the connection's makes
@@ -325,10 +357,12 @@ pub(crate) trait Row {
     /// What a value says; `None` when its bytes are not of this form. `scratch` holds what has to be built.
     fn cell<'v>(
         form: Form,
-        is_binary: bool,
+        _is_binary: bool,
         value: &'v [u8],
-        scratch: &'v mut Vec<u8>,
-    ) -> Option<Cell<'v>>;
+        _scratch: &'v mut Vec<u8>,
+    ) -> Option<Cell<'v>> {
+        value::plain(form, value)
+    }
 }
 
 /// Why a transaction failed, or a connection.

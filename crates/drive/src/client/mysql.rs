@@ -15,7 +15,6 @@ use loadstone_wire::postgres::ClientConfig;
 use socket2::Socket;
 
 use crate::error::DriveError;
-use crate::protocol::report::Report;
 use crate::protocol::value::{Cell, Form};
 use crate::protocol::{
     Column, Columns, Completed, Failure, Frontend, Message, Protocol, Row, ServerError, Session,
@@ -125,15 +124,9 @@ fn translated(event: wire::Event<'_>) -> Message<'_, Mysql> {
         wire::Event::Answered { in_transaction } => Message::Answered { in_transaction },
         wire::Event::DataWanted => Message::DataWanted,
         wire::Event::Error(error) => Message::Error(ServerError {
-            state: state(error.code, error.sqlstate),
             number: error.code,
-            message: error.message,
-            report: Report {
-                severity: b"ERROR",
-                message: error.message,
-                ..Report::default()
-            },
             is_fatal: error.is_fatal(),
+            ..ServerError::new(state(error.code, error.sqlstate), error.message)
         }),
     }
 }

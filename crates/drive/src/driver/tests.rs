@@ -1,5 +1,7 @@
 //! A made-up protocol of lines drives the same workloads: nothing above the seam knows which protocol it is.
 
+mod lines;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,178 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use self::lines::Lines;
 use super::Drive;
-use crate::error::DriveError;
-use crate::protocol::value::{Cell, Form};
-use crate::protocol::{
-    Bulk, Column, Columns, Completed, Failure, Frontend, Message, Protocol, Row, ServerError,
-    Session, SqlState, Unencodable,
-};
-use crate::record::ErrorClass;
-use crate::spec::{Connection, DriveSpec};
-
-/// Every message is a line whose first byte says what it is.
-#[derive(Debug)]
-struct Lines;
-
-struct Link {
-    tail: Vec<u8>,
-    out: Vec<u8>,
-}
-
-struct Writer<'a>(&'a mut Vec<u8>);
-
-/// The name of the only column, or its value.
-struct Field<'a>(&'a [u8]);
-
-impl Bulk for Lines {}
-
-impl Protocol for Lines {
-    type Session = Link;
-    type Frontend<'a> = Writer<'a>;
-    type Columns<'a> = Field<'a>;
-    type Row<'a> = Field<'a>;
-    type CancelKey = ();
-
-    fn new(_connection: &Connection, _is_unix: bool) -> Result<Self, DriveError> {
-        Ok(Self)
-    }
-
-    fn unix_socket(folder: &str, port: u16) -> String {
-        format!("{folder}/{port}")
-    }
-
-    fn session(&self) -> Result<Link, Failure> {
-        let (tail, out) = (Vec::new(), b"hello\n".to_vec());
-        Ok(Link { tail, out })
-    }
-
-    fn is_retriable(state: SqlState) -> bool {
-        &state == b"AGAIN"
-    }
-}
-
-impl Session<Lines> for Link {
-    fn receive(
-        &mut self,
-        bytes: &[u8],
-        on_message: &mut impl FnMut(Message<'_, Lines>),
-    ) -> Result<(), Failure> {
-        self.tail.extend_from_slice(bytes);
-        while let Some(end) = self.tail.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.tail.drain(..=end).collect();
-            let text = &line[1..end];
-            on_message(match line[0] {
-                b'l' => Message::LoggedIn,
-                b'p' => Message::Prepared,
-                b'c' => Message::Columns(Field(text)),
-                b'r' => Message::Row(Field(text)),
-                b'd' => Message::Done(Completed::Words(text)),
-                b'a' => Message::Answered {
-                    in_transaction: false,
-                },
-                b'e' => Message::Error(ServerError {
-                    report: crate::protocol::report::Report::default(),
-                    state: *text.first_chunk().unwrap(),
-                    number: 0,
-                    message: text,
-                    is_fatal: false,
-                }),
-                _ => return Err(Failure::new(ErrorClass::Protocol, "no such line")),
-            });
-        }
-        Ok(())
-    }
-
-    fn closed(&mut self) -> Failure {
-        Failure::new(ErrorClass::Connection, "the server has gone")
-    }
-
-    fn frontend(&mut self) -> Writer<'_> {
-        Writer(&mut self.out)
-    }
-
-    fn pending(&mut self) -> Result<&[u8], Failure> {
-        Ok(&self.out)
-    }
-
-    fn consumed(&mut self, count: usize) {
-        self.out.drain(..count);
-    }
-}
-
-impl Writer<'_> {
-    fn line(&mut self, tag: &str, parts: &[&[u8]]) {
-        self.0.extend_from_slice(tag.as_bytes());
-        self.0.extend_from_slice(&parts.join(&b'\t'));
-        self.0.push(b'\n');
-    }
-}
-
-impl Frontend for Writer<'_> {
-    fn query(&mut self, sql: &[u8]) -> Result<(), Unencodable> {
-        self.line("Q", &[sql]);
-        Ok(())
-    }
-
-    fn prepare(&mut self, name: &str, sql: &[u8]) -> Result<(), Unencodable> {
-        self.line("P", &[name.as_bytes(), sql]);
-        Ok(())
-    }
-
-    fn execute<'p>(
-        &mut self,
-        name: &str,
-        parameters: impl Iterator<Item = Option<&'p [u8]>>,
-    ) -> Result<(), Unencodable> {
-        let mut parts = vec![name.as_bytes()];
-        for text in parameters.flatten() {
-            parts.push(text);
-        }
-        self.line("E", &parts);
-        Ok(())
-    }
-
-    fn execute_plain(&mut self, name: &str, _binary: bool) -> Result<(), Unencodable> {
-        self.line("E", &[name.as_bytes()]);
-        Ok(())
-    }
-
-    fn close_statement(&mut self, _name: &str) -> Result<(), Unencodable> {
-        Ok(())
-    }
-
-    fn sync(&mut self) {
-        self.line("S", &[]);
-    }
-
-    fn terminate(&mut self) {}
-
-    fn encoded(&mut self, messages: &[u8]) {
-        self.0.extend_from_slice(messages);
-    }
-}
-
-impl Columns for Field<'_> {
-    fn columns(&self) -> impl Iterator<Item = Column<'_>> {
-        std::iter::once(Column {
-            name: self.0,
-            form: Form::Text,
-            type_oid: 0,
-            is_binary: false,
-        })
-    }
-}
-
-impl Row for Field<'_> {
-    fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
-        std::iter::once(Some(self.0))
-    }
-
-    fn cell<'v>(_: Form, _: bool, value: &'v [u8], _: &'v mut Vec<u8>) -> Option<Cell<'v>> {
-        Some(Cell::Text(value))
-    }
-}
+use crate::spec::DriveSpec;
 
 /// Serves so many connections; gives the port. Tells each statement that it runs.
 fn server(connections: usize, ran: Sender<String>) -> u16 {
@@ -204,7 +37,7 @@ fn serve(mut stream: &TcpStream, ran: &Sender<String>) {
         let (name, rest) = text.split_once('\t').unwrap_or((text, ""));
         let mut run = |sql: String| {
             if sql.ends_with("later") && !std::mem::replace(&mut refused, true) {
-                return "eAGAIN\n".to_owned();
+                return "elater\n".to_owned();
             }
             let word = sql.rsplit(' ').next().unwrap().to_owned();
             ran.send(sql).unwrap();

@@ -80,6 +80,20 @@ impl Form {
     }
 }
 
+/// A number or a text as nearly every server writes it; `None` where it is no number. Moments, spans and truth are
+/// written in as many ways as there are servers: `None`.
+pub(crate) fn plain(form: Form, value: &[u8]) -> Option<Cell<'_>> {
+    match form.kind() {
+        _ if form == Form::Bool => None,
+        Kind::Number => {
+            let text = std::str::from_utf8(value).ok()?;
+            Some(Cell::Number(text.parse().ok()?))
+        }
+        Kind::Text => Some(Cell::Text(value)),
+        Kind::Span | Kind::Time => None,
+    }
+}
+
 /// Days from 1970-01-01 of the proleptic Gregorian calendar, counted in years that begin in March.
 pub(crate) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     const ERA_DAYS: i64 = 146_097; // 400 years

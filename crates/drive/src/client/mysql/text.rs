@@ -1,6 +1,6 @@
 //! Values as MySQL writes them.
 
-use crate::protocol::value::{Cell, DAY_US, Form, days_since_1970};
+use crate::protocol::value::{Cell, DAY_US, Form, days_since_1970, plain};
 
 const SECOND_US: i64 = 1_000_000;
 
@@ -9,16 +9,13 @@ pub(super) fn cell(form: Form, value: &[u8]) -> Option<Cell<'_>> {
     let text = || std::str::from_utf8(value).ok();
     Some(match form {
         Form::Int8 => Cell::Int(text()?.parse().ok()?),
-        Form::Oid | Form::Float4 | Form::Float8 | Form::Numeric => {
-            Cell::Number(text()?.parse().ok()?)
-        }
         Form::Date | Form::Timestamp => Cell::Time(time(text()?)?),
         #[expect(
             clippy::cast_precision_loss,
             reason = "five weeks have fewer than 2^53 microseconds"
         )]
         Form::TimeOfDay => Cell::Span(span(text()?)? as f64),
-        _ => Cell::Text(value),
+        _ => plain(form, value)?,
     })
 }
 

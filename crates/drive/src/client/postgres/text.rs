@@ -1,7 +1,7 @@
 //! Values in PostgreSQL's text forms, with `DateStyle` ISO and `IntervalStyle` postgres (the server's defaults).
 
 use super::binary::span;
-use crate::protocol::value::{Cell, DAY_US, Form, days_since_1970};
+use crate::protocol::value::{Cell, DAY_US, Form, days_since_1970, plain};
 
 /// What to do when a value cannot be read.
 pub(super) const HINT: &str =
@@ -18,13 +18,6 @@ pub(super) fn cell<'a>(form: Form, value: &'a [u8], scratch: &'a mut Vec<u8>) ->
             b"f" => 0.0,
             _ => return None,
         }),
-        Form::Int2
-        | Form::Int4
-        | Form::Int8
-        | Form::Oid
-        | Form::Float4
-        | Form::Float8
-        | Form::Numeric => Cell::Number(text()?.parse().ok()?),
         Form::Date | Form::Timestamp => Cell::Time(time(text()?)?),
         #[expect(
             clippy::cast_precision_loss,
@@ -33,7 +26,7 @@ pub(super) fn cell<'a>(form: Form, value: &'a [u8], scratch: &'a mut Vec<u8>) ->
         Form::TimeOfDay => Cell::Span(clock(text()?)? as f64),
         Form::Interval => Cell::Span(interval(text()?)?),
         Form::Bytea => bytea(value, scratch)?,
-        Form::Text | Form::Jsonb | Form::Uuid | Form::Other => Cell::Text(value),
+        _ => plain(form, value)?,
     })
 }
 
