@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use self::client::{Client, Phase};
+use self::limits::Excuse;
 use self::punctual::Punctuality;
 use crate::cancel::Cancel;
 use crate::clock::{CpuTime, now_ns};
@@ -124,6 +125,7 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
     outages: Vec<Outage>,
     stage: Stage,
     drain_until_ns: u64,
+    drain_excuse: Excuse,
     /// The same for clients that sleep.
     asleep_until_ns: u64,
     fatal: Option<DriveError>,
@@ -185,6 +187,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             outages: Vec::new(),
             stage: Stage::Connecting,
             drain_until_ns: u64::MAX,
+            drain_excuse: Excuse::default(),
             asleep_until_ns: u64::MAX,
             fatal: None,
             cpu_at_measure: CpuTime::default(),
@@ -295,7 +298,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         self.note_lag(woke_ns, before_ns);
         self.wake_due_ns = self.next_deadline(before_ns).max(before_ns);
         let now = self.wait_punctually(before_ns, self.wake_due_ns - before_ns)?;
-        self.excuse(now.saturating_sub(self.wake_due_ns));
+        self.excuse(now, now.saturating_sub(self.wake_due_ns));
         self.iterations += 1;
         if self.stage != Stage::Connecting {
             // What has arrived has ended now, and not in an interval that is over.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use socket2::Socket;
 
+use super::limits::Excuse;
 use crate::collector::Absence;
 use crate::protocol::{Failure, Protocol};
 use crate::record::booking::Begun;
@@ -145,6 +146,7 @@ pub(crate) struct Client<P: Protocol> {
     pub(crate) connect_ns: u64,
     /// When waiting turns into a timeout, or a pause into action.
     pub(crate) until_ns: u64,
+    pub(crate) excuse: Excuse,
     /// Next pause before connecting again.
     pub(crate) backoff_ns: u64,
     /// Its connection was lost, and it has no new one.
@@ -185,6 +187,7 @@ impl<P: Protocol> Client<P> {
             may_connect: false,
             connect_ns: 0,
             until_ns: 0,
+            excuse: Excuse::default(),
             backoff_ns: 0,
             lost: false,
             absence: None,
