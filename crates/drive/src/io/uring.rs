@@ -60,6 +60,8 @@ const ALARM_NS_MIN: u64 = 10_000_000;
 struct Alarm {
     /// When it goes off, by the monotonic clock; `u64::MAX`: it is not set.
     at_ns: u64,
+    /// It is set to a time of the clock, not to a length, which would begin after the sends that go with it.
+    is_absolute: bool,
     /// The kernel reads it when the request is handed over.
     time: Box<Timespec>,
 }
@@ -68,9 +70,23 @@ impl Default for Alarm {
     fn default() -> Self {
         Self {
             at_ns: u64::MAX,
+            is_absolute: clock_is_the_hosts(),
             time: Box::default(),
         }
     }
+}
+
+/// The monotonic clock is the machine's: we are in no time namespace that moves it.
+///
+/// The kernel compares absolute timeouts of `io_uring` with the machine's clock whatever the namespace (seen on Linux
+/// 6.18): with an offset of 1000 s such an alarm would come 1000 s late, or at once.
+fn clock_is_the_hosts() -> bool {
+    // `monotonic  SECONDS  NANOSECONDS`; without the file nobody knows.
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let mut monotonic = offsets
+        .lines()
+        .filter_map(|line| line.strip_prefix("monotonic"));
+    monotonic.any(|offset| offset.split_whitespace().all(|part| part == "0"))
 }
 
 /// How often a full queue is emptied before giving up.
@@ -114,7 +130,7 @@ impl UringPoller {
     fn enter(&mut self, now: u64, timeout_ns: u64) -> io::Result<usize> {
         let until_ns = now.saturating_add(timeout_ns);
         if timeout_ns >= ALARM_NS_MIN && self.alarm.at_ns > until_ns {
-            self.set_alarm(until_ns)?;
+            self.set_alarm(until_ns, timeout_ns)?;
         }
         if self.alarm.at_ns <= until_ns {
             return self.ring.submitter().submit_and_wait(1);
@@ -124,15 +140,20 @@ impl UringPoller {
         self.ring.submitter().submit_with_args(1, &args)
     }
 
-    /// End some wait at `at_ns`, which is before the alarm that is set, if any.
-    fn set_alarm(&mut self, at_ns: u64) -> io::Result<()> {
+    /// End some wait at `at_ns`, in `left_ns`, which is before the alarm that is set, if any.
+    fn set_alarm(&mut self, at_ns: u64, left_ns: u64) -> io::Result<()> {
         if self.alarm.at_ns != u64::MAX {
             return Ok(()); // it will end some wait a bit later, and this one has a timeout
         }
         self.alarm.at_ns = at_ns;
-        *self.alarm.time = Timespec::from(Duration::from_nanos(at_ns));
+        let (time_ns, flags) = if self.alarm.is_absolute {
+            (at_ns, TimeoutFlags::ABS)
+        } else {
+            (left_ns, TimeoutFlags::empty())
+        };
+        *self.alarm.time = Timespec::from(Duration::from_nanos(time_ns));
         let entry = opcode::Timeout::new(&raw const *self.alarm.time)
-            .flags(TimeoutFlags::ABS)
+            .flags(flags)
             .build()
             .user_data((Kind::Alarm as u64) << 56);
         self.push(&entry)
@@ -396,8 +417,18 @@ mod tests {
 
     #[test]
     fn waits_end_in_time_whatever_alarm_is_set() {
+        waits_end_in_time(true);
+    }
+
+    #[test]
+    fn waits_end_in_time_where_a_namespace_moves_the_clock() {
+        waits_end_in_time(false);
+    }
+
+    fn waits_end_in_time(is_absolute: bool) {
         const MS: u64 = 1_000_000;
         let (mut poller, _ours, mut theirs) = connected();
+        poller.alarm.is_absolute &= is_absolute;
         theirs.write_all(b"answer").unwrap();
         poller.wait(now_ns(), 40 * MS).unwrap();
         let alarm_ns = poller.alarm.at_ns;
