@@ -75,6 +75,11 @@ impl Control {
         }
     }
 
+    /// There will be no start, but others may still get ready for it.
+    pub(crate) fn fail(&self, error: DriveError) {
+        self.lock().failure.get_or_insert(error);
+    }
+
     /// A worker broke: if the common start is still to come, nobody waits for it.
     pub(crate) fn arrive_broken(&self, error: DriveError) {
         let mut barrier = self.lock();
@@ -87,7 +92,7 @@ impl Control {
 
     /// The start is not awaited any longer: workers that are not ready stop.
     pub(crate) fn give_up(&self, error: DriveError) {
-        self.lock().failure.get_or_insert(error);
+        self.fail(error);
         self.stop();
     }
 

@@ -382,7 +382,7 @@ impl<P: Protocol> Run<P> {
         let awaits_go = self.config.awaits_go;
         let met = (self.control).start_together(workers, awaits_go, |at| self.timeline(at));
         if let Some(lua) = self.config.work.lua() {
-            lua.started();
+            lua.started(met.is_err());
         }
         met
     }
@@ -392,11 +392,7 @@ impl<P: Protocol> Run<P> {
         // Of several hosts each awaits the others.
         if let (Some(lua), false) = (self.config.work.lua(), self.config.awaits_go) {
             let control = Arc::clone(&self.control);
-            lua.watch_start(move |limit_s| {
-                let message =
-                    format!("Worker threads failed to initialize within {limit_s} seconds!");
-                control.give_up(DriveError::bad_spec(message, ""));
-            });
+            lua.watch_start(move |why| control.give_up(DriveError::bad_spec(why, "")));
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Server,
     /// What a script prints: a text as it is, with the ends of its lines.
     Output,
+    /// What became of all clients together.
+    Summary,
 }
 
 /// One line, or what belongs together of several.

@@ -39,6 +39,8 @@ pub(crate) enum Step {
     Connect,
     /// End the connection, and go on without it.
     Disconnect,
+    /// Connect again, and resume when there is a connection, or none could be made this time.
+    Reconnect,
     /// Put the connection aside, and go on with the one of this number, or without one where it is new.
     Switch {
         /// The client's own number for it; the first has 0.
@@ -178,6 +180,11 @@ pub(crate) trait Program<P: Protocol> {
 
     /// The connection that it asked for could not be made: true when it goes on without.
     fn refused(&mut self, _failure: &Failure) -> bool {
+        false
+    }
+
+    /// Its connection was lost: true when it goes on, and asks for another one where it needs that.
+    fn lost(&mut self, _failure: &Failure) -> bool {
         false
     }
 

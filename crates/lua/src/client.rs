@@ -81,6 +81,8 @@ pub enum Answer<'a> {
         message: &'a str,
         /// All that it said, of a statement that could not be prepared.
         report: &'a str,
+        /// The connection is a new one: nothing is prepared on it.
+        is_reconnected: bool,
     },
 }
 

@@ -109,6 +109,7 @@ fn answered(
             state,
             message: "so it is",
             report: "",
+            is_reconnected: state == "lost",
         };
     }
     if sql.starts_with("SELECT") {

@@ -170,6 +170,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         {
             return self.advance(slot, now);
         }
+        if matches!(phase, Phase::Exchanging | Phase::Idle | Phase::Sleeping)
+            && self.clients[slot as usize].program.lost(&failure)
+        {
+            return self.go_on_without(slot, now, phase, &failure);
+        }
         if self.stage == Stage::Connecting {
             let turn = self.clients[slot as usize].turn();
             let address = self.connector.in_turn(turn).endpoint.text.clone();
@@ -270,16 +275,22 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             return;
         }
         if self.config.reconnect && self.stage != Stage::Stopping {
-            client.phase = Phase::BackingOff;
-            let longest_ns = self.config.reconnect_pause_ns.max(BACKOFF_FIRST_NS);
-            client.backoff_ns = (client.backoff_ns * 2).clamp(BACKOFF_FIRST_NS, longest_ns);
-            client.until_ns = now + client.backoff_ns;
-            client.connect_ns = 0;
-            self.timers.push(Reverse((client.until_ns, slot)));
+            self.back_off(slot, now);
         } else {
             client.end = Some(Absence::new(now, failure));
             self.leave(slot);
         }
+    }
+
+    /// Connect again after a pause, which grows with each attempt.
+    pub(super) fn back_off(&mut self, slot: Slot, now: u64) {
+        let client = &mut self.clients[slot as usize];
+        client.phase = Phase::BackingOff;
+        let longest_ns = self.config.reconnect_pause_ns.max(BACKOFF_FIRST_NS);
+        client.backoff_ns = (client.backoff_ns * 2).clamp(BACKOFF_FIRST_NS, longest_ns);
+        client.until_ns = now + client.backoff_ns;
+        client.connect_ns = 0;
+        self.timers.push(Reverse((client.until_ns, slot)));
     }
 
     /// This client ends after an error, and is not replaced.
@@ -313,7 +324,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
     }
 
-    fn note_loss(&mut self, slot: Slot, now: u64, failure: &Failure) {
+    pub(super) fn note_loss(&mut self, slot: Slot, now: u64, failure: &Failure) {
         if !self.may_begin(now) {
             return; // connections that end with the run are no outage
         }
@@ -355,7 +366,9 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             && let Some(mut outage) = self.outage.take()
         {
             outage.end_ns = Some(now);
-            self.log_return(&outage);
+            if self.config.reconnect {
+                self.log_return(&outage);
+            }
             self.keep_outage(outage);
         }
     }

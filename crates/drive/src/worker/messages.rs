@@ -25,7 +25,8 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         for line in lines {
             messages.push(line);
         }
-        if self.config.exit_on_abort && !self.control.stop_asked() {
+        let ends_run = self.config.exit_on_abort && !self.others_get_ready();
+        if ends_run && !self.control.stop_asked() {
             let text = format!("Run was aborted due to an error in thread {}", self.number);
             messages.push(Line::new(Kind::Error, text));
             self.control.stop();

@@ -11,6 +11,9 @@ use crate::io::{Poller, Slot};
 use crate::protocol::{Failure, Protocol};
 use crate::record::ErrorClass;
 use crate::workload::Part;
+use crate::workload::lua::LuaWork;
+
+const NOT_BACK: &str = "the connection was lost, and there was no new one when the run ended";
 
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// Before the common start: each program's prologue.
@@ -86,12 +89,22 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         }
     }
 
+    /// Before the common start: clients still get ready after one that could not.
+    pub(super) fn others_get_ready(&self) -> bool {
+        let lua = self.config.work.lua();
+        self.stage == Stage::Connecting
+            && !self.config.awaits_go
+            && lua.is_some_and(LuaWork::all_get_ready)
+    }
+
     /// A failure before the common start: there will be none.
     pub(super) fn fail_before_start(&mut self, failure: &Failure) {
-        self.fatal.get_or_insert(DriveError::BadSpec {
-            message: failure.message.clone(),
-            hint: String::new(),
-        });
+        let error = DriveError::bad_spec(failure.message.clone(), "");
+        if self.others_get_ready() {
+            self.control.fail(error);
+        } else {
+            self.fatal.get_or_insert(error);
+        }
     }
 
     /// A program asks for a connection.
@@ -109,6 +122,33 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
         client.was_connected = false; // the next one is no loss made good
         client.phase = Phase::Vacant;
         self.say_goodbye(slot);
+    }
+
+    /// A program wants its lost connection again: at once, then after pauses, as long as transactions may begin.
+    pub(super) fn reconnect_for(&mut self, slot: Slot, now: u64) {
+        let may_wait = self.may_begin(now);
+        let client = &mut self.clients[slot as usize];
+        if client.backoff_ns == 0 {
+            client.backoff_ns = 1;
+            self.connect_for(slot, now);
+        } else if may_wait {
+            self.back_off(slot, now);
+        } else {
+            let failure = Failure::new(ErrorClass::Connection, NOT_BACK);
+            self.cut_off(slot, now, &failure);
+        }
+    }
+
+    /// A program has lost its connection, and goes on.
+    pub(super) fn go_on_without(&mut self, slot: Slot, now: u64, phase: Phase, failure: &Failure) {
+        if self.stage != Stage::Connecting {
+            self.note_loss(slot, now, failure);
+        }
+        match phase {
+            Phase::Exchanging => self.advance(slot, now),
+            Phase::Idle => self.idle.push_back(slot),
+            phase => self.clients[slot as usize].phase = phase,
+        }
     }
 
     /// A program goes on with another connection of its own, or is about to ask for one.

@@ -208,6 +208,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                 }
                 Step::Connect => return self.connect_for(slot, now),
                 Step::Disconnect => self.disconnect_for(slot),
+                Step::Reconnect => return self.reconnect_for(slot, now),
                 Step::Switch { to } => self.switch_for(slot, to, now),
                 Step::Leave => return self.end_left(slot, now),
                 // Its own computing since the last answer is part of the transaction.

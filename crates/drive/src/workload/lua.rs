@@ -4,6 +4,8 @@ mod ahead;
 mod answer;
 mod copying;
 mod fairness;
+mod link;
+mod unconnected;
 mod watch;
 mod work;
 
@@ -15,6 +17,7 @@ use loadstone_lua::{Answer, Client, Fault, Request};
 use self::ahead::Ahead;
 use self::answer::Heard;
 use self::copying::{Copying, Way};
+use self::link::{Link, SERVER_LOST};
 pub(crate) use self::work::LuaWork;
 use self::work::Shared;
 use super::{End, LoadCount, Part, Place, Program, Readiness, Step};
@@ -74,6 +77,7 @@ pub(crate) struct LuaProgram {
     in_event: bool,
     copying: Copying,
     ahead: Ahead,
+    link: Link,
     /// Name of a prepared statement at the server.
     name: String,
     fault: Option<Fault>,
@@ -95,6 +99,7 @@ impl LuaProgram {
             in_event: false,
             copying,
             ahead: Ahead::default(),
+            link: Link::default(),
             name: String::new(),
             fault: None,
             refusal: <(String, String)>::default(),
@@ -179,11 +184,10 @@ impl LuaProgram {
                 self.next = Next::Flag(false);
                 return None;
             }
-            Request::Switch(to) => return Some(Step::Switch { to }),
+            Request::Switch(to) => return Some(self.switch(to)),
             Request::Disconnect => return Some(Step::Disconnect),
             Request::Reconnect => {
-                self.operations.reconnects += 1;
-                self.next = Next::Connection;
+                self.connect_again(Next::Flag(true));
                 return Some(Step::Disconnect);
             }
             other => return self.anyway(other),
@@ -247,49 +251,6 @@ impl LuaProgram {
         let _ = write!(self.name, "s{number}");
     }
 
-    /// What a script asks for that has none.
-    fn unconnected(&mut self, request: Request) -> Option<Step> {
-        if self.shared.script.spec().dry_run && self.pretended(&request) {
-            return None;
-        }
-        match request {
-            Request::Connect => {
-                self.next = Next::Connection;
-                Some(Step::Connect)
-            }
-            Request::Switch(to) => Some(Step::Switch { to }),
-            Request::Disconnect | Request::Close(_) => None,
-            Request::Query
-            | Request::BulkInsert { .. }
-            | Request::Rollback
-            | Request::Prepare(_)
-            | Request::Execute(_)
-            | Request::Reconnect => Some(self.fail(Fault::plain("there is no connection"))),
-            other => self.anyway(other),
-        }
-    }
-
-    /// Without a server all goes well, and nothing has a result; true where the request is dealt with.
-    fn pretended(&mut self, request: &Request) -> bool {
-        self.next = match request {
-            Request::Connect => Next::Connection,
-            Request::Reconnect => {
-                self.operations.reconnects += 1;
-                Next::Connection
-            }
-            Request::Query | Request::Execute(_) | Request::BulkInsert { .. } => {
-                self.operations.others += 1;
-                Next::Heard
-            }
-            Request::Rollback | Request::Prepare(_) => Next::Heard,
-            Request::Switch(_) => Next::Nothing,
-            _ => return false,
-        };
-        self.heard.clear();
-        self.lua.result.clear();
-        true
-    }
-
     /// What needs no connection.
     fn anyway(&mut self, request: Request) -> Option<Step> {
         match request {
@@ -297,6 +258,7 @@ impl LuaProgram {
                 self.next = Next::Event;
                 if self.course == Course::New {
                     self.course = Course::Ready;
+                    self.shared.note_ready();
                 }
                 Some(Step::Done)
             }
@@ -387,7 +349,21 @@ impl<P: Protocol> Program<P> for LuaProgram {
         true
     }
 
+    fn lost(&mut self, failure: &Failure) -> bool {
+        let is_minded = self.minds_loss(failure);
+        if is_minded {
+            self.link.lose();
+            if self.next == Next::Heard {
+                self.lose_statement(SERVER_LOST);
+            }
+        }
+        is_minded
+    }
+
     fn refused(&mut self, failure: &Failure) -> bool {
+        if self.link.returns() {
+            return true;
+        }
         let waits = self.next == Next::Connection;
         if waits {
             self.refusal = (failure.message.clone(), failure.class.label());
@@ -420,6 +396,9 @@ impl<P: Protocol> Program<P> for LuaProgram {
     }
 
     fn resume_unconnected(&mut self) -> Step {
+        if self.link.returns() {
+            return Step::Reconnect;
+        }
         if self.next == Next::Connection {
             return Step::Connect;
         }
@@ -487,5 +466,6 @@ impl<P: Protocol> Program<P> for LuaProgram {
 
     fn reconnected(&mut self) {
         self.copying.forget();
+        self.link.forget();
     }
 }

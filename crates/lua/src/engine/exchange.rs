@@ -76,6 +76,7 @@ pub(super) fn push_answer(stack: Stack, client: &Client, answer: Answer<'_>) -> 
             state,
             message,
             report,
+            is_reconnected,
         } => {
             stack.push_number(2.0);
             stack.push_number(if is_ignorable { 1.0 } else { 2.0 });
@@ -83,7 +84,8 @@ pub(super) fn push_answer(stack: Stack, client: &Client, answer: Answer<'_>) -> 
             stack.push_bytes(state.as_bytes());
             stack.push_bytes(message.as_bytes());
             stack.push_bytes(report.as_bytes());
-            6
+            stack.push_bool(is_reconnected);
+            7
         }
     }
 }

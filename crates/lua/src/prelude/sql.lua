@@ -124,7 +124,7 @@ local function complain(self, query, prepared, report)
 end
 
 -- The answer to a statement: a result with rows, nil without, an error thrown where it failed.
-local function answered(self, query, prepared, status, a, b, c, d, report)
+local function answered(self, query, prepared, status, a, b, c, d, report, is_reconnected)
    if status == 1 then
       return setmetatable({ nrows = a, nfields = b, number = c, links = self.links }, Result)
    end
@@ -136,6 +136,9 @@ local function answered(self, query, prepared, status, a, b, c, d, report)
    end
    -- 2: a failure, a: ignorable or fatal
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = a, b, c, d
+   if is_reconnected then
+      self.epoch = self.epoch + 1
+   end
    if a == ERRORS.FATAL then
       complain(self, query, prepared, report)
    elseif settings.driver == "pgsql" then

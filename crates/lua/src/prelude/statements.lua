@@ -140,7 +140,11 @@ end
 -- At first, and again after a reconnection.
 local function prepare(self)
    local con = self.connection
-   answered(con, self.query, "prepare", yield(OP, host.PREPARE, self.id, self.query))
+   local epoch
+   repeat -- on a connection that is lost again, and made again
+      epoch = con.epoch
+      answered(con, self.query, "prepare", yield(OP, host.PREPARE, self.id, self.query))
+   until con.epoch == epoch
    if con.error ~= ERRORS.NONE then
       error("SQL API error", 0)
    end

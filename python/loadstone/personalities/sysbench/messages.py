@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from loadstone.personalities.sysbench.complaint import PROGRAM
 from loadstone.personalities.sysbench.log import explains
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ _LEVELS: dict[str, Level] = {
 }
 _NOT_SAID = "Run was aborted due to an error"
 """The driver's own summary, which pgbench has and sysbench does not."""
+_ALIKE_MAX = 10
+"""As often an error is shown before the start: thousands of clients may have the same."""
 _CLIENT = re.compile(r"client ([0-9]+): ")
 
 
@@ -40,6 +44,7 @@ class Messages:
         self._err = err
         self._explains = explains(verbosity)
         self._banner: list[str] | None = list(banner) or None
+        self._alike: Counter[str] | None = Counter() if self._banner else None
 
     def write(self, lines: Sequence[Mapping[str, str]]) -> None:
         """Show lines (`kind`, `text`)."""
@@ -53,6 +58,11 @@ class Messages:
                 self._log.text(text)
             self._banner = None
 
+    def started(self) -> None:
+        """Show all errors from here on."""
+        self.begin()
+        self._alike = None
+
     def _line(self, kind: str, text: str) -> None:
         if text.startswith(_NOT_SAID):
             return
@@ -62,13 +72,24 @@ class Messages:
                 self.begin()  # so the core marks the end of init()
         elif kind == "server":
             self._err(f"{text.rstrip()}\n")  # where libpq writes a server's notices and warnings
-        elif kind == "detail":
-            if self._explains:
-                self._err(f"{text.rstrip()}\n")
-        else:
-            level = _LEVELS.get(kind, "notice")
-            self.has_fatal |= level == "fatal"
-            self._log.text(self.without_client(text.removesuffix("\n")), level)
+        elif kind == "summary":
+            self._err(f"{PROGRAM}: {text}\n")
+        elif kind != "detail":
+            self._logged(_LEVELS.get(kind, "notice"), text.removesuffix("\n"))
+        elif self._explains:
+            self._err(f"{text.rstrip()}\n")
+
+    def _logged(self, level: Level, text: str) -> None:
+        self.has_fatal |= level == "fatal"
+        shown = self.without_client(text)
+        if level != "fatal" or not self._is_frequent(shown):
+            self._log.text(shown, level)
+
+    def _is_frequent(self, text: str) -> bool:
+        if self._alike is None:
+            return False
+        self._alike[text] += 1
+        return self._alike[text] > _ALIKE_MAX
 
     def without_client(self, text: str) -> str:
         """Return a message as sysbench has it; which client it was may go to standard error."""

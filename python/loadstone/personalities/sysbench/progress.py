@@ -55,7 +55,7 @@ class Progress:
             return
         if not self._started:
             self._started, self._start_ns = True, start_ns
-            messages.begin()
+            messages.started()
             self._log.text("Threads started!\n")
         for row in progress.get("recent", []):
             if row["start_ns"] >= self._shown_ns:

@@ -45,6 +45,12 @@ def print_beyond(limits: Limits, account: Account, log: Log, err: Write, folder:
         for error in account["operations"]["ignored"]:
             said = error["message"].split("\n", 1)[0].rstrip()
             err(f"sysbench: ignored errors: {error['sqlstate']} (x {error['count']}): {said}\n")
+    lost = account["lost_clients"]
+    if lost["count"]:
+        err(
+            f"sysbench: {lost['count']} of {limits.threads} threads had lost their connection at the end: "
+            f"{lost['message']}\n"
+        )
     dropped = account["counts"]["dropped"]
     if dropped and limits.rate_per_s:
         err(

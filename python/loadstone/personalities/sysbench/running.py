@@ -149,7 +149,7 @@ def _print(job: Job, account: dict[str, Any], progress: Progress, hooks: Hooks, 
         print_results(limits, totals, job.log, path)
     hooks.end("report_cumulative")
     print_beyond(limits, account, job.log, job.err, path)
-    return ExitCode.FAILED if is_forced else ExitCode.OK
+    return ExitCode.FAILED if is_forced or account["lost_clients"]["count"] else ExitCode.OK
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 use loadstone_lua::{Answer, ResultRows, Script};
 
+use super::link::{GENERAL, ends_connection};
 use crate::clock::now_ns;
 use crate::protocol::{Columns as _, Message, Protocol, Row as _, SqlState};
 use crate::record::{ErrorClass, Operations, count_error};
@@ -11,6 +12,8 @@ use crate::record::{ErrorClass, Operations, count_error};
 pub(super) struct Heard {
     affected: u64,
     failed: Option<(SqlState, u16)>,
+    /// The connection was lost over it, and is a new one.
+    is_reconnected: bool,
     words: String,
     in_transaction: bool,
     /// All that the server said of an error, where that is told.
@@ -22,6 +25,24 @@ impl Heard {
     pub(super) fn clear(&mut self) {
         self.affected = 0;
         self.failed = None;
+        self.is_reconnected = false;
+    }
+
+    /// The statement has no connection any more: an error of the client library, unless the server said why.
+    pub(super) fn lose(&mut self, (number, words): (u16, &str)) {
+        self.in_transaction = false;
+        if self.failed.is_none() {
+            self.failed = Some((GENERAL, number));
+            words.clone_into(&mut self.words);
+        }
+    }
+
+    /// By its error the connection is made again, in this run.
+    pub(super) fn connects_again(&mut self, script: &Script) -> bool {
+        self.is_reconnected = (self.failed).is_some_and(|(state, number)| {
+            ends_connection(number) && script.is_ignorable(text(&state), number.into())
+        });
+        self.is_reconnected
     }
 
     pub(super) fn message<P: Protocol>(
@@ -82,15 +103,20 @@ impl Heard {
                 affected: self.affected,
             };
         };
-        let state = std::str::from_utf8(state).unwrap_or("");
+        let state = text(state);
         Answer::Error {
             is_ignorable: script.is_ignorable(state, (*number).into()),
             number: (*number).into(),
             state,
             message: &self.words,
             report: &self.report,
+            is_reconnected: self.is_reconnected,
         }
     }
+}
+
+fn text(state: &SqlState) -> &str {
+    std::str::from_utf8(state).unwrap_or("")
 }
 
 /// Add what a script has counted by itself: others, reads, writes, errors, reconnections.

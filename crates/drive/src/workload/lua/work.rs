@@ -1,6 +1,6 @@
 //! A script in Lua as the work of a drive: what all its clients share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,10 @@ pub(super) struct Shared {
     /// The command is done by all clients, not by the first alone.
     is_parallel: bool,
     is_run: bool,
+    /// Clients that could begin their first event.
+    ready: AtomicUsize,
+    /// Some were not able to in time.
+    is_late: AtomicBool,
     pub(super) fairness: Fairness,
     /// Why the first client failed that did.
     failure: Mutex<Option<String>>,
@@ -39,6 +43,11 @@ impl Shared {
             return self.script.take_event();
         }
         self.is_parallel || number == 0
+    }
+
+    /// One more client can begin.
+    pub(super) fn note_ready(&self) {
+        self.ready.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What is done is measured.
@@ -88,6 +97,7 @@ fn own_events(events: u64, spec: &DriveSpec) -> u64 {
 #[derive(Debug)]
 pub(crate) struct LuaWork {
     shared: Arc<Shared>,
+    clients: usize,
     streams: Vec<Stream>,
     /// Rows of bulk inserts that went as data.
     copied: Arc<AtomicU64>,
@@ -116,11 +126,14 @@ impl LuaWork {
             messages,
             is_parallel,
             is_run,
+            ready: AtomicUsize::default(),
+            is_late: AtomicBool::default(),
             fairness: Fairness::new(spec.own_clients()),
             failure: Mutex::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
+            clients: spec.own_clients().len(),
             streams: Stream::of_clients(lua.seed, spec.clients),
             copied: Arc::default(),
             watch: Arc::default(),
@@ -218,18 +231,49 @@ impl LuaWork {
             .clone()
     }
 
-    /// Clients must be ready soon after `init()`, if a limit is set: `give_up` is told which in seconds.
-    pub(crate) fn watch_start(&self, give_up: impl FnOnce(f64) + Send + 'static) {
-        let script = &self.shared.script;
-        if let (true, Some(limit_s)) = (self.shared.is_run, script.spec().init_s) {
+    /// Clients must be ready soon after `init()`, if a limit is set: `give_up` gets the reason if they are not.
+    pub(crate) fn watch_start(&self, give_up: impl FnOnce(String) + Send + 'static) {
+        let (shared, script) = (Arc::clone(&self.shared), &self.shared.script);
+        if let (true, Some(limit_s)) = (shared.is_run, script.spec().init_s) {
             let limit = Duration::from_secs_f64(limit_s);
-            (self.watch).start_within(script, limit, move || give_up(limit_s));
+            (self.watch).start_within(script, limit, move || {
+                let why = format!("Worker threads failed to initialize within {limit_s} seconds!");
+                shared.is_late.store(true, Ordering::Relaxed);
+                shared.messages.push(Line::new(Kind::Error, why.clone()));
+                give_up(why);
+            });
         }
     }
 
-    /// The clients are ready, or it is known that they will not be.
-    pub(crate) fn started(&self) {
+    /// After a client that cannot begin, others still get ready or not: the time for that is limited, and `init()`
+    /// is over, for which they wait.
+    pub(crate) fn all_get_ready(&self) -> bool {
+        let script = &self.shared.script;
+        self.shared.is_run && script.spec().init_s.is_some() && script.is_initialized()
+    }
+
+    /// The clients are ready, or it is known that they will not be (`has_failed`).
+    pub(crate) fn started(&self, has_failed: bool) {
         self.watch.started();
+        if has_failed && self.shared.is_run && self.shared.script.is_initialized() {
+            self.tell_unready();
+        }
+    }
+
+    /// How many clients could not begin.
+    fn tell_unready(&self) {
+        let messages = &self.shared.messages;
+        let is_late = self.shared.is_late.load(Ordering::Relaxed);
+        if self.failure().is_some() && !is_late {
+            messages.push(Line::new(Kind::Error, "Thread initialization failed!"));
+        }
+        let unready = (self.clients).saturating_sub(self.shared.ready.load(Ordering::Relaxed));
+        if self.clients > 1 && unready > 0 {
+            messages.push(Line::new(
+                Kind::Summary,
+                unready_text(unready, self.clients),
+            ));
+        }
     }
 
     /// The run is to end after this time: so is what the script does not come back from soon after.
@@ -241,6 +285,17 @@ impl LuaWork {
     pub(crate) fn over(&self) {
         self.watch.over();
     }
+}
+
+/// The count, and its share to a tenth of a per cent.
+fn unready_text(unready: usize, clients: usize) -> String {
+    let tenths = (1000 * unready + clients / 2) / clients;
+    let share = match (tenths / 10, tenths % 10) {
+        (0, 0) => "less than 0.1".to_owned(),
+        (whole, 0) => whole.to_string(),
+        (whole, tenth) => format!("{whole}.{tenth}"),
+    };
+    format!("{unready} of {clients} threads ({share} %) never started")
 }
 
 #[cfg(test)]
@@ -259,6 +314,18 @@ mod tests {
             "clients": clients, "seed": 1, "pace": pace, "host": {"number": number, "of": of},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn the_share_of_threads_that_never_start_has_one_decimal() {
+        for (unready, clients, text) in [
+            (1, 3, "1 of 3 threads (33.3 %) never started"),
+            (2, 3, "2 of 3 threads (66.7 %) never started"),
+            (4, 4, "4 of 4 threads (100 %) never started"),
+            (1, 9000, "1 of 9000 threads (less than 0.1 %) never started"),
+        ] {
+            assert_eq!(unready_text(unready, clients), text);
+        }
     }
 
     proptest! {
