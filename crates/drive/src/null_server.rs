@@ -349,7 +349,7 @@ fn serve(
             // A ring belongs to the thread that made it, so it is made here.
             match UringPoller::new(slots) {
                 Ok(poller) => {
-                    EventLoop::new(poller, shared, woken, behaviour, slots, service).run()
+                    EventLoop::new(poller, shared, woken, behaviour, slots, service).run();
                 }
                 Err(_) => {
                     if let Ok(poller) = EpollPoller::new(slots) {
