@@ -140,37 +140,26 @@ pub(crate) struct Worker<P: Protocol, I: Poller> {
 impl<P: Protocol, I: Poller> Worker<P, I> {
     /// A worker ready to connect its clients.
     pub(crate) fn with_poller(assignment: Assignment<P>, poller: I) -> Self {
-        let Assignment {
-            number,
-            clients,
-            schedule,
-            config,
-            connector,
-            control,
-            reports,
-            cancels,
-            record_pool,
-            log,
-        } = assignment;
-        let waker_slot = u32::try_from(clients.len()).unwrap_or(u32::MAX);
+        let clients = assignment.clients.len();
+        let waker_slot = u32::try_from(clients).unwrap_or(u32::MAX);
         Self {
-            number,
+            number: assignment.number,
             poller,
             starved: 0,
             ask_ns: u64::MAX,
             ended: false,
             waker_slot,
             woken: None,
-            schedule,
-            timeline: Timeline::unknown(config.interval_ns),
-            idle: VecDeque::with_capacity(clients.len()),
-            dirty: Vec::with_capacity(clients.len()),
-            timers: BinaryHeap::with_capacity(clients.len()),
+            schedule: assignment.schedule,
+            timeline: Timeline::unknown(assignment.config.interval_ns),
+            idle: VecDeque::with_capacity(clients),
+            dirty: Vec::with_capacity(clients),
+            timers: BinaryHeap::with_capacity(clients),
             sweep_ns: 0,
             punctuality: Punctuality::default(),
             wake_due_ns: u64::MAX,
             pauses: Pauses::default(),
-            record: Box::new(config.blank_record()),
+            record: Box::new(assignment.config.blank_record()),
             interval: 0,
             totals: WindowCounts::default(),
             measuring: false,
@@ -178,7 +167,7 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             connected: 0,
             connecting: 0,
             connect_ask_ns: u64::MAX,
-            waiting: (0..u32::try_from(clients.len()).unwrap_or(u32::MAX)).collect(),
+            waiting: (0..waker_slot).collect(),
             gone: 0,
             lost: 0,
             rest_ns: 0,
@@ -192,14 +181,14 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
             fatal: None,
             cpu_at_measure: CpuTime::default(),
             iterations: 0,
-            config,
-            connector,
-            control,
-            clients,
-            reports,
-            cancels,
-            record_pool,
-            log,
+            config: assignment.config,
+            connector: assignment.connector,
+            control: assignment.control,
+            clients: assignment.clients,
+            reports: assignment.reports,
+            cancels: assignment.cancels,
+            record_pool: assignment.record_pool,
+            log: assignment.log,
         }
     }
 
