@@ -85,7 +85,7 @@ def check_outputs(ended: Ended, text: str) -> None:
     assert "app.pause=0.060 against pg18, app.pause=0.010" in text
     assert "nothing shows that this set-up finds no difference" in text
     assert "<table" in (ended.folder / "ab.html").read_text()
-    assert "find differences from" in ended.err
+    assert "differences are found from" in ended.err
 
 
 STAGES = {
