@@ -14,6 +14,7 @@ import numpy as np
 
 from loadstone.summary.medians import FEWEST_SURE
 from loadstone.summary.ratios import ALPHA, MOST_REPEATS, LogRatio
+from loadstone.summary.statistics import SIGMA_OF_MEDIAN_DEVIATION, autocorrelation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,6 @@ _Z_GROWTH = 2.58 + 1.28
 _OF_MEDIANS = math.pi / 2
 """Variance of a median over that of a mean, of normal values."""
 _MOST_CORRELATED = 0.8
-_AS_SIGMA = 1.4826
 _LEAST_SPREAD = 1e-4
 
 
@@ -68,7 +68,7 @@ def steps_for(seconds: Sequence[float]) -> int | None:
     left = y - slope * x - begin
     if slope <= 0:
         return None
-    together = float(np.clip((left[1:] * left[:-1]).sum() / max((left**2).sum(), 1e-12), 0, _MOST_CORRELATED))
+    together = float(np.clip(autocorrelation(left), 0, _MOST_CORRELATED))
     variance = float((left**2).sum()) / (len(y) - 2) * (1 + together) / (1 - together)
     steps = max(len(y) + 1, math.ceil((12 * variance * (_Z_GROWTH / slope) ** 2) ** (1 / 3)))
     return steps if steps <= MOST_STEPS else None
@@ -103,4 +103,6 @@ def _spread(values: Sequence[float]) -> float:
     if len(logs) < FEWEST_SURE:
         return max(float(logs.std(ddof=1)), _LEAST_SPREAD)
     few = len(logs) / (len(logs) - 0.8)  # of few values the median deviation is too small
-    return max(few * _AS_SIGMA * float(np.median(np.abs(logs - np.median(logs)))), _LEAST_SPREAD)
+    return max(
+        few * SIGMA_OF_MEDIAN_DEVIATION * float(np.median(np.abs(logs - np.median(logs)))), _LEAST_SPREAD
+    )

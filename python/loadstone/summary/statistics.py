@@ -24,6 +24,8 @@ FEWEST_BATCHES = 8
 SMALL_CORRELATION = 0.2
 STEADY = 1e-6
 """Relative spread below which rates count as one and the same: that of a schedule that was kept."""
+SIGMA_OF_MEDIAN_DEVIATION = 1.4826
+"""Standard deviation of normal values over their median absolute deviation: 1/Φ⁻¹(3/4)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ import numpy as np
 from loadstone.model import FEWEST_STEPS
 from loadstone.results.documents.summary import KneeFigures, KneePoint
 from loadstone.summary.knee.models import FLOOR, KNEES, STEADY, Family, criterion
+from loadstone.summary.statistics import SIGMA_OF_MEDIAN_DEVIATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,8 +168,8 @@ def _check(rows: Floats, seconds: Floats) -> None:
 def _drawn_in(series: Floats) -> Floats:
     """Draw slow steps in, towards the running median along the first axis."""
     off = series - _running_median(series)
-    # The median of five holds a share of the value itself: 1.3 makes up for it, 1.4826 for the median.
-    spread = np.maximum(1.3 * 1.4826 * np.median(np.abs(off), axis=0), FLOOR * WINDOW)
+    # The median of five holds a share of the value itself: 1.3 makes up for it.
+    spread = np.maximum(1.3 * SIGMA_OF_MEDIAN_DEVIATION * np.median(np.abs(off), axis=0), FLOOR * WINDOW)
     return series - off + np.clip(off, -DRAWN_IN * spread, DRAWN_IN * spread)
 
 
@@ -278,7 +279,7 @@ class _Search:
         from scipy import optimize  # noqa: PLC0415 - loading it takes longer than most commands
 
         bend, width = self.bend, float(self.bends[1] - self.bends[0])
-        spread = max(1.4826 * float(np.median(np.abs(self.seen - self.fitted))), FLOOR)
+        spread = max(SIGMA_OF_MEDIAN_DEVIATION * float(np.median(np.abs(self.seen - self.fitted))), FLOOR)
 
         def left(free: Floats) -> Floats:
             return replace(bend, at=float(free[-1])).curve(self.x, free[:-1]) - self.y
