@@ -202,8 +202,11 @@ impl<P: Protocol, I: Poller> Worker<P, I> {
                     if client.transaction.started_ns == 0 {
                         client.transaction.started_ns = now;
                     }
+                    // Its own computing since the turn began is no part of its sleep.
+                    let minds_itself = client.program.minds_itself();
+                    let asleep_ns = if minds_itself { now_ns() } else { now };
                     client.phase = Phase::Sleeping;
-                    client.until_ns = now.saturating_add(ns);
+                    client.until_ns = asleep_ns.saturating_add(ns);
                     return self.timers.push(Reverse((client.until_ns, slot)));
                 }
                 Step::Connect => return self.connect_for(slot, now),
