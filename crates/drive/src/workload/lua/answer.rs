@@ -2,7 +2,7 @@
 
 use loadstone_lua::{Answer, ResultRows, Script};
 
-use super::link::{GENERAL, ends_connection};
+use super::link::{GENERAL, as_sent, ends_connection};
 use crate::clock::now_ns;
 use crate::protocol::{Columns as _, Message, Protocol, Row as _, SqlState};
 use crate::record::{ErrorClass, Operations, count_error};
@@ -103,7 +103,7 @@ impl Heard {
                 affected: self.affected,
             };
         };
-        let state = text(state);
+        let state = text(as_sent(state, *number));
         Answer::Error {
             is_ignorable: script.is_ignorable(state, (*number).into()),
             number: (*number).into(),

@@ -3,16 +3,27 @@
 //! A statement that loses its connection, or has none any more, fails by one of the library's own errors. Where the
 //! run ignores that error the client connects again, and the script gets the error after that.
 
+use crate::protocol::SqlState;
+
 /// The connection ended before the answer.
 pub(super) const SERVER_LOST: (u16, &str) = (2013, "Lost connection to server during query");
 /// It had ended before the statement.
 pub(super) const SERVER_GONE: (u16, &str) = (2006, "Server has gone away");
 /// What the library calls errors of its own.
-pub(super) const GENERAL: [u8; 5] = *b"HY000";
+pub(super) const GENERAL: SqlState = *b"HY000";
 
 /// Errors after which sysbench connects again, if they are ignored.
 pub(super) fn ends_connection(number: u16) -> bool {
     matches!(number, 2006 | 2011 | 2013 | 2055)
+}
+
+/// The SQLSTATE that the server sent: where that was the general one, the error is counted by its number instead.
+pub(super) fn as_sent(state: &SqlState, number: u16) -> &SqlState {
+    if number > 0 && str::from_utf8(state).is_ok_and(|digits| digits.parse() == Ok(number)) {
+        &GENERAL
+    } else {
+        state
+    }
 }
 
 /// What a client knows of its connections.
@@ -61,6 +72,14 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_wait_timeout_has_the_general_state() {
+        assert_eq!(as_sent(b"01205", 1205), b"HY000");
+        assert_eq!(as_sent(b"40001", 1213), b"40001");
+        assert_eq!(as_sent(b"23000", 1062), b"23000");
+        assert_eq!(as_sent(b"01000", 0), b"01000");
+    }
 
     #[test]
     fn of_several_connections_one_may_be_lost() {
