@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from support.run_folders import Phase, Run, Target, build, kill, write
+from support.sandbox import replace_plan
 
 from loadstone.cli.group import loadstone
 from loadstone.compare.documents import Document
@@ -273,6 +274,18 @@ def test_a_damaged_folder_is_an_error_that_names_the_file(tmp_path: Path, broken
     assert "Traceback" not in result.output
 
 
+def test_a_folder_that_lacks_a_phase_of_its_run_passes_no_gate(tmp_path: Path) -> None:
+    a, b = (run_of(tmp_path / name, ids=("insert", "select")) for name in ("a", "b"))
+    shutil.rmtree(next((b / "targets").glob("*/phases/*-select")))
+    refused = compare(a, b, "--fail-on", "worse")
+    assert refused.exit_code == 1
+    assert "cannot be compared: folder: undamaged in A, damaged in B" in refused.stderr
+    assert "Use an untouched copy" in refused.stderr
+    result = compare(a, b, "--anyway", "--format", "json")
+    assert result.exit_code == 0, result.output
+    assert {row["verdict"] for row in rows_of(result).values()} == {"not comparable"}
+
+
 def test_no_folder_one_target_and_targets_that_do_not_match(tmp_path: Path) -> None:
     a = run_of(tmp_path / "a", repeats=1)
     two = run_of(tmp_path / "two", repeats=1, targets=(Target(id="x"), Target(id="y")))
@@ -323,7 +336,7 @@ def test_against_a_newer_run_the_older_plan_is_compared_coarsely(tmp_path: Path)
     plan = json.loads((b / "plan.json").read_text())
     for phase in plan["targets"][0]["phases"]:
         phase.pop("drive", None)
-    write(b / "plan.json", plan | {"format": 2})
+    replace_plan(b, json.dumps(plan | {"format": 2}))
     assert compare(a, b).exit_code == 0
 
 

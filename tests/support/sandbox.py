@@ -82,9 +82,13 @@ def wait_until(condition: Callable[[], object], what: str, limit_s: float = 120.
 
 
 def change_plan(folder: Path, old: str, new: str) -> None:
-    """Change a run's plan as if the run had planned so: its manifest agrees."""
+    """Change a run's plan as if the run had planned so."""
+    replace_plan(folder, (folder / "plan.json").read_text().replace(old, new))
+
+
+def replace_plan(folder: Path, text: str) -> None:
+    """Give a run another plan as if the run had planned so: its manifest agrees."""
     path = folder / "plan.json"
-    text = path.read_text().replace(old, new)
     manifest = Manifest(folder)
     manifest.document(path, text)
     path.write_text(text)

@@ -50,7 +50,11 @@ from loadstone.cli.comparisons import (
     metavar="FILE",
     help="List of known regressions with end dates (TOML).",
 )
-@click.option("--anyway", is_flag=True, help="Compare runs of different plans: ratios without verdicts.")
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="Compare runs of different plans, and damaged folders: ratios without verdicts.",
+)
 def command(**given: Any) -> None:
     """Compare run folders: the first with each of the others.
 

@@ -24,6 +24,7 @@ def show_report(folder: Path, *, as_json: bool = False) -> None:
     from loadstone.cli import terminal
     from loadstone.report import write_report
     from loadstone.report.terminal import headline_json, summary_table
+    from loadstone.summary.damage import damage_in
     from loadstone.summary.document import write_summary
 
     summary = write_summary(folder)
@@ -33,7 +34,7 @@ def show_report(folder: Path, *, as_json: bool = False) -> None:
     else:
         terminal.show(summary_table(summary))
         terminal.say(f"Report: {report}")
-    damaged = [warning.message for warning in summary.warnings if warning.kind == "FolderDamaged"]
+    damaged = damage_in(summary)
     if damaged:
         more = f" {len(damaged) - 1} more: see the report." if len(damaged) > 1 else ""
         raise LoadstoneError(

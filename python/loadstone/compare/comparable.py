@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.compare.documents import Difference
 from loadstone.compare.plans import data_differences, plan_differences
+from loadstone.summary.damage import damage_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,7 +53,7 @@ _PLACES = frozenset(
 def differences(pair: Pair) -> list[Difference]:
     """Return everything in which the sides differ, what blocks first."""
     one_run = pair.a.folder.resolve() == pair.b.folder.resolve()
-    found: list[Difference] = []
+    found = list(_damaged(pair))
     if not one_run:
         found += islice(plan_differences(pair.a, pair.b), MOST)
     found += islice(data_differences(pair.a, pair.b), MOST)
@@ -60,6 +61,13 @@ def differences(pair: Pair) -> list[Difference]:
         found += _machine(pair)
     found += [*_server(pair.a.target, pair.b.target), *islice(_settings(pair), MOST)]
     return sorted(found, key=lambda one: not one.blocks)
+
+
+def _damaged(pair: Pair) -> Iterator[Difference]:
+    """Yield what blocks where one of the folders, or both, are not as their runs have left them."""
+    a, b = ("damaged" if damage_in(side.summary) else "undamaged" for side in (pair.a, pair.b))
+    if "damaged" in (a, b):
+        yield Difference(kind="run", what="folder", a=a, b=b, blocks=True)
 
 
 def _machine(pair: Pair) -> Iterator[Difference]:

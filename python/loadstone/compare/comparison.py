@@ -37,7 +37,7 @@ def compare(pairs: Sequence[Pair], matters: float, *, anyway: bool = False) -> D
     """Compare each pair.
 
     `matters` is the least difference, as a share, that matters. Raises LoadstoneError where the plans or the
-    data of two sides differ, unless `anyway`: there are ratios then, and no verdicts.
+    data of two sides differ or a folder is damaged, unless `anyway`: there are ratios then, and no verdicts.
     """
     found = [_compare(pair, matters) for pair in pairs]
     for comparison in found:
@@ -51,10 +51,11 @@ def _refuse(comparison: Comparison) -> None:
     more = f"; {len(blocking) - 1} more differ" if len(blocking) > 1 else ""
     first = blocking[0]
     a, b = comparison.a, comparison.b
+    mend = "Use an untouched copy" if first.kind == "run" else "Run both with the same plan"
     raise LoadstoneError(
         f"{a.folder} and {b.folder} cannot be compared: {first.what}: {first.a} in {a.name}, {first.b} in "
         f"{b.name}{more}",
-        "Run both with the same plan, or add --anyway for ratios without verdicts.",
+        f"{mend}, or add --anyway for ratios without verdicts.",
     )
 
 

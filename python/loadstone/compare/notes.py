@@ -32,7 +32,7 @@ def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
     for side in sides:
         yield from _of_run(side)
     if not comparison.comparable:
-        yield "The plans or the data differ: ratios only, no verdicts."
+        yield "The plans or the data differ, or a folder is damaged: ratios only, no verdicts."
     if not pair.paired:
         yield (
             f"{pair.a.name} and {pair.b.name} are separate runs: whatever else changed between them counts "

@@ -9,11 +9,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadstone.results.documents import Interval
+    from loadstone.results.documents.summary import Summary
     from loadstone.results.manifest import Findings
     from loadstone.summary.run_files import PhaseFiles, RunFiles, TargetFiles
 
 MEASURED = ("script", "load", "queries")
 """Kinds of phases that leave a drive.json."""
+WARNING = "FolderDamaged"
+
+
+def damage_in(summary: Summary) -> list[str]:
+    """Return a sentence for each damage that was found when the summary was made."""
+    return [warning.message for warning in summary.warnings if warning.kind == WARNING]
 
 
 def damage(files: RunFiles, found: Findings) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.results.documents.summary import Verdict
+from loadstone.summary.damage import damage_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ CLIENT_KINDS = {
 
 def verdict(summary: Summary) -> list[Verdict]:
     """Entries of {question, level: good|warning|bad|unknown, answer, detail}, always the same four."""
-    damaged = [w.message for w in summary.warnings if w.kind == "FolderDamaged"]
+    damaged = damage_in(summary)
     if not damaged:
         return [_complete(summary), _checked(summary), _client(summary), _durable(summary)]
     more = f" {len(damaged) - 1} more are listed below." if len(damaged) > 1 else ""
