@@ -156,6 +156,16 @@ def test_another_runs_data_are_not_adopted(killed: Killed) -> None:
         (killed.data.parent / MARK_FILE).write_text(killed.data.parent.name)
 
 
+def test_data_whose_removal_has_begun_are_not_adopted(killed: Killed) -> None:
+    record = next(record for record in registry().records() if Path(record.data_directory) == killed.data)
+    registry().write(replace(record, ending=True))
+    try:
+        with pytest.raises(LoadstoneError, match="are gone"):
+            killed.adopt()
+    finally:
+        registry().write(record)
+
+
 def test_data_that_are_gone_are_named() -> None:
     with pytest.raises(LoadstoneError, match="no longer exist"):
         adopt(Path("/var/tmp/loadstone-nowhere/data"), 1, "boot/1")

@@ -437,6 +437,34 @@ def test_reaping_touches_neither_the_living_nor_what_is_not_ours(
     assert embedded.is_running()
 
 
+def test_what_a_signal_kept_from_being_removed_is_removed_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(tmp_path / "servers")
+    mine = tmp_path / "mine"
+    (mine / "data").mkdir(parents=True)
+    (mine / "data" / "PG_VERSION").write_text("18")
+    (mine / "server.log").touch()
+    record = registry.new("some-server", [mine], mine / "data")
+
+    def cut_short(folder: Path, **_: bool) -> None:
+        for file in folder.iterdir():
+            if file.is_file():
+                file.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            registry.remove(record)
+    (left,) = registry.records()
+    assert left.ending
+    registry.write(replace(left, owner=Process(pid=os.getpid(), start_ticks=1)))
+    registry.reap()
+    assert not mine.exists()
+    assert registry.records() == []
+
+
 def test_a_broken_record_hinders_nobody(tmp_path: Path) -> None:
     registry = Registry(tmp_path)
     (tmp_path / "broken.json").write_text("{")

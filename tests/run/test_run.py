@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from support.sandbox import COUNTED, INSERT, PHASE, SCENARIO, Database
 from loadstone.cli.terminal import Quiet
 from loadstone.errors import ExitCode, LoadstoneError, RunFailedError
 from loadstone.host import environment
-from loadstone.private_server import EmbeddedServer, ServerSpec
+from loadstone.private_server import EmbeddedServer, PrivateFolder, ServerSpec
 from loadstone.results.folder import RunFolder
 from loadstone.run import Request, execute, server
 from loadstone.scenario.scenario import find_scenario
@@ -161,6 +163,24 @@ def test_a_table_that_somebody_reads_does_not_keep_the_run_from_ending(
     (warning,) = [event for event in events if "could not be dropped" in event["message"]]
     assert "lock timeout" in warning["message"]
     assert warning["level"] == "warning"
+
+
+def test_a_first_signal_waits_until_a_private_database_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = PrivateFolder.close
+    removed = []
+
+    def interrupted(folder: PrivateFolder) -> None:
+        removed.append(folder.path)
+        os.kill(os.getpid(), signal.SIGINT)
+        close(folder)
+
+    monkeypatch.setattr(PrivateFolder, "close", interrupted)
+    outcome = execute(request(tmp_path, "duckdb:", ("ask", "select 1;\n", "duration_s = 0.2")), Quiet())
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    (folder,) = removed
+    assert not folder.exists()
 
 
 def test_a_bug_of_ours_leaves_no_folder_that_looks_as_if_the_run_went_on(

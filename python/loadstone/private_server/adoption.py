@@ -80,7 +80,7 @@ def adopt(data_directory: Path, pid: int, process: str) -> Adoption:
                 raise LoadstoneError(
                     f"{whose} belong to a server that was kept running", "Use it as a --target."
                 )
-            if not data_directory.exists() or not _is_whole(record):
+            if record.ending or not data_directory.exists() or not _is_whole(record):
                 raise LoadstoneError(
                     f"{whose} are gone, or belong partly to somebody else", "Start a new run."
                 )

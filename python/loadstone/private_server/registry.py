@@ -78,6 +78,8 @@ class Record:
     """What was set in its data folder, by us and by the user."""
     memory_bytes: int | None = None
     """The limit of its control group."""
+    ending: bool = False
+    """Its removal has begun: its data may be incomplete."""
 
 
 class Registry:
@@ -141,16 +143,18 @@ class Registry:
             return claimed
 
     def remove(self, record: Record) -> None:
-        """Remove the server's folders, where they bear its mark, and control groups, then the record."""
+        """Remove the server's folders, where they bear its mark, and control groups, then the record.
+
+        Where that is cut short, the record stays, and the next start removes the rest.
+        """
+        with contextlib.suppress(OSError):  # a full disk is a reason to remove them all the more
+            self.write(replace(record, ending=True))
         for name in record.folders:
             folder = Path(name)
             if mark_of(folder) == record.id:
                 if folder in Path(record.data_directory).parents:
                     remove_tablespaces(Path(record.data_directory))
-                shutil.rmtree(folder, ignore_errors=True)
-                if folder.is_dir():  # a power disk in it is about to end: the next start removes the rest
-                    with contextlib.suppress(OSError):
-                        (folder / MARK_FILE).write_text(record.id)
+                _remove_marked(folder)
         without_groups = remove_groups(record.groups, record.id)
         if without_groups and not any(mark_of(Path(name)) == record.id for name in record.folders):
             self._path(record.id).unlink(missing_ok=True)
@@ -268,6 +272,29 @@ def _postmaster(data_directory: Path) -> Process | None:
     except (OSError, ValueError):
         return None
     return Process.of(pid) if at_home else None
+
+
+def _remove_marked(folder: Path) -> None:
+    """Remove a folder and its contents, the mark last: by it, what an interrupted removal leaves is ours.
+
+    What cannot be removed, such as a power disk that is about to end, keeps the mark, too.
+    """
+    for entry in _contents(folder):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                entry.unlink()
+    if not _contents(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _contents(folder: Path) -> list[Path]:
+    """Return what a folder contains beside its mark."""
+    try:
+        return [entry for entry in folder.iterdir() if entry.name != MARK_FILE]
+    except OSError:
+        return []
 
 
 def mark_of(folder: Path) -> str | None:

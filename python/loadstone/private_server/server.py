@@ -427,9 +427,10 @@ class EmbeddedServer:
             if remove and self._place is not None:
                 if in_order and self.order.provision.save_to is not None:
                     move_data(self._place.data, self.order.provision.save_to)
-                self._place.remove()
                 if self._record is not None:
                     self._registry.remove(self._record)
+                else:
+                    self._place.remove()
 
     def _stop_process(self) -> None:
         process = self._process

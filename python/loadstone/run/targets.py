@@ -144,7 +144,7 @@ class Opener:
             provision=request.provision,
         )
         try:
-            opened = stack.enter_context(opening)
+            opened = stack.enter_context(self.signals.closing(opening))
         except LoadstoneError as error:
             # Such as a password file that was ignored: it may well be the reason.
             notes = (*target.notes, *([_NO_PASSWORDS] if request.resume and _lacks_password(target) else ()))
