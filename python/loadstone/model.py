@@ -20,6 +20,8 @@ FileFormat = Literal["text", "csv", "binary", "parquet"]
 Compression = Literal["none", "gzip", "zstd"]
 SIZES = ("tiny", "small", "full")
 """The sizes that every scenario has."""
+MATTERS = 0.03
+"""The smallest difference that matters, as a part of one, where nobody says another."""
 
 
 @dataclass(frozen=True, slots=True)

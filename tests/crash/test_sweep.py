@@ -316,7 +316,7 @@ def test_values_with_the_same_data_load_them_once(
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("sweep = { wal = [1] }", "there is no parameter `wal`"),
+        ("sweep = { wal = [1] }", "there is no parameter 'wal'"),
         ("sweep = { max_wal_size = [64, 1] }", "cannot be 1"),
         ("sweep = { max_wal_size = [64], rows = [1] }", "only one parameter has several values"),
         ('phase = "fil"', "there is no phase `fil`"),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from loadstone.model import MATTERS
 from loadstone.summary.knee.knee import Knee, find_knee
 from loadstone.summary.medians import FEWEST_SURE, ratio_of_medians
 from loadstone.summary.needed import (
-    MATTERS,
     repeats_below,
     repeats_for,
     repeats_for_kappa,

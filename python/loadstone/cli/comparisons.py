@@ -9,6 +9,7 @@ import click
 
 from loadstone.cli.experiments import format_option
 from loadstone.errors import LoadstoneError
+from loadstone.model import MATTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ form_option = format_option(FORMATS)
 matters_option = click.option(
     "--matters",
     type=Percent(),
-    default="3%",
+    default=f"{100 * MATTERS:g}%",
     show_default=True,
     help="Differences smaller than this do not matter.",
 )

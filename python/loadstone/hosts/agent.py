@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
+from loadstone.errors import LoadstoneError
 from loadstone.hosts.own_cost import OwnCost
 from loadstone.signals import InterruptedRun, Signals
 
@@ -65,6 +66,8 @@ class Agent:
             return {"failed": [f"{file}:{line}:{column}: {text}", hint], "input": True}
         except _core.DriveError as error:
             return {"failed": list(error.args)}
+        except LoadstoneError as error:
+            return {"failed": [error.message, error.hint]}
 
     def stop(self) -> Message:
         """End the drive in order, if there is one."""

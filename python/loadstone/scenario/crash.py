@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import SIZES
-from loadstone.scenario.parameter import nearest
+from loadstone.scenario.parameter import unknown_parameter
 from loadstone.scenario.schema import Problem, key_path
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def _sweep_problems(
     name: str, values: Sequence[object], parameters: Mapping[str, Parameter], where: str
 ) -> Iterator[Problem]:
     if name not in parameters:
-        known = ", ".join(parameters) or "none"
-        yield Problem(
-            where, f"there is no parameter `{name}`", f"{nearest(name, parameters)}Parameters: {known}."
-        )
+        yield unknown_parameter(name, parameters, where)
         return
     for value in values:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from loadstone.errors import LoadstoneError
+from loadstone.scenario.schema import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,3 +133,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """`Did you mean '…'? ` for a misspelt name, or nothing."""
     match = difflib.get_close_matches(name, list(known), n=1)
     return f"Did you mean '{match[0]}'? " if match else ""
+
+
+def unknown_parameter(name: str, parameters: Iterable[str], where: str) -> Problem:
+    """Return what is wrong where a key or a template names a parameter that the scenario does not have."""
+    known = list(parameters)
+    hint = f"{nearest(name, known)}Parameters: {', '.join(known) or 'none'}."
+    return Problem(where, f"there is no parameter '{name}'", hint)

@@ -15,7 +15,7 @@ from loadstone.scenario.builtin import SCENARIO_FILE, builtin_scenarios
 from loadstone.scenario.crash import crash_problems
 from loadstone.scenario.dialects import dialect_files
 from loadstone.scenario.load import BULK_ONLY, SERIES_ONLY, is_bulk
-from loadstone.scenario.parameter import Parameter, nearest
+from loadstone.scenario.parameter import Parameter, nearest, unknown_parameter
 from loadstone.scenario.problems import scenario_problems
 from loadstone.scenario.queries import is_plain, published_problems, query_problems
 from loadstone.scenario.schema import Problem, key_path, raise_problems
@@ -226,20 +226,13 @@ def _value_problems(
     for name, value in values.items():
         where = key_path((*path, name))
         if name not in parameters:
-            yield _unknown_parameter(name, parameters, where)
+            yield unknown_parameter(name, parameters, where)
             continue
         for single in value if isinstance(value, list) else [value]:
             try:
                 parameters[name].check(single)
             except LoadstoneError as error:
                 yield Problem(where, error.message, error.hint)
-
-
-def _unknown_parameter(name: str, parameters: Mapping[str, Parameter], where: str) -> Problem:
-    known = ", ".join(parameters) or "none"
-    return Problem(
-        where, f"there is no parameter `{name}`", f"{nearest(name, parameters)}Parameters: {known}."
-    )
 
 
 def _parameter_problems(
@@ -435,11 +428,11 @@ def _name_problems(
     for path, text in texts:
         where = key_path(path)
         for name in sorted(names_in(text, f"{file}: {where}") - set(parameters) - set(TEMPLATE_NAMES)):
-            yield _unknown_parameter(name, parameters, where)
+            yield unknown_parameter(name, parameters, where)
 
 
 def _check_file_names(folder: Path, files: Mapping[str, str], parameters: Mapping[str, Parameter]) -> None:
     for name, text in files.items():
         for unknown in sorted(names_in(text, str(folder / name)) - set(parameters) - set(TEMPLATE_NAMES)):
-            problem = _unknown_parameter(unknown, parameters, f"{{{{ {unknown} }}}}")
+            problem = unknown_parameter(unknown, parameters, f"{{{{ {unknown} }}}}")
             raise_problems(str(folder / name), [problem])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loadstone.model import MATTERS
 from loadstone.summary.medians import FEWEST_SURE
 from loadstone.summary.ratios import ALPHA, MOST_REPEATS, LogRatio
 from loadstone.summary.statistics import SIGMA_OF_MEDIAN_DEVIATION, autocorrelation
@@ -19,8 +20,6 @@ from loadstone.summary.statistics import SIGMA_OF_MEDIAN_DEVIATION, autocorrelat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MATTERS = 0.03
-"""Least difference that matters, as in `loadstone compare`."""
 MOST_STEPS = 10_000
 MOST_RUNS = 10_000
 _Z_POWER = 0.84

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from loadstone.model import MATTERS
 from loadstone.report import formats
 from loadstone.report.findings.words import is_asked
 from loadstone.summary.knee.knee import FEWEST_STEPS
 from loadstone.summary.medians import FEWEST_SURE
 from loadstone.summary.needed import (
-    MATTERS,
     repeats_below,
     repeats_for,
     repeats_for_kappa,
