@@ -39,12 +39,14 @@ _CLIENT_OPTIONS = ("--no-defaults", "--user=root", "--batch", "--skip-column-nam
 _INSTALL_OPTIONS = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
 
 
-@dataclass(frozen=True)
+@dataclass
 class MariaDB:
     """A server; its superuser is `root` with no password, over the socket only."""
 
     folder: Path
     port: int
+    options: tuple[str, ...] = ()
+    _process: subprocess.Popen[bytes] | None = None
 
     @property
     def socket(self) -> str:
@@ -71,6 +73,30 @@ class MariaDB:
         }
         return there | more
 
+    def start(self) -> None:
+        """Serve the data folder, also after a kill; returns when it is ready."""
+        assert MARIADBD is not None
+        ready_at, log = self.folder / "ready", self.folder / "log"
+        ready_at.unlink(missing_ok=True)
+        # It says by a datagram when it is ready, as systemd asks for.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+            ready.bind(str(ready_at))
+            ready_at.chmod(0o777)
+            ready.settimeout(START_S)
+            self._process = subprocess.Popen(
+                [*_become(), MARIADBD, "--no-defaults", f"--datadir={self.folder / 'data'}",
+                 f"--socket={self.socket}", f"--port={self.port}", f"--tmpdir={self.folder}",
+                 f"--pid-file={self.folder / 'pid'}", f"--log-error={log}", *_OPTIONS, *self.options],
+                cwd=self.folder, env=os.environ | {"NOTIFY_SOCKET": str(ready_at)},
+            )  # fmt: skip
+            _wait_ready(ready, self._process, log)
+
+    def kill(self) -> None:
+        """End it by SIGKILL: what its clients wait for never comes; the data folder stays."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
 
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -78,10 +104,10 @@ def _free_port() -> int:
         return port
 
 
-def _as_user(folder: Path) -> list[str]:
-    if os.geteuid() != 0:  # it refuses to serve root
+def _become() -> list[str]:
+    """Return what runs a command as the user of its folder: it refuses to serve root."""
+    if os.geteuid() != 0:
         return []
-    os.chown(folder, NOBODY, NOBODY)
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
@@ -120,28 +146,16 @@ def mariadb(*more: str) -> Iterator[MariaDB]:
     if MARIADBD is None or INSTALL is None or CLIENT is None:
         pytest.skip("MariaDB is not installed: Debian's package is mariadb-server")
     folder = make_base()
-    server = MariaDB(folder, _free_port())
-    become = _as_user(folder)
-    data = f"--datadir={folder / 'data'}"
-    install = [*become, INSTALL, "--no-defaults", data, *_INSTALL_OPTIONS]
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+    server = MariaDB(folder, _free_port(), more)
+    install = [*_become(), INSTALL, "--no-defaults", f"--datadir={folder / 'data'}", *_INSTALL_OPTIONS]
     made = subprocess.run(install, capture_output=True, text=True, check=False, cwd=folder)
     assert made.returncode == 0, made.stdout + made.stderr
-    # It says by a datagram when it is ready, as systemd asks for.
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
-        ready.bind(str(folder / "ready"))
-        (folder / "ready").chmod(0o777)
-        ready.settimeout(START_S)
-        process = subprocess.Popen(
-            [*become, MARIADBD, "--no-defaults", data, f"--socket={server.socket}", f"--port={server.port}",
-             f"--tmpdir={folder}", f"--pid-file={folder / 'pid'}", f"--log-error={folder / 'log'}",
-             *_OPTIONS, *more],
-            cwd=folder, env=os.environ | {"NOTIFY_SOCKET": str(folder / "ready")},
-        )  # fmt: skip
-        try:
-            _wait_ready(ready, process, folder / "log")
-            server.sql("create database test")
-            yield server
-        finally:
-            process.kill()
-            process.wait()
-            shutil.rmtree(folder)
+    try:
+        server.start()
+        server.sql("create database test")
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
