@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.sandbox import NOBODY, make_base
 
 from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.power_disk import PowerDisk, available, reap
@@ -358,6 +359,71 @@ def test_the_next_start_unmounts_what_two_killed_processes_left(folders: tuple[P
         said = [subprocess.check_output(inside, text=True, env=environment()) for _ in range(2)]
     assert "unmounted the dead file system" in said[0]
     assert "unmounted" not in said[1]
+
+
+_UNMOUNT_DEAD = """
+import os, select, signal, sys
+from pathlib import Path
+from loadstone.power_disk import PowerDisk, reap
+from loadstone.power_disk.mounts import detach, mounts
+disk = PowerDisk(Path(sys.argv[1]), Path(sys.argv[2])).__enter__()
+(dead,) = (mount for mount in mounts() if mount.path == disk.mount)
+handle = os.pidfd_open(dead.pid)
+os.kill(dead.pid, signal.SIGKILL)
+select.select([handle], [], [], 120)
+print(*reap(), sep="\\n")
+assert not os.path.ismount(disk.mount)
+with PowerDisk(disk.backing, disk.mount) as new:
+    assert not detach(dead)
+    (new.mount / "file").write_text("x")
+"""
+# The user may read this interpreter and its modules wherever they are, mount by fusermount3 only, and open
+# the device of FUSE, which in some containers only root may open.
+_AS_USER = f"""
+set -e
+mount -t tmpfs none "$1"
+mknod "$1/fuse" c 10 229
+chmod 666 "$1/fuse"
+mount --bind "$1/fuse" /dev/fuse
+shift
+exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups \\
+    --inh-caps=+dac_read_search --ambient-caps=+dac_read_search "$@"
+"""
+
+
+@pytest.fixture
+def folders_of_nobody() -> Iterator[tuple[Path, Path]]:
+    base = make_base()
+    found = base / "backing", base / "a mount\nwith ä"
+    for path in found:
+        path.mkdir()
+        os.chown(path, NOBODY, NOBODY)
+    yield found
+    shutil.rmtree(base)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(shutil.which("fusermount3") is None, reason="fusermount3 is not installed: package fuse3")
+def test_an_ordinary_user_unmounts_what_killed_processes_left(
+    folders_of_nobody: tuple[Path, Path], tmp_path: Path
+) -> None:
+    user = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        _AS_USER,
+        "sh",
+        str(tmp_path),
+        sys.executable,
+        "-c",
+        _UNMOUNT_DEAD,
+    ]
+    ran = subprocess.run(
+        [*user, *map(str, folders_of_nobody)], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("unmounted the dead file system")
 
 
 def test_the_disks_of_another_loadstone_stay(

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,16 @@ def available() -> str | None:
         os.close(os.open(_DEVICE, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         return f"{_DEVICE} cannot be opened: {error.strerror}"
-    if _may_mount() or shutil.which("fusermount3") or shutil.which("fusermount"):
+    if _may_mount() or _fusermount():
         return None
     if os.geteuid() == 0:
         return "this container does not permit mounts (CAP_SYS_ADMIN is missing)"
     return "only root may mount here: there is no fusermount3"
+
+
+def _fusermount() -> str | None:
+    """Return the program that mounts and unmounts for an ordinary user, where it is installed."""
+    return shutil.which("fusermount3") or shutil.which("fusermount")
 
 
 def _may_mount() -> bool:
@@ -94,6 +100,9 @@ def detach(mount: Mount) -> bool:
 
     Another mount at the same place stays: between the list of mounts and this call, the owner may have
     unmounted a dead disk and mounted a new one there. Raises OSError.
+
+    An ordinary user unmounts by fusermount, which knows mounts by their paths only: a new disk that the owner
+    mounts there after we have looked, and before fusermount has, is unmounted in place of the dead one.
     """
     try:
         handle = os.open(mount.path, os.O_PATH | os.O_CLOEXEC)
@@ -109,9 +118,23 @@ def detach(mount: Mount) -> bool:
         code = ctypes.get_errno()
         if code == errno.EINVAL:  # it is no mount any more
             return False
+        if code == errno.EPERM and (program := _fusermount()):
+            return _detach_by(program, mount)
         raise OSError(code, os.strerror(code), str(mount.path))
     finally:
         os.close(handle)
+
+
+def _detach_by(program: str, mount: Mount) -> bool:
+    """Unmount by fusermount, which may do so for the user who has mounted; as `detach`."""
+    command = [program, "-u", "-z", "--", str(mount.path)]
+    ran = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    if mount in mounts():
+        why = " ".join(ran.stderr.split()) or f"{program} ended with status {ran.returncode}"
+        raise OSError(errno.EPERM, why, str(mount.path))
+    return ran.returncode == 0
 
 
 def _number_of(handle: int) -> int | None:
